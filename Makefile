@@ -1,0 +1,88 @@
+# `make` prints this table; every target that needs the environment makes it first, once.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first interpreter that is a 3.11; a shim that cannot start one does not count.
+FIND_PYTHON := for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done; true
+
+# No part phones home, and Prefect keeps its files in the project.
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export PREFECT_HOME ?= $(CURDIR)/.hades/prefect
+export PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS ?= 120
+export PREFECT_CLI_PROMPT := false
+export MLFLOW_DISABLE_TELEMETRY := true
+export GX_ANALYTICS_ENABLED := false
+export HF_HUB_OFFLINE := 1
+export TRANSFORMERS_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: help install demo test check format bench serve up test-arango soak docs clean
+
+help:  ## this table
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP)  ## create .venv and install everything, pinned; skipped when nothing changed
+
+$(STAMP): pyproject.toml constraints.txt
+	@python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then \
+		echo "HADES needs Python 3.11 and found none (python3.11, python3, python): install it and run make again" >&2; \
+		exit 1; \
+	fi; \
+	[ -x $(BIN)/python ] || { echo "creating $(VENV) with $$python"; $$python -m venv $(VENV); }
+	@echo "installing into $(VENV) (minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## build a small graph from the standard library and ask it things
+	@$(BIN)/hades demo
+
+test: $(STAMP)  ## every test but the soak tests
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak"
+
+check: $(STAMP)  ## ruff, mypy --strict, import contracts, tests/architecture
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -q tests/architecture
+
+format: $(STAMP)  ## let ruff format and mend what it can
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+
+bench: $(STAMP)  ## the ratio benchmarks of benchmarks/, one table each
+	@set -- benchmarks/bench_*.py; \
+	if [ ! -e "$$1" ]; then echo "no benchmarks/bench_*.py in this checkout" >&2; exit 1; fi; \
+	for bench in "$$@"; do echo "== $$bench"; $(BIN)/python "$$bench"; done
+
+serve: $(STAMP)  ## the HTTP service (not part of this version; says so)
+	@if $(BIN)/hades serve --help >/dev/null 2>&1; then exec $(BIN)/hades serve; fi; \
+	echo "this version has no service yet; what there is: make demo, hades doctor, hades provision, hades status" >&2; \
+	exit 1
+
+up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_ARANGO_PASSWORD)
+	@command -v docker >/dev/null || { echo "make up needs docker with the compose plugin" >&2; exit 1; }
+	@docker compose -f deployments/compose.yaml up -d --wait arangodb
+
+test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL=... make test-arango
+	@if [ -z "$${HADES_TEST_ARANGO_URL:-}" ]; then \
+		echo "set HADES_TEST_ARANGO_URL to a server whose data may be lost, for example http://127.0.0.1:8529" >&2; exit 1; fi
+	@$(BIN)/python -m pytest -q tests/contract
+
+soak: $(STAMP)  ## minutes of random work on both stores
+	@$(BIN)/python -m pytest -q -m soak --timeout 3600
+
+docs: $(STAMP)  ## regenerate docs/reference/ and .env.example
+	@$(BIN)/python -m hades.surfaces.docs
+
+clean:  ## remove caches and build output; keeps .venv and .hades
+	@rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

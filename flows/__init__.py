@@ -1,0 +1,1 @@
+"""In what order: each flow reads like a table of contents."""

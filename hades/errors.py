@@ -1,0 +1,83 @@
+"""One base error and few children. Each names the thing, the expectation and the next step."""
+
+from __future__ import annotations
+
+
+class HadesError(Exception):
+    """Anything HADES reports to a person without a traceback."""
+
+
+class SettingsError(HadesError):
+    """A setting that cannot be used."""
+
+
+class StoreError(HadesError):
+    """Something the store could not do."""
+
+
+class UnknownCollection(StoreError):
+    """A collection that the catalogue does not declare."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"collection {name!r} is not in schemas/catalogue.py; check the name or declare it there")
+        self.name = name
+
+
+class BadRows(StoreError):
+    """Rows that break a rule. Nothing was written."""
+
+    def __init__(self, collection: str, row: int | None, rule: str, key: str | None = None) -> None:
+        where = f"{collection}" + (f" row {row}" if row is not None else "") + (f" (_key {key!r})" if key else "")
+        super().__init__(f"{where}: {rule}; nothing was written")
+        self.collection, self.row, self.rule, self.key = collection, row, rule, key
+
+
+class BadQuery(StoreError):
+    """A question the store cannot answer as asked: unknown column, wrong type, wrong dimension."""
+
+
+class LostUpdate(StoreError):
+    """Somebody else changed the row since it was read. Read it again and decide."""
+
+    def __init__(self, collection: str, key: str, expected: str | None, found: str | None) -> None:
+        super().__init__(
+            f"{collection}/{key} changed since it was read (expected revision {expected}, found {found}); "
+            "nothing was written: read it again and repeat the change"
+        )
+        self.collection, self.key, self.expected, self.found = collection, key, expected, found
+
+
+class ReadOnly(StoreError):
+    """A write through a read-only handle."""
+
+    def __init__(self, action: str, needed: str = "read-write") -> None:
+        super().__init__(f"{action} needs a {needed} handle; this one may not: open the store in {needed} mode")
+        self.action = action
+
+
+class NotProvisioned(StoreError):
+    """The store has no collections yet."""
+
+
+class StoreBusy(StoreError):
+    """Another writer held the store for longer than the timeout."""
+
+
+class StoreUnavailable(StoreError):
+    """The server did not answer, or the circuit breaker is open."""
+
+
+class StoreDamaged(StoreError):
+    """The file or a page of it does not hold what its checksum says."""
+
+
+class QueryTimeout(StoreError):
+    """A query ran past its time limit and was stopped."""
+
+
+class WorkExceeded(StoreError):
+    """A graph search looked at more edges than its budget allows."""
+
+
+class SnapshotError(HadesError):
+    """A snapshot that cannot be published or opened: which file or row, what was expected, what to do."""

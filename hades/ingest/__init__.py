@@ -1,0 +1,1 @@
+"""Turning material into nodes, chunks, embeddings and edges."""

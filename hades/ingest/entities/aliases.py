@@ -1,0 +1,169 @@
+"""Which known names are other ways to write another: proposals by rule, and their union with a log that can be undone.
+
+Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where both
+sides are titles of documents, since two pages are two things, or where a person has kept the pair apart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rapidfuzz.distance import DamerauLevenshtein
+
+from hades.ingest.entities.names import Names, Origin
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.words import HONORIFICS
+
+_SUFFIXES = frozenset("inc ltd corp co company corporation fc jr sr plc llc gmbh ag".split())
+_ARTICLES = frozenset(("the", "a", "an"))
+_PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
+_MIN_JOINED = 8
+_MAX_BLOCK = 40
+_MIN_TOKEN = 6
+_NUMERALS = frozenset("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv".split())
+
+
+@dataclass(frozen=True)
+class Alias:
+    """One name (by its row) folded into another, why, and how sure it is."""
+
+    alias: int
+    canonical: int
+    rule: str
+    score: float = 1.0
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The name each name stands for, and the log of what was folded; no canonical name is itself an alias."""
+
+    canonical: tuple[int, ...]
+    log: tuple[Alias, ...]
+
+
+def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) -> list[Alias]:
+    """What the names' own words say about which are the same."""
+    known = {words: row for row, words in enumerate(names.plain)}
+    return [
+        *_shortened(names, known),
+        *_plurals(names, known, common),
+        *_spacings(names),
+        *_misspellings(names, common, rules),
+    ]
+
+
+def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> Merged:
+    """Folds names along the proposals, the surest rules first; the result does not depend on their order."""
+    parent = list(range(len(names)))
+    titles = names.has(Origin.TITLE).tolist()
+    ordered = sorted(proposals, key=lambda one: (_PRIORITY.index(one.rule), -one.score, one.alias, one.canonical))
+    kept: dict[int, Alias] = {}
+    for one in ordered:
+        here, there = _root(parent, one.alias), _root(parent, one.canonical)
+        apart = (display[one.alias], display[one.canonical]) in rules.kept_apart
+        if here == there or apart or (titles[here] and titles[there]):
+            continue
+        child, top = (here, there) if _stands_for(names, there, here) else (there, here)
+        parent[child] = top
+        kept[child] = Alias(child, top, one.rule, one.score)
+    canonical = tuple(_root(parent, row) for row in range(len(names)))
+    log = tuple(Alias(one.alias, canonical[one.alias], one.rule, one.score) for _, one in sorted(kept.items()))
+    return Merged(canonical, log)
+
+
+def _stands_for(names: Names, one: int, other: int) -> bool:
+    """Whether the first name is the better one to show: stated before found, then the more frequent, then a fixed order."""
+    return _rank(names, one) <= _rank(names, other)
+
+
+def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
+    why = int(names.origin[row])
+    return (not why & Origin.TITLE, not why & Origin.GIVEN, -int(names.texts[row]), names.plain[row])
+
+
+def _root(parent: list[int], row: int) -> int:
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row
+
+
+def _shortened(names: Names, known: dict[tuple[str, ...], int]) -> Iterator[Alias]:
+    """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
+    named = names.has(Origin.STATED | Origin.NAME).tolist()
+    for row, words in enumerate(names.plain):
+        if len(words) < 2 or not named[row]:
+            continue
+        for rest, rule in _shorter(words):
+            other = known.get(rest)
+            if other is not None and named[other]:
+                yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
+                break
+
+
+def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if words[0] in _ARTICLES:
+        yield words[1:], "article"
+    rest = words
+    while len(rest) > 2 and rest[0] in HONORIFICS:
+        rest = rest[1:]
+        yield rest, "honorific"
+    if words[-1] in _SUFFIXES and len(words) > 1:
+        yield words[:-1], "suffix"
+    elif words[-2:] == ("f", "c") and len(words) > 2:
+        yield words[:-2], "suffix"
+
+
+def _plurals(names: Names, known: dict[tuple[str, ...], int], common: frozenset[str]) -> Iterator[Alias]:
+    """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
+    terms = names.has(Origin.TERM).tolist()
+    for row, words in enumerate(names.plain):
+        last = words[-1]
+        if len(last) < 4 or not last.endswith("s") or last.endswith("ss"):
+            continue
+        for singular in (last[:-1], last[:-2] if last.endswith("es") else "", last[:-3] + "y" if last.endswith("ies") else ""):
+            other = known.get((*words[:-1], singular)) if singular else None
+            ordinary = singular in common or last in common
+            if other is not None and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
+                yield Alias(row, other, "plural", 0.98)
+                break
+
+
+def _spacings(names: Names) -> Iterator[Alias]:
+    """Data set and dataset, back propagation and backpropagation: the same letters, parted elsewhere."""
+    blocks: dict[str, list[int]] = defaultdict(list)
+    for row, words in enumerate(names.plain):
+        letters = "".join(words)
+        if len(letters) >= _MIN_JOINED and not letters.isdigit():
+            blocks[letters].append(row)
+    for rows in blocks.values():
+        yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
+
+
+def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> Iterator[Alias]:
+    """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
+    blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
+    for row, words in enumerate(names.plain):
+        letters = sum(map(len, words))
+        if len(words) < 2 or letters < rules.fuzzy_min_letters:
+            continue
+        for index, word in enumerate(words):
+            if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():
+                blocks[(*words[:index], None, *words[index + 1 :])].append((word, row))
+    for shared in blocks.values():
+        if 1 < len(shared) <= _MAX_BLOCK:
+            yield from _near_pairs(sorted(shared), names, rules)
+
+
+def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) -> Iterator[Alias]:
+    for index, (word, row) in enumerate(block):
+        for other_word, other in block[index + 1 :]:
+            near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
+            if not near or {word, other_word} & _NUMERALS or word[0] != other_word[0]:
+                continue
+            letters = sum(map(len, names.plain[row])) + len(names.plain[row]) - 1
+            score = 1.0 - 1.0 / letters
+            if score >= rules.fuzzy_min_score:
+                yield Alias(row, other, "fuzzy", round(score, 6))

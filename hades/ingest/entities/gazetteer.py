@@ -1,0 +1,202 @@
+"""Which names are known: what titles and sources state, and what the texts propose often enough but not too often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ingest.entities.acronyms import Definitions
+from hades.ingest.entities.boundaries import fragments
+from hades.ingest.entities.candidates import Mark, Spans
+from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
+from hades.ingest.entities.names import Names, Origin, Place, spell, whole
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.tokens import CAPITAL, Flags, Hashes, Ints, Longs, Tokens, encode, span_hashes
+from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
+
+LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
+
+
+@dataclass(frozen=True)
+class Gazetteer:
+    """The known names, the trie that finds them, and the words that are no names by themselves."""
+
+    names: Names
+    trie: Trie
+    common: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Proposed:
+    """Distinct names the texts propose, with one place each and how many texts propose them."""
+
+    place: Place
+    named: Ints
+    termed: Ints
+    defined: Flags
+    joined: Flags
+    count: Ints
+
+
+def build_gazetteer(
+    tokens: Tokens,
+    starts: Flags,
+    spans: Spans,
+    definitions: Definitions,
+    stated: Sequence[tuple[str, Origin]],
+    n_texts: int,
+    rules: EntityRules,
+) -> Gazetteer:
+    """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
+    common = _common_words(tokens, starts)
+    proposed = _proposed(tokens, _meant(tokens, spans, common), definitions, n_texts)
+    origin = _origin_of(tokens, proposed, common, n_texts, rules)
+    keep = np.flatnonzero(origin)
+    place = proposed.place
+    found = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
+    said, which = whole([name for name, _ in stated])
+    why = np.array([int(origin) for _, origin in stated], dtype=np.int32)[which]
+    why |= np.where(_any_capital(said), int(Origin.CAPITAL), 0).astype(np.int32)
+    identity = np.unique(np.concatenate([found.identity, said.identity]))
+    merged = np.zeros(len(identity), dtype=np.int32)
+    merged[np.searchsorted(identity, found.identity)] = origin[keep]
+    np.bitwise_or.at(merged, np.searchsorted(identity, said.identity), why)
+    merged = np.where(merged & int(Origin.STATED), merged & ~int(Origin.RARE), merged).astype(np.int32)
+    texts = np.zeros(len(identity), dtype=np.int32)
+    most = np.maximum(proposed.named, proposed.termed)
+    texts[np.searchsorted(identity, found.identity)] = most[keep]
+    offsets, words, plain = spell(identity, [found, said])
+    names = Names(identity, offsets, words, plain, merged, texts)
+    ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
+    return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary)
+
+
+def _common_words(tokens: Tokens, starts: Flags) -> Flags:
+    """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something."""
+    capital = (tokens.shape & CAPITAL) != 0
+    alone = capital & ~starts & ~fragments(tokens, starts)
+    size = len(tokens.vocabulary)
+    upper = np.bincount(tokens.word[alone], minlength=size)
+    lower = np.bincount(tokens.word[~capital], minlength=size)
+    closed = np.array([word in FUNCTION_WORDS or word in CALENDAR for word in tokens.folded], dtype=np.bool_)
+    common: Flags = closed | (lower > upper)
+    return common
+
+
+def _meant(tokens: Tokens, spans: Spans, common: Flags) -> Spans:
+    """The spans less those that owe their first capital to the start of a sentence: "Director John Huston"."""
+    accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
+    keep = np.flatnonzero(~accident)
+    return Spans(spans.first[keep], spans.last[keep], spans.mark[keep])
+
+
+def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: int) -> _Proposed:
+    first = np.concatenate([spans.first, definitions.first, definitions.short])
+    last = np.concatenate([spans.last, definitions.last, definitions.short + 1])
+    defines = np.full(2 * len(definitions.short), int(Mark.NAME | Mark.DEFINED), dtype=np.int64)
+    mark = np.concatenate([spans.mark, defines])
+    which, identity = encode(span_hashes(tokens, first, last))
+    example = np.zeros(len(identity), dtype=np.int64)
+    example[which[::-1]] = np.arange(len(which) - 1, -1, -1)
+    defined, joined = np.zeros(len(identity), dtype=np.bool_), np.zeros(len(identity), dtype=np.bool_)
+    defined[which[(mark & int(Mark.DEFINED)) != 0]] = True
+    joined[which[(mark & int(Mark.JOINED)) != 0]] = True
+    text = tokens.text[first].astype(np.int64)
+    counts = [_texts_of(which, text, (mark & int(kind)) != 0, len(identity), n_texts) for kind in (Mark.NAME, Mark.TERM)]
+    place = Place(tokens, identity, first[example], last[example])
+    count = np.bincount(which, minlength=len(identity)).astype(np.int32)
+    return _Proposed(place, counts[0], counts[1], defined, joined, count)
+
+
+def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) -> Ints:
+    """In how many texts each name is proposed among the chosen spans."""
+    pairs, _ = encode_pairs(which[chosen].astype(np.int64) * n_texts + text[chosen])
+    return np.bincount(pairs // max(1, n_texts), minlength=size).astype(np.int32)
+
+
+def encode_pairs(pairs: Longs) -> tuple[Longs, Ints]:
+    """Distinct pair codes in order, and the row of each."""
+    row, distinct = encode(pairs.astype(np.uint64))
+    return distinct.astype(np.int64), row
+
+
+def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
+    """Why each proposed name is known, 0 where it is not."""
+    first, last = proposed.place.first, proposed.place.last
+    cap = rules.text_cap(n_texts)
+    ordinary = (last - first == 1) & common[tokens.word[first]]
+    named = (proposed.named > 0) & (proposed.named <= cap) & ~(ordinary & ~proposed.defined)
+    rare = named & (proposed.named < rules.min_texts) & ~proposed.defined
+    named &= ~(rare & proposed.joined)
+    termed = (proposed.termed >= rules.term_min_texts) & (proposed.termed <= cap)
+    termed &= _association(tokens, proposed) >= rules.term_min_association
+    termed &= _is_at_home(tokens, proposed, rules)
+    origin = np.where(named, int(Origin.NAME | Origin.CAPITAL), 0)
+    origin |= np.where(rare & ~termed, int(Origin.RARE), 0) | np.where(termed, int(Origin.TERM), 0)
+    return origin.astype(np.int32)
+
+
+def _association(tokens: Tokens, proposed: _Proposed) -> NDArray[np.float64]:
+    """Normalised pointwise mutual information of a term's first and last word, by occurrences over all words."""
+    total = max(2, len(tokens))
+    word = np.bincount(tokens.word, minlength=len(tokens.vocabulary)) / total
+    together = np.minimum(proposed.count / total, 0.5)
+    apart = word[tokens.word[proposed.place.first]] * word[tokens.word[proposed.place.last - 1]]
+    score: NDArray[np.float64] = np.log(together / apart) / -np.log(together)
+    return score
+
+
+def _is_at_home(tokens: Tokens, proposed: _Proposed, rules: EntityRules) -> Flags:
+    """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
+    head = proposed.place.first
+    total = np.bincount(tokens.word, minlength=len(tokens.vocabulary))
+    usual: Flags = proposed.count >= rules.term_min_share * total[tokens.word[head]]
+    return usual | ((tokens.shape[head] & CAPITAL) == 0)
+
+
+def _any_capital(place: Place) -> Flags:
+    counts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum((place.tokens.shape & CAPITAL) != 0)])
+    capital: Flags = counts[place.last] > counts[place.first]
+    return capital
+
+
+def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
+    """The trie of names worth looking for; each says how it must be written to be meant."""
+    known = dict(zip(names.plain, names.origin.tolist(), strict=True))
+    rule = [
+        None if _is_sum_of_names(words, why, known) else _case_rule(words, why, common, rules)
+        for words, why in known.items()
+    ]
+    case = np.array([ANY_CASE if value is None else value for value in rule], dtype=np.uint8)
+    sought = np.array([value is not None for value in rule], dtype=np.bool_)
+    return build_trie(names.words, names.offsets, case, sought)
+
+
+def _is_sum_of_names(words: tuple[str, ...], why: int, known: dict[tuple[str, ...], int]) -> bool:
+    """Whether it only joins two known names, as "India and Pakistan" does; a stated name is never that."""
+    if why & (Origin.STATED | Origin.TERM) or len(words) < 3:
+        return False
+    return any(
+        word in WEAK_CONNECTORS and words[:index] in known and words[index + 1 :] in known
+        for index, word in enumerate(words)
+    )
+
+
+def _case_rule(words: tuple[str, ...], why: int, common: frozenset[str], rules: EntityRules) -> int | None:
+    """How a name must be written to be meant; None for one too long, too rare or too ordinary to look for."""
+    if why & Origin.RARE or len(words) > LONGEST_SOUGHT or not any(len(word) > 1 and not word.isdigit() for word in words):
+        return None
+    ordinary = common.issuperset(words)
+    if len(words) > 1:
+        return INSIDE_SENTENCE if ordinary and why & Origin.CAPITAL and not why & Origin.TERM else ANY_CASE
+    word = words[0]
+    if word in FUNCTION_WORDS or word in CALENDAR or word in NEUTRAL_TITLES:
+        return None
+    if not why & Origin.CAPITAL and (ordinary or "_" not in word):
+        return None
+    if ordinary:
+        return INSIDE_SENTENCE
+    return ANY_CASE if len(word) >= rules.case_free_letters or "_" in word else CAPITALISED

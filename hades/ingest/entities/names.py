@@ -1,0 +1,98 @@
+"""The known names: one row each, in order of identity, with why it is known and the words it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+
+import numpy as np
+
+from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, span_hashes, tokenize
+
+
+class Origin(IntFlag):
+    """Why a name is known."""
+
+    TITLE = 1
+    GIVEN = 2
+    SYMBOL = 4
+    NAME = 8
+    TERM = 16
+    CAPITAL = 32  # somewhere it is written with a capital
+    RARE = 64  # met in one text only: kept where it stands, not looked for elsewhere
+    STATED = TITLE | GIVEN | SYMBOL
+
+
+@dataclass(frozen=True)
+class Names:
+    """Known names; two spellings with the same folded words are one name."""
+
+    identity: Hashes  # sorted
+    offsets: Longs  # name i is made of words[offsets[i]:offsets[i + 1]]
+    words: Hashes
+    plain: tuple[tuple[str, ...], ...]  # the same words, folded, as text
+    origin: Ints
+    texts: Ints  # number of texts that propose it
+
+    def __len__(self) -> int:
+        return len(self.identity)
+
+    def numbers(self, identity: Hashes) -> Longs:
+        """The row of each name by its identity, -1 where it is not known."""
+        if not len(self.identity):
+            return np.full(len(identity), -1, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
+        return np.where(self.identity[place] == identity, place, -1)
+
+    def has(self, why: Origin) -> Flags:
+        """Which names are known for one of these reasons."""
+        return (self.origin & int(why)) != 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Names as they stand in some text: identity, and rows [first, last) of the tokens."""
+
+    tokens: Tokens
+    identity: Hashes
+    first: Longs
+    last: Longs
+
+
+def whole(names: Sequence[str]) -> tuple[Place, Longs]:
+    """Each given string as one name, and which string it is; strings without a letter or digit are left out."""
+    tokens = tokenize(list(names))
+    which, first = np.unique(tokens.text, return_index=True)
+    last = np.concatenate([first[1:], np.full(min(1, len(first)), len(tokens))]).astype(np.int64)
+    first = first.astype(np.int64)
+    return Place(tokens, span_hashes(tokens, first, last), first, last), which.astype(np.int64)
+
+
+def identities(names: Sequence[str]) -> Hashes:
+    """The identity of each name as written; 0 for one without a letter or digit."""
+    place, which = whole(names)
+    result = np.zeros(len(names), dtype=np.uint64)
+    result[which] = place.identity
+    return result
+
+
+def spell(identity: Hashes, places: Sequence[Place]) -> tuple[Longs, Hashes, tuple[tuple[str, ...], ...]]:
+    """The words of every name, read off any one place where it stands."""
+    sizes = np.zeros(len(identity), dtype=np.int64)
+    for place in places:
+        sizes[np.searchsorted(identity, place.identity)] = place.last - place.first
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    words = np.zeros(int(offsets[-1]), dtype=np.uint64)
+    letters: dict[int, str] = {}
+    for place in places:
+        tokens = place.tokens
+        to = offsets[np.searchsorted(identity, place.identity)]
+        for step in range(int((place.last - place.first).max(initial=0))):
+            inside = place.first + step < place.last
+            words[to[inside] + step] = tokens.vocabulary[tokens.word[place.first[inside] + step]]
+        letters.update(zip(tokens.vocabulary.tolist(), tokens.folded, strict=True))
+    spelled = [letters[value] for value in words.tolist()]
+    bounds = offsets.tolist()
+    plain = tuple(tuple(spelled[begin:end]) for begin, end in zip(bounds[:-1], bounds[1:], strict=True))
+    return offsets, words, plain

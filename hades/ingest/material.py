@@ -1,0 +1,158 @@
+"""What a source hands over: one document with its exact text, its structure and the facts stated beside it.
+
+Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of `text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from schemas.chunks import ChunkKind
+from schemas.edges import RelationType
+from schemas.nodes import FuncKind, NameType, SourceKind
+
+
+class RejectReason(StrEnum):
+    """Why input was set aside; a closed list that the report counts by."""
+
+    UNREADABLE = "unreadable"
+    EMPTY = "empty"
+    DUPLICATE = "duplicate"
+    OVERSIZED = "oversized"
+    NOT_TEXT = "not_text"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A region of the text that is chunked on its own, under its headings."""
+
+    start: int
+    end: int
+    kind: ChunkKind
+    headings: tuple[str, ...] = ()
+    symbol: str | None = None  # qualified name of the function or class it describes
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function, method or class, and what it calls by the names written there."""
+
+    name: str
+    qualified_name: str  # module.Class.method, without collision suffix
+    kind: FuncKind
+    start: int
+    end: int
+    signature: str = ""
+    docstring: str = ""
+    calls: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleImport:
+    """`import module` or `from module import name as alias`; relative imports are resolved to absolute names."""
+
+    module: str
+    name: str | None = None
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """What a source file is, beside its text."""
+
+    path: str  # relative to the workspace, with forward slashes
+    language: str
+    module: str
+    size: int
+    symbols: tuple[Symbol, ...] = ()
+    imports: tuple[ModuleImport, ...] = ()
+
+
+@dataclass(frozen=True)
+class PaperFacts:
+    """arXiv metadata as given."""
+
+    arxiv_id: str
+    title: str
+    abstract: str
+    authors: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    date: datetime | None = None
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GivenName:
+    """A name the source states outright (an OpenIE entity, an author, a repository), not one found in the text."""
+
+    name: str
+    kind: NameType | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A stated relation from this document's own entity to another thing named by the source.
+
+    `target` is the origin of another document of the corpus, or with `external` a name such as `owner/repository`.
+    `context` is the sentence it was read from, with its span in `text` where it stands there.
+    """
+
+    relation: RelationType
+    target: str
+    external: bool = False
+    count: int = 1
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Material:
+    """One document as read from its source."""
+
+    origin: str
+    source: SourceKind
+    text: str
+    title: str = ""
+    uri: str = ""
+    mime: str = "text/plain"
+    created: datetime | None = None
+    sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
+    code: CodeFile | None = None
+    paper: PaperFacts | None = None
+    names: tuple[GivenName, ...] = ()
+    triples: tuple[tuple[str, str, str], ...] = ()
+    links: tuple[Link, ...] = ()
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Input that cannot be used, and why. The run goes on."""
+
+    source: SourceKind
+    uri: str
+    reason: RejectReason
+    detail: str = ""
+    size: int = 0
+
+
+class Source(Protocol):
+    """Reads one corpus. Order is stable: the same input gives the same sequence."""
+
+    @property
+    def kind(self) -> SourceKind:
+        """Which source this is."""
+        ...
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
+        ...
+
+    def estimate(self) -> int | None:
+        """How many documents to expect, for the progress bar; None when unknown."""
+        ...

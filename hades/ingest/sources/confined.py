@@ -1,0 +1,149 @@
+"""Parsers in a child process with bounded memory and processor time, because input may be hostile.
+
+Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields keep
+`ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from inside the
+process, so the kernel stops the child and the file is set aside. This module loads little more than the standard library:
+a child starts in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+import subprocess
+import sys
+from types import TracebackType
+from typing import IO, Any, Self
+
+from hades.errors import HadesError
+
+MEMORY_BYTES = 1 << 30
+_HEADER = struct.Struct("<Q")
+_WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
+_OUT_OF_MEMORY = 3
+_READY = b"ready"
+_BOOT = "from hades.ingest.sources.confined import serve; serve()"
+
+
+class Stopped(Exception):
+    """The child was ended or died; `reason` says why, in words for a report."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Confined:
+    """One function, named `module:function`, called in a child that is started when first needed and after a death."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, *arguments: object, cpu_seconds: float) -> Any:
+        """What the function returns; raises `Stopped` when it needs more than it may or dies."""
+        child = self._child = self._child or self._start()
+        assert child.stdin is not None and child.stdout is not None
+        request = pickle.dumps((cpu_seconds, arguments), protocol=5)
+        try:
+            child.stdin.write(_HEADER.pack(len(request)) + request)
+            child.stdin.flush()
+            header = _receive(child.stdout, _HEADER.size)
+            return pickle.loads(_receive(child.stdout, _HEADER.unpack(header)[0]))
+        except (EOFError, BrokenPipeError):
+            raise Stopped(self._reason_of_death(cpu_seconds)) from None
+
+    def close(self) -> None:
+        """Ends the child, whatever it is doing."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                stream.close()
+        child.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-c", _BOOT, self._function],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            bufsize=0,
+        )
+        assert child.stdout is not None
+        try:
+            _receive(child.stdout, len(_READY))
+        except EOFError:
+            child.kill()
+            child.wait()
+            module = self._function.partition(":")[0]
+            raise HadesError(
+                f"the parser process for {self._function} did not start; `python -c 'import {module}'` shows why"
+            ) from None
+        return child
+
+    def _reason_of_death(self, cpu_seconds: float) -> str:
+        assert self._child is not None
+        child = self._child
+        try:
+            code = child.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGPROF
+        self.close()
+        if code == -signal.SIGPROF:
+            return f"parsing takes more than {cpu_seconds:.1f} s"
+        if code == _OUT_OF_MEMORY:
+            return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
+        return "the parser crashed on it"
+
+
+def serve() -> None:
+    """The child: answers calls until its input ends. Nothing is caught but memory: any other failure is a death."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    requests, answers = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a parser prints must not look like an answer
+    module, _, name = sys.argv[1].partition(":")
+    function = getattr(importlib.import_module(module), name)
+    answers.write(_READY)
+    answers.flush()
+    while header := requests.read(_HEADER.size):
+        cpu_seconds, arguments = pickle.loads(requests.read(_HEADER.unpack(header)[0]))
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+        try:
+            answer = pickle.dumps(function(*arguments), protocol=5)
+        except MemoryError:
+            os._exit(_OUT_OF_MEMORY)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answers.write(_HEADER.pack(len(answer)) + answer)
+        answers.flush()
+
+
+def _receive(stream: IO[bytes], size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        if not select.select([stream], [], [], _WALL_SECONDS)[0]:
+            raise EOFError
+        part = os.read(stream.fileno(), min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,151 @@
+"""How each language writes an import and names a module: text in, absolute names out."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from hades.ingest.sources.code_facts import ImportFact
+
+_QUOTED = re.compile(r"""["'`<]([^"'`<>\n]{1,300})["'`>]""")
+_SCRIPT_SUFFIX = re.compile(r"\.(?:d\.ts|[cm]?[jt]sx?)$")
+_NAME = re.compile(r"[\w$]+|\*")
+
+
+def script_module(path: str) -> str:
+    """`src/util/index.ts` -> `src.util`."""
+    return _SCRIPT_SUFFIX.sub("", path).removesuffix("/index").replace("/", ".")
+
+
+def path_module(path: str) -> str:
+    """`lib/net/http.rb` -> `lib.net.http`."""
+    return posixpath.splitext(path)[0].replace("/", ".")
+
+
+def folder_module(path: str) -> str:
+    """`pkg/store/file.go` -> `pkg.store`: in Go the folder is what is imported."""
+    return posixpath.dirname(path).replace("/", ".") or path_module(path)
+
+
+def rust_module(path: str) -> str:
+    """`src/net/mod.rs` -> `src.net`; the root of a crate is the folder of its `lib.rs`."""
+    stem = posixpath.splitext(path)[0]
+    folder, name = posixpath.split(stem)
+    return (folder if name in ("mod", "lib", "main") and folder else stem).replace("/", ".")
+
+
+def javascript(text: str, path: str) -> Iterator[ImportFact]:
+    """`import d, {a as b}, * as n from "./x"`, `export {a} from "./x"`, `import "./x"`."""
+    clause, found, source = text.rpartition(" from ")
+    if not found:
+        clause, source = "", text if text.startswith("import") else ""
+    quoted = _QUOTED.search(source)
+    if quoted is None:
+        return
+    module = _script_target(quoted.group(1), path)
+    before, brace, inside = clause.partition("{")
+    names = re.sub(r"^(import|export)\b(\s+type\b(?!\s*(,|$)))?", "", before.strip()).split(",")
+    default = next((name.strip() for name in names if name.strip() and "*" not in name), None)
+    star = re.search(r"\*\s+as\s+([\w$]+)", before)
+    if default:
+        yield ImportFact(module, "default", default)
+    if star:
+        yield ImportFact(module, None, star.group(1))
+    for part in inside.partition("}")[0].split(","):
+        words = [word for word in _NAME.findall(part) if word != "type"]
+        if words:
+            yield ImportFact(module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None)
+    if not (default or star or brace):
+        yield ImportFact(module)
+
+
+def required(argument: str, path: str) -> Iterator[ImportFact]:
+    """`require("./x")` in JavaScript."""
+    quoted = _QUOTED.search(argument)
+    if quoted:
+        yield ImportFact(_script_target(quoted.group(1), path))
+
+
+def java(text: str, path: str) -> Iterator[ImportFact]:
+    """`import a.b.C;` reads as C from a.b; `import static a.B.c;` as c from a.B."""
+    name = re.sub(r"\s+", "", re.sub(r"^import\s+(static\s+)?", "", text)).rstrip(";")
+    module, _, last = name.rpartition(".")
+    if last:
+        yield ImportFact(module or last, last if module else None)
+
+
+def go(text: str, path: str) -> Iterator[ImportFact]:
+    """`alias "host/path/pkg"`; the path is kept as written, only the workspace knows its own prefix."""
+    quoted = _QUOTED.search(text)
+    if quoted:
+        alias = text[: quoted.start()].strip()
+        yield ImportFact(quoted.group(1), None, alias if alias not in ("", "_", ".") else None)
+
+
+def c(text: str, path: str) -> Iterator[ImportFact]:
+    """`#include "x.h"` beside the file, `#include <x.h>` wherever the compiler finds it."""
+    quoted = _QUOTED.search(text)
+    if quoted:
+        target = quoted.group(1)
+        yield ImportFact(path_module(_beside(target, path) if '"' in text else target))
+
+
+def ruby(text: str, path: str) -> Iterator[ImportFact]:
+    """`require "x"`, `require_relative "../x"`."""
+    found = re.match(r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']", text)
+    if found:
+        target = found.group(2).removesuffix(".rb")
+        relative = found.group(1) == "require_relative"
+        yield ImportFact((_beside(target, path) if relative else target).replace("/", "."))
+
+
+def rust(text: str, path: str) -> Iterator[ImportFact]:
+    """`use a::{b, c::{d as e, *}}`, with `crate`, `self` and `super` resolved from the file's place."""
+    body = re.sub(r"^(pub(\s*\([^)]*\))?\s+)?use\s+", "", text).rstrip().rstrip(";")
+    prefixes: list[list[str]] = [[]]
+    current: list[str] = []
+    alias = ""
+    for token in re.findall(r"\bas\s+\w+|\w+|::|[{},*]", body):
+        if token == "{":
+            prefixes.append([*prefixes[-1], *current])
+            current = []
+        elif token in ",}":
+            yield from _rust_fact([*prefixes[-1], *current], alias, path)
+            current, alias = [], ""
+            if token == "}" and len(prefixes) > 1:
+                prefixes.pop()
+        elif token.startswith("as ") or token.startswith("as\t"):
+            alias = token[2:].strip()
+        elif token != "::":
+            current.append(token)
+    yield from _rust_fact([*prefixes[-1], *current] if current else [], alias, path)
+
+
+def _rust_fact(parts: list[str], alias: str, path: str) -> Iterator[ImportFact]:
+    if parts and parts[-1] == "self" and len(parts) > 1:
+        parts = parts[:-1]
+    module = rust_module(path).split(".")
+    if parts and parts[0] in ("crate", "self", "super"):
+        base = _crate_root(path) if parts[0] == "crate" else module
+        while parts and parts[0] in ("crate", "self", "super"):
+            base = base[:-1] if parts[0] == "super" else base
+            parts = parts[1:]
+        parts = [*base, *parts]
+    if len(parts) > 1:
+        yield ImportFact(".".join(parts[:-1]), parts[-1], alias or None)
+    elif parts:
+        yield ImportFact(parts[0], None, alias or None)
+
+
+def _crate_root(path: str) -> list[str]:
+    folders = path.split("/")[:-1]
+    return folders[: len(folders) - folders[::-1].index("src")] if "src" in folders else folders[:1]
+
+
+def _script_target(target: str, path: str) -> str:
+    return script_module(_beside(target, path)) if target.startswith(".") else target
+
+
+def _beside(target: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))

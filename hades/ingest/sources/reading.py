@@ -1,0 +1,180 @@
+"""Safe reading: regular files only, bounded size, text in any common encoding; the rest is named and set aside."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+
+from charset_normalizer import from_bytes
+
+from hades.errors import HadesError
+from hades.ingest.material import RejectReason
+
+MAX_TEXT_BYTES = 8 << 20
+MAX_LINE_CHARS = 100_000  # longer lines are data or minified code: nobody reads them, and parsers choke on them
+
+_SAMPLE_BYTES = 16 << 10
+_CONTROL_SHARE = 0.02  # text holds next to no control characters; compressed data about one in ten
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b") + b"\x7f"
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: its mark begins with the same two bytes
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARED = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")  # PEP 263 and HTML's meta element
+_PLAIN_CODEC = re.compile(r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac", re.IGNORECASE)
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class SourceError(HadesError):
+    """The corpus itself is missing or is not what the source reads."""
+
+
+class Unusable(HadesError):
+    """One input that cannot be used; the source turns it into `Rejected` and goes on."""
+
+    def __init__(self, reason: RejectReason, detail: str, size: int = 0) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail, self.size = reason, detail, size
+
+
+def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> str:
+    """The exact text of a regular file, without its byte order mark."""
+    return decode(read_bytes(path, limit))
+
+
+def read_bytes(path: str, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes.
+
+    The kind is asked before opening, because opening a FIFO or a device can block or act, and again after, because the
+    file may have been exchanged in between.
+    """
+    try:
+        _require_regular(os.lstat(path), limit)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            _require_regular(status, limit)
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__) from error
+    if len(data) > limit:
+        raise Unusable(RejectReason.OVERSIZED, f"grew beyond the limit of {limit} bytes while read", len(data))
+    return data
+
+
+def decode(data: bytes) -> str:
+    """Bytes as text: by byte order mark, as UTF-8, as declared, as detected; binary data is refused."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return _decode_marked(data[len(mark) :], encoding)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = _decode_unmarked(data)
+    if "\0" in text:
+        text = _decode_unmarked(data)
+    _require_few_controls(data)
+    return text
+
+
+def require_short_lines(text: str) -> None:
+    """Refuses text with a line beyond `MAX_LINE_CHARS`."""
+    if len(text) <= MAX_LINE_CHARS:
+        return
+    longest = max(map(len, text.splitlines()), default=0)
+    if longest > MAX_LINE_CHARS:
+        detail = f"a line of {longest} characters, the limit is {MAX_LINE_CHARS}"
+        raise Unusable(RejectReason.OVERSIZED, detail, len(text))
+
+
+def shown(path: str) -> str:
+    """A path as one printable line of valid Unicode, for reports."""
+    return _UNPRINTABLE.sub(lambda match: repr(match.group())[1:-1], path)
+
+
+def require_plain_name(path: str) -> None:
+    """Refuses names that would break a line of a report or cannot be stored as UTF-8."""
+    if _UNPRINTABLE.search(path):
+        raise Unusable(RejectReason.MALFORMED, "the name holds control or undecodable characters; rename the file")
+
+
+def _require_regular(status: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise Unusable(RejectReason.UNREADABLE, f"{_file_kind(status.st_mode)}, not a regular file")
+    if status.st_size > limit:
+        detail = f"{status.st_size} bytes, the limit is {limit}"
+        raise Unusable(RejectReason.OVERSIZED, detail, status.st_size)
+
+
+def _file_kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a symbolic link"}
+    kinds |= {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a directory"}
+    return kinds.get(stat.S_IFMT(mode), "a special file")
+
+
+def _decode_marked(data: bytes, encoding: str) -> str:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8":
+            return decode(data)
+        detail = f"marked as {encoding}, but byte {error.start} does not fit"
+        raise Unusable(RejectReason.UNREADABLE, detail, len(data)) from error
+    if "\0" in text:
+        raise Unusable(RejectReason.NOT_TEXT, "holds NUL characters", len(data))
+    return text
+
+
+def _decode_unmarked(data: bytes) -> str:
+    """Text that is not UTF-8: UTF-16 without a mark, a declared encoding, the most plausible one, Windows-1252, Latin-1."""
+    if b"\0" in data:
+        return _decode_utf16(data)
+    _require_few_controls(data)
+    for encoding in (*_declared_encodings(data), *_detected_encodings(data), "cp1252"):
+        try:
+            return data.decode(encoding)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return data.decode("latin-1")
+
+
+def _decode_utf16(data: bytes) -> str:
+    """UTF-16 shows as NUL in every other byte of Western text; any other NUL means binary data."""
+    sample = data[: _SAMPLE_BYTES & ~1]
+    for encoding, zeros, letters in (("utf-16-le", sample[1::2], sample[::2]), ("utf-16-be", sample[::2], sample[1::2])):
+        if zeros.count(0) > 0.7 * len(zeros) and letters.count(0) == 0:
+            try:
+                text = data.decode(encoding)
+            except UnicodeDecodeError:
+                break
+            if "\0" not in text:
+                return text
+    raise Unusable(RejectReason.NOT_TEXT, "holds NUL bytes", len(data))
+
+
+def _require_few_controls(data: bytes) -> None:
+    sample = data[: 4 * _SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if controls > max(2, _CONTROL_SHARE * len(sample)):
+        raise Unusable(RejectReason.NOT_TEXT, f"{controls} control characters in {len(sample)} bytes", len(data))
+
+
+def _declared_encodings(data: bytes) -> list[str]:
+    match = _DECLARED.search(data[:1024])
+    name = match.group(1).decode("ascii", "ignore") if match else ""
+    return [name] if _PLAIN_CODEC.match(name) else []
+
+
+def _detected_encodings(data: bytes) -> list[str]:
+    """A guess from the bytes around the first one beyond ASCII: a whole file would take seconds."""
+    first = _NOT_ASCII.search(data)
+    middle = first.start() if first else 0
+    sample = data[max(0, middle - _SAMPLE_BYTES // 2) : middle + _SAMPLE_BYTES]
+    best = from_bytes(sample.rstrip(bytes(range(128, 256))) or sample).best()
+    return [best.encoding] if best else []

@@ -1,0 +1,1 @@
+"""Small Protocols named for the asker's need."""

@@ -1,0 +1,243 @@
+"""The system of record, as builds and memory see it: Arrow in, Arrow out, in bulk.
+
+Both stores keep these promises and one suite (`tests/contract/`) holds them to it:
+
+- Rows are Arrow tables in the schema the catalogue declares. Absent nullable columns are null, absent columns with a
+  default take it; other absent or unknown columns are an error.
+- A bad row raises `BadRows` with its number and the rule, and nothing of that call is written.
+- Reads come in a stated order, so equal contents give equal tables on every store.
+- A write through a read-only handle raises `ReadOnly` before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from schemas.intervals import Mask
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
+OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with")
+DEFAULT_COST = 2.302585  # -ln(0.1): an edge nobody weighed is a poor one, not a free one
+BATCH_ROWS = 65_536
+MAX_ROW_BYTES = 8 * 1024 * 1024
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+
+
+class Mode(StrEnum):
+    """What a handle may do: read; read and write rows; also create collections, indexes and views."""
+
+    READ_ONLY = "ro"
+    READ_WRITE = "rw"
+    ADMIN = "admin"
+
+
+class Direction(StrEnum):
+    """Which way edges are followed from a node."""
+
+    OUT = "outbound"
+    IN = "inbound"
+    ANY = "any"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One condition on a top-level column. Null satisfies `is_null` and nothing else."""
+
+    column: str
+    op: Operator
+    value: object = None
+
+
+Predicate: TypeAlias = Sequence[Term]  # all must hold
+
+
+@dataclass(frozen=True)
+class StorePath:
+    """A path between two nodes: `_id`s of its nodes, keys of its edges, and the sum of the edges' costs."""
+
+    nodes: tuple[str, ...]
+    edges: tuple[str, ...]
+    cost: float
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """What a write did."""
+
+    rows: int
+    batches: int
+
+
+@dataclass(frozen=True)
+class ProvisionReport:
+    """What provisioning made; all empty the second time."""
+
+    created: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+NEIGHBOUR_SCHEMA = pa.schema(
+    [
+        pa.field("node", pa.string(), False),
+        pa.field("neighbour", pa.string(), False),
+        pa.field("edge", pa.string(), False),
+        pa.field("type", pa.string(), False),
+        pa.field("weight", pa.float64()),
+        pa.field("outbound", pa.bool_(), False),
+    ]
+)
+HIT_SCHEMA = pa.schema([pa.field("_key", pa.string(), False), pa.field("score", pa.float64(), False)])
+
+
+class RowStore(Protocol):
+    """Reading and writing rows; what a transaction offers too."""
+
+    @property
+    def mode(self) -> Mode:
+        """What this handle may do."""
+        ...
+
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+        """Insert rows or replace those with the same `_key`, whole.
+
+        A table is one batch; an iterable of batches is written batch by batch. Each batch is all there or not at all
+        (inside a transaction: all batches). `check_rev=True` wants a column `_rev`: the revision each row had when it
+        was read, null for one that must not exist; a difference raises `LostUpdate`.
+        Edges: both ends must exist, in a collection the edge definition allows.
+        Cost: sorting and one pass over the pages or documents touched.
+        """
+        ...
+
+    def patch(self, collection: str, rows: Rows) -> WriteReport:
+        """Change some columns of rows that exist: `_key` and the columns to set. A missing row raises `BadRows`.
+
+        The ends of an edge cannot be patched. Cost as `upsert`.
+        """
+        ...
+
+    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+        """Remove rows by key or by predicate (exactly one of the two); unknown keys are ignored. Returns how many went.
+
+        Edges that point at a removed node are not followed: delete them first (`dangling` finds what was forgotten).
+        """
+        ...
+
+    def get(
+        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
+    ) -> pa.Table:
+        """The rows that exist among these keys, in key order, each once. Cost: one look-up a key."""
+        ...
+
+    def scan(
+        self,
+        collection: str,
+        *,
+        where: Predicate = (),
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows that satisfy the predicate, in key order, as they were when the scan began.
+
+        Streams: memory holds a few batches, however large the collection. The predicate runs in the store; an equality
+        or `in` on an indexed column reads only what it selects.
+        """
+        ...
+
+    def count(self, collection: str, *, where: Predicate = ()) -> int:
+        """How many rows satisfy the predicate; constant time without one."""
+        ...
+
+    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
+        """Rows whose text fields share a stemmed word with `text`, best BM25 first, then by key.
+
+        Columns `_key`, `score` (higher is better; comparable within one answer only). No character of `text` has a
+        special meaning. Empty text or a collection without text fields gives `BadQuery`.
+        """
+        ...
+
+    def nearest(
+        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
+    ) -> pa.Table:
+        """Rows by cosine to `vector`, highest first, then by key; exact. Columns `_key`, `score`.
+
+        Only rows embedded by `model` are compared. A vector of another dimension, or with NaN, gives `BadQuery`.
+        """
+        ...
+
+    def neighbours(
+        self,
+        nodes: Sequence[str],
+        *,
+        edges: str = "relations",
+        direction: Direction = Direction.OUT,
+        types: Sequence[str] | None = None,
+        fanout: int,
+        mask: Mask = Mask(),
+    ) -> pa.Table:
+        """At most `fanout` edges of each node, heaviest first (no weight last), then by edge key; `NEIGHBOUR_SCHEMA`.
+
+        Grouped by node in the order given, each node once. With `ANY` an edge from a node to itself comes once.
+        Cost follows the degree of the nodes, not the size of the collection. Unknown nodes have no neighbours.
+        """
+        ...
+
+    def cheapest_paths(
+        self,
+        source: str,
+        target: str,
+        *,
+        k: int,
+        max_hops: int,
+        edges: str = "relations",
+        direction: Direction = Direction.OUT,
+        types: Sequence[str] | None = None,
+        mask: Mask = Mask(),
+        max_work: int = 100_000,
+    ) -> list[StorePath]:
+        """The k cheapest loopless paths of 1 to `max_hops` edges, cheapest first, then by length, then by edge keys.
+
+        An edge without a cost counts `DEFAULT_COST`. Looks at no more than `max_work` edges, else `WorkExceeded`.
+        """
+        ...
+
+
+class GraphStore(RowStore, Protocol):
+    """The store itself: rows, transactions, provisioning, health."""
+
+    def provision(self) -> ProvisionReport:
+        """Create what the catalogue declares and is not there. Admin only; safe to repeat."""
+        ...
+
+    def transaction(self, collections: Sequence[str]) -> AbstractContextManager[RowStore]:
+        """All or nothing across these collections: commits at the end, rolls back on any exception.
+
+        Reads inside see the transaction's own writes; other readers see none of them before the commit.
+        """
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Rows per collection, in catalogue order."""
+        ...
+
+    def dangling(self) -> dict[str, list[str]]:
+        """Keys of edges whose end is missing, per edge collection that has any; the whole store is read."""
+        ...
+
+    def check(self) -> list[str]:
+        """What is wrong with the store, in sentences; empty when it is sound. Reads everything."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Where and what the store is, for `hades doctor`: no credential in it."""
+        ...
+
+    def close(self) -> None:
+        """Give back files and connections; the handle is unusable afterwards."""
+        ...

@@ -1,0 +1,301 @@
+"""The published graph as retrieval reads it: nodes are numbers, every question is about many of them at once.
+
+Both views keep these promises and one suite (`tests/contract/test_views.py`) holds them to it:
+
+- A node is an integer of this view, an edge a handle of this view. They mean nothing to another view, and their order
+  means nothing: where order matters it is stated, and ties fall to the key.
+- Answers stand in the order of the question. A number that this view never gave raises `BadQuery`.
+- Weights are float32. A missing weight counts 1.0, a weight of 0 stays 0.
+- What is materialised (`nodes`, `edges`, `passages`, `texts`) is a read of one document each; the rest is work.
+
+This module needs numpy only: a process that asks a question must not load more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.intervals import Mask
+
+if TYPE_CHECKING:  # the store port loads pyarrow
+    from hades.ports.store import Direction
+
+Numbers = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+Weights = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+ALWAYS = np.iinfo(np.int64).min  # a validity that has no beginning
+FOREVER = np.iinfo(np.int64).max  # and one that has no end
+
+
+class Kind(StrEnum):
+    """What a node is; its collection."""
+
+    ENTITY = "entities"
+    CHUNK = "doc_chunks"
+    CLUSTER = "clusters"
+    FUNC = "funcs"
+    FILE = "files"
+
+
+KINDS: tuple[Kind, ...] = tuple(Kind)
+EDGES: tuple[str, ...] = (
+    "relations",
+    "mentions",
+    "cluster_edges",
+    "references",
+    "contains",
+    "imports",
+    "chunk_code_edges",
+)
+
+
+@dataclass(frozen=True)
+class ViewInfo:
+    """What is being read. `degraded_from` says why an older snapshot serves; None when the newest does."""
+
+    snapshot: str
+    nodes: dict[str, int]
+    edges: dict[str, int]
+    models: dict[str, tuple[str, ...]]
+    is_local: bool
+    degraded_from: str | None = None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Edges found, all arrays of one length: by asked node, then heaviest first, then in the order of collection and key.
+
+    `row` is the position of the node in the question, `type` a place in `type_names`. `work` counts the adjacency
+    entries looked at; `capped` says that `max_work` ended the search.
+    """
+
+    row: Numbers
+    target: Numbers
+    edge: Numbers
+    type: Codes
+    weight: Weights
+    outbound: Flags
+    work: int
+    capped: bool
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True)
+class Csr:
+    """One direction of the adjacency: the entries of node `n` stand at `starts[n]:starts[n + 1]`, heaviest first.
+
+    `starts` int64; `target` and `edge` int32; `type` uint8; `weight` float32. Read-only.
+    """
+
+    starts: NDArray[np.int64]
+    target: NDArray[np.int32]
+    edge: NDArray[np.int32]
+    type: NDArray[np.uint8]
+    weight: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Both intervals of each edge by handle, half-open, in microseconds since 1970; `ALWAYS` and `FOREVER` when absent."""
+
+    valid_from: NDArray[np.int64]
+    valid_until: NDArray[np.int64]
+    recorded_at: NDArray[np.int64]
+    retracted_at: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """All edges as arrays, for kernels that walk; `validity` is None when no edge has an interval."""
+
+    out: Csr
+    into: Csr
+    validity: Validity | None
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Nodes with a score, best first, then by key."""
+
+    numbers: Numbers
+    scores: Weights
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True)
+class NameMatches:
+    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key."""
+
+    numbers: Numbers
+    starts: Numbers
+    ends: Numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node as citations and prompts need it. `document` is the id that came in with the corpus."""
+
+    id: str
+    kind: Kind
+    name: str
+    type: str
+    summary: str = ""
+    document: str = ""
+    span: tuple[int, int] | None = None
+    cluster_id: str | None = None
+    deg_out: int = 0
+    domain: str | None = None
+    frequency: int = 0
+
+
+@dataclass(frozen=True)
+class EdgeFacts:
+    """An edge as citations and prompts need it; `snippet` is the text it was read from."""
+
+    id: str
+    source: str
+    target: str
+    type: str
+    weight: float | None = None
+    document: str = ""
+    span: tuple[int, int] | None = None
+    snippet: str = ""
+    label: str = ""
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    recorded_at: datetime | None = None
+    retracted_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a document: `texts([document_id])[0][span[0]:span[1]] == text`."""
+
+    id: str
+    text: str
+    document: str
+    document_id: str
+    span: tuple[int, int]
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    kind: str = ""
+    token_count: int = 0
+    timestamp: datetime | None = None
+
+
+class GraphView(Protocol):
+    """The only way retrieval reads."""
+
+    @property
+    def info(self) -> ViewInfo:
+        """Which snapshot this is and what it holds."""
+        ...
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """Edge types by their code in `Expansion.type`; the same in every view."""
+        ...
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """The number of each `_id`, -1 where there is no such node. Cost: a look-up each; over AQL one query."""
+        ...
+
+    def ids(self, numbers: Numbers) -> list[str]:
+        """The `_id` of each number. Cost: in memory."""
+        ...
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        """Edges of each node, at most `fanout` a node; with ANY an edge from a node to itself comes once.
+
+        Cost: the entries looked at, which without types and mask is what comes back, and else ends once the fanout is
+        found; over AQL one query. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
+        """
+        ...
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """How many edge ends each node has. Cost: constant a node; with types, its edges; over AQL one query."""
+        ...
+
+    def adjacency(self) -> Adjacency | None:
+        """The arrays behind `expand` where they lie in memory; None where they do not, then walk by `expand`."""
+        ...
+
+    def nodes(self, numbers: Numbers) -> list[NodeFacts]:
+        """Attributes of nodes, one read each."""
+        ...
+
+    def edges(self, handles: Numbers) -> list[EdgeFacts]:
+        """Attributes of edges, one read each."""
+        ...
+
+    def passages(self, numbers: Numbers) -> list[Passage]:
+        """Text of chunks, functions and files with what a citation needs, one read each; other kinds give `BadQuery`."""
+        ...
+
+    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
+        """Whole documents by `_id`, to check a span against; None where there is none. One read each."""
+        ...
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
+        ...
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        kind: Kind,
+        model: str,
+        limit: int,
+        level: int | None = None,
+        within: Numbers | None = None,
+    ) -> Hits:
+        """Nodes of a kind by cosine, exact; only vectors of `model` are compared, so an unknown model finds nothing.
+
+        `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN gives `BadQuery`.
+        Cost: one product with the vectors compared.
+        """
+        ...
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no text field: none.
+
+        Scores are comparable within one answer. Cost: the postings of the words.
+        """
+        ...
+
+    def match_names(self, text: str) -> NameMatches:
+        """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
+
+        Cost: a look-up for each run of words.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back files and connections; arrays that were handed out stay readable."""
+        ...

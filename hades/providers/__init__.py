@@ -1,0 +1,1 @@
+"""Adapters for what HADES asks of the outside: vectors, tokens, language models."""

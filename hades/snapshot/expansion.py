@@ -1,0 +1,120 @@
+"""Expanding nodes over compressed rows: looks no further along a row than the fanout needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import Csr, Expansion, Flags, Numbers, Validity
+from schemas.intervals import Mask
+
+_FIRST_LOOK = 64  # entries of a row looked at first when a filter may throw some away
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Filter = Callable[[Numbers, Numbers], Flags]  # (entries, near nodes) -> which of them stay
+
+
+@dataclass(frozen=True)
+class Found:
+    """Entries of one direction that were kept, by row, then place in the row."""
+
+    row: Numbers
+    entry: Numbers
+    work: int
+    capped: bool
+
+
+def follow(rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None) -> Found:
+    """The first `fanout` entries of each node's row that pass the filter, looking at `max_work` entries at most."""
+    cursor, stop = rows.starts[numbers], rows.starts[numbers + 1]
+    need = np.full(len(numbers), np.iinfo(np.int64).max if fanout is None else fanout, np.int64)
+    look = max(_FIRST_LOOK, 4 * (fanout or 0))
+    kept_rows, kept_entries = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    work = 0
+    while True:
+        width = np.where(need > 0, stop - cursor, 0)
+        if keep is None or fanout is None:
+            width = np.minimum(width, need)
+        else:
+            width = np.minimum(width, look)
+        if max_work is not None:
+            before = np.cumsum(width) - width
+            width = np.clip(max_work - work - before, 0, width)
+        if not width.any():
+            break
+        row = np.repeat(np.arange(len(numbers)), width)
+        entry = _ranges(cursor, width)
+        work += len(entry)
+        cursor = cursor + width
+        if keep is not None:
+            passed = keep(entry, numbers[row])
+            row, entry = row[passed], entry[passed]
+        within = np.arange(len(row)) - np.searchsorted(row, row)
+        allowed = within < need[row]
+        kept_rows.append(row[allowed])
+        kept_entries.append(entry[allowed])
+        need = need - np.bincount(kept_rows[-1], minlength=len(numbers))
+        look *= 8
+    row, entry = np.concatenate(kept_rows), np.concatenate(kept_entries)
+    order = np.lexsort((entry, row))
+    return Found(row[order], entry[order], work, bool(((need > 0) & (cursor < stop)).any()))
+
+
+def gathered(rows: Csr, found: Found, outbound: bool) -> Expansion:
+    """What was found in one direction, as an answer."""
+    entry = found.entry
+    return Expansion(
+        found.row,
+        rows.target[entry].astype(np.int64),
+        rows.edge[entry].astype(np.int64),
+        rows.type[entry],
+        rows.weight[entry],
+        np.full(len(entry), outbound),
+        found.work,
+        found.capped,
+    )
+
+
+def merged(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
+    """Both directions as one answer, cut to the fanout again."""
+    names = ("row", "target", "edge", "type", "weight", "outbound")
+    both = {name: np.concatenate([getattr(out, name), getattr(into, name)]) for name in names}
+    order = np.lexsort((both["edge"], -both["weight"], both["row"]))
+    if fanout is not None:
+        row = both["row"][order]
+        order = order[np.arange(len(row)) - np.searchsorted(row, row) < fanout]
+    parts = {name: values[order] for name, values in both.items()}
+    return Expansion(**parts, work=out.work + into.work, capped=out.capped or into.capped)
+
+
+def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
+    """Which edges a reader standing at the mask sees; both intervals are half-open."""
+    seen = np.ones(len(edges), np.bool_)
+    if mask.as_of is not None:
+        moment = microseconds(mask.as_of)
+        seen &= (validity.valid_from[edges] <= moment) & (moment < validity.valid_until[edges])
+    if mask.known_at is not None:
+        moment = microseconds(mask.known_at)
+        seen &= (validity.recorded_at[edges] <= moment) & (moment < validity.retracted_at[edges])
+    return seen
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970, exactly."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def instant(value: int) -> datetime:
+    """The moment so many microseconds after 1970."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def _ranges(starts: Numbers, widths: Numbers) -> Numbers:
+    """starts[0], starts[0] + 1, ... for each width, one range after the other."""
+    skipped = np.cumsum(widths) - widths
+    entries: Numbers = np.repeat(starts - skipped, widths) + np.arange(int(widths.sum()))
+    return entries

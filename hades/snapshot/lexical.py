@@ -1,0 +1,134 @@
+"""Search by words: an inverted index that holds each posting's finished BM25 share, so that a query only adds.
+
+The index is built in blocks that are put aside on the disk: memory holds the vocabulary and one block, not the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import Numbers, Weights
+from hades.snapshot.analyzer import Vocabulary, terms
+from hades.snapshot.arrays import Folder
+from hades.snapshot.heaps import ArrayReader
+from hades.snapshot.lookup import find, hash_texts
+from hades.snapshot.ranking import best
+
+K1 = 1.2
+B = 0.75
+_BLOCK_WORDS = 4_000_000
+
+
+class LexicalWriter:
+    """Takes the texts of a collection in row order, then writes `<name>.hash`, `.starts`, `.row` and `.share`."""
+
+    def __init__(self, scratch: Path, name: str) -> None:
+        self._scratch, self._name = scratch, name
+        self._vocabulary = Vocabulary()
+        self._lengths: list[int] = []
+        self._words: list[int] = []
+        self._first_row = 0
+        self._blocks: list[Path] = []
+        self._rows_with: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def append(self, texts: Iterable[str]) -> None:
+        """Index more rows."""
+        for text in texts:
+            found = self._vocabulary.numbers(text)
+            self._lengths.append(len(found))
+            self._words += found
+            if len(self._words) >= _BLOCK_WORDS:
+                self._put_aside()
+
+    def write(self, folder: Folder) -> None:
+        """Merge the blocks. A term's share is idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))."""
+        self._put_aside()
+        lengths = np.array(self._lengths, np.float64)
+        hashes = hash_texts(self._vocabulary.terms)
+        order = np.argsort(hashes, kind="stable")
+        rows_with = self._rows_with[order]
+        starts = np.concatenate(([0], np.cumsum(rows_with)))
+        rarity = np.log1p((len(lengths) - self._rows_with + 0.5) / (self._rows_with + 0.5))
+        mean = lengths.mean() if lengths.any() else 1.0
+        penalty = K1 * (1 - B + B * lengths / mean)
+        folder.whole(f"{self._name}.hash", hashes[order])
+        folder.whole(f"{self._name}.starts", starts)
+        next_free = np.empty(len(order), np.int64)
+        next_free[order] = starts[:-1]
+        with (
+            folder.scattered(f"{self._name}.row", np.int32, int(starts[-1])) as rows,
+            folder.scattered(f"{self._name}.share", np.float32, int(starts[-1])) as shares,
+        ):
+            for block in self._blocks:
+                term, row, times = np.load(block)
+                block.unlink()
+                fresh = np.concatenate(([True], term[1:] != term[:-1]))
+                run = np.flatnonzero(fresh)
+                lasts = np.diff(np.append(run, len(term)))
+                place = next_free[term] + np.arange(len(term)) - np.repeat(run, lasts)
+                rows[place] = row
+                shares[place] = rarity[term] * times * (K1 + 1) / (times + penalty[row])
+                next_free[term[run]] += lasts
+
+    def _put_aside(self) -> None:
+        """Count the words since the last block and keep (term, row, times) on the disk, by term, then row."""
+        rows = np.arange(self._first_row, len(self._lengths), dtype=np.int64)
+        row = np.repeat(rows, np.array(self._lengths[self._first_row :], np.int64))
+        pairs, times = np.unique(np.array(self._words, np.int64) << 32 | row, return_counts=True)
+        self._first_row, self._words = len(self._lengths), []
+        term = pairs >> 32
+        counts = np.bincount(term, minlength=len(self._vocabulary.terms))
+        counts[: len(self._rows_with)] += self._rows_with
+        self._rows_with = counts
+        if len(pairs):
+            self._blocks.append(self._scratch / f"{self._name}.{len(self._blocks)}.npy")
+            np.save(self._blocks[-1], np.stack([term, pairs & 0xFFFF_FFFF, times]))
+
+
+class LexicalIndex:
+    """Answers from the four arrays."""
+
+    def __init__(self, arrays: ArrayReader, name: str, rows: int) -> None:
+        self._hash: NDArray[Any] = arrays[f"{name}.hash"]
+        self._starts: NDArray[np.int64] = arrays[f"{name}.starts"]
+        self._row: NDArray[np.int32] = arrays[f"{name}.row"]
+        self._share: NDArray[np.float32] = arrays[f"{name}.share"]
+        self._rows = rows
+
+    def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
+        """Rows and scores, best first, then by row."""
+        place = np.sort(find(self._hash, hash_texts(terms(text))).first)
+        postings = [slice(*self._starts[one : one + 2].tolist()) for one in place]
+        if not postings:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        if sum(one.stop - one.start for one in postings) * 4 < self._rows:
+            rows, scores = self._add_few(postings)
+        else:
+            rows, scores = self._add_many(postings)
+        kept = best(scores, rows, limit)
+        return rows[kept], scores[kept]
+
+    def _add_few(self, postings: list[slice]) -> tuple[Numbers, Weights]:
+        """By sorting what was found, so that a rare word costs little in a large collection."""
+        found = np.concatenate([self._row[one] for one in postings])
+        rows, group = np.unique(found, return_inverse=True)
+        scores = np.zeros(len(rows), np.float32)
+        start = 0
+        for one in postings:
+            stop = start + one.stop - one.start
+            scores[group[start:stop]] += self._share[one]  # a row stands once in a term's postings
+            start = stop
+        return rows.astype(np.int64), scores
+
+    def _add_many(self, postings: list[slice]) -> tuple[Numbers, Weights]:
+        """By adding into an array of all rows."""
+        scores = np.zeros(self._rows, np.float32)
+        for one in postings:
+            scores[self._row[one]] += self._share[one]
+        rows = np.flatnonzero(scores)
+        return rows, scores[rows]

@@ -1,0 +1,96 @@
+"""Entities by name: every run of words in a question is looked up among the names, aliases included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import NameMatches, Numbers
+from hades.snapshot.analyzer import fold, spans, words
+from hades.snapshot.arrays import Folder
+from hades.snapshot.heaps import ArrayReader
+from hades.snapshot.lookup import Hashes, find, hash_texts
+
+LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
+
+
+def normalised(name: str) -> str:
+    """A name as it is compared: its words in lower case without accents, one blank between them."""
+    return " ".join(words(name))
+
+
+def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int, str]]:
+    """Every run of at most `longest` words of a text: where it stands, and its normalised form."""
+    places = spans(text)
+    folded = [fold(text[start:end]) for start, end in places]
+    return [
+        (places[first][0], places[last - 1][1], " ".join(folded[first:last]))
+        for first in range(len(places))
+        for last in range(first + 1, min(first + longest, len(places)) + 1)
+    ]
+
+
+def outermost(starts: Numbers, ends: Numbers, numbers: Numbers) -> NameMatches:
+    """The matches whose span lies inside no longer one, by start, then number."""
+    order = np.lexsort((numbers, -ends, starts))
+    starts, ends, numbers = starts[order], ends[order], numbers[order]
+    reach = np.maximum.accumulate(ends) if len(ends) else ends
+    earlier = np.searchsorted(starts, starts, side="left") - 1  # last match that begins before this one
+    covered_before = np.where(earlier >= 0, reach[earlier], -1) >= ends
+    longest_here = ends[np.searchsorted(starts, starts, side="left")] if len(ends) else ends
+    kept = ~covered_before & (ends == longest_here)
+    return NameMatches(numbers[kept], starts[kept], ends[kept])
+
+
+class NamesWriter:
+    """Collects names of entities by number; writes `name.hash` and `name.number`, and the longest name in words."""
+
+    def __init__(self) -> None:
+        self._hashes: list[Hashes] = []
+        self._numbers: list[Numbers] = []
+        self.longest = 0
+
+    def append(self, first_number: int, names: Iterable[Sequence[str]]) -> None:
+        """All names of consecutive entities."""
+        forms: list[str] = []
+        numbers: list[int] = []
+        for number, several in enumerate(names, first_number):
+            distinct = {normalised(name) for name in several} - {""}
+            forms += distinct
+            numbers += [number] * len(distinct)
+        self.longest = max([self.longest, *(form.count(" ") + 1 for form in forms)])
+        self._hashes.append(hash_texts(forms))
+        self._numbers.append(np.array(numbers, np.int64))
+
+    def write(self, folder: Folder) -> None:
+        """Sorted by hash, then number."""
+        hashes = np.concatenate([np.empty(0, np.uint64), *self._hashes])
+        numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
+        order = np.lexsort((numbers, hashes))
+        folder.whole("name.hash", hashes[order])
+        folder.whole("name.number", numbers[order].astype(np.int32))
+
+
+class NameIndex:
+    """Finds names in a text."""
+
+    def __init__(self, arrays: ArrayReader, longest: int) -> None:
+        self._hash: NDArray[Any] = arrays["name.hash"]
+        self._number: NDArray[np.int32] = arrays["name.number"]
+        self._longest = min(longest, LONGEST_RUN)
+
+    def match(self, text: str) -> NameMatches:
+        """See `GraphView.match_names`."""
+        runs = runs_of_words(text, self._longest)
+        places = find(self._hash, hash_texts(form for _, _, form in runs))
+        counts = places.last - places.first
+        total = int(counts.sum())
+        skipped = np.cumsum(counts) - counts
+        entries = np.repeat(places.first - skipped, counts) + np.arange(total)
+        asked = np.repeat(places.asked, counts)
+        starts = np.array([run[0] for run in runs], np.int64)[asked]
+        ends = np.array([run[1] for run in runs], np.int64)[asked]
+        return outermost(starts, ends, self._number[entries].astype(np.int64))

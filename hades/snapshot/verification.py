@@ -1,0 +1,71 @@
+"""Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from hades.errors import SnapshotError
+from hades.snapshot.arrays import ArrayFile, sha256_of
+
+VERIFIED = "verified.json"
+
+Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
+
+
+def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
+    """Refuse a folder with a file that is missing, cut or changed. True when hashes had to be computed.
+
+    After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
+    the look is not repeated.
+    """
+    stamps = {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
+    if _noted(folder) == stamps:
+        return False
+    for name, spec in arrays.items():
+        found = sha256_of(folder / name)
+        if found != spec.sha256:
+            raise SnapshotError(
+                f"snapshot {folder.name}: {name} has sha256 {found[:16]}..., expected {spec.sha256[:16]}...; "
+                "it was damaged after publishing: publish again"
+            )
+    note(folder, stamps)
+    return True
+
+
+def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]:
+    """The present stamp of each file; raises where a size is wrong."""
+    return {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
+
+
+def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
+    partial = folder / f".{VERIFIED}.{os.getpid()}"
+    with suppress(OSError):
+        partial.write_text(json.dumps(stamps), "utf-8")
+        partial.replace(folder / VERIFIED)
+
+
+def _stamp(folder: Path, name: str, spec: ArrayFile) -> Stamp:
+    try:
+        status = (folder / name).stat()
+    except OSError as error:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.size} bytes; "
+            "publish again"
+        ) from error
+    if status.st_size != spec.size:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.size}; publish again"
+        )
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def _noted(folder: Path) -> object:
+    try:
+        return json.loads((folder / VERIFIED).read_text("utf-8"))
+    except (OSError, ValueError):  # no mark, or half a mark: look again
+        return None

@@ -1,0 +1,222 @@
+"""One session with the server: where every query gets its limits, its retries and its errors in our words."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, cached_property
+from typing import Any, TypeVar, cast
+
+import orjson
+from arango.client import ArangoClient
+from arango.cursor import Cursor
+from arango.database import Database, StandardDatabase
+from arango.exceptions import AQLQueryValidateError, CursorCloseError
+
+from aql import load
+from hades.errors import ReadOnly, StoreUnavailable
+from hades.ports.store import Mode
+from hades.stores.arango.breaker import CircuitBreaker
+from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.faults import in_our_words
+from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.transport import TransportError
+from hades.stores.arango.unix_http import SingleShotClient
+
+__all__ = ["ArangoEndpoints", "ArangoSession"]
+
+Result = TypeVar("Result")
+Binds = Mapping[str, object]
+
+SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
+SCAN_IDLE_S = 600
+PATIENCE_S = 600.0
+_UNKNOWN_FUNCTION = 1540
+_SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
+_WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILINE)
+
+logger = logging.getLogger(__name__)
+
+
+class ArangoSession:
+    """A database handle in one mode. Reads are repeated when the connection fails; writes only as whole units."""
+
+    def __init__(
+        self,
+        endpoints: ArangoEndpoints,
+        mode: Mode,
+        *,
+        request_timeout_s: float = 30.0,
+        max_runtime_s: float = 20.0,
+        batch_rows: int = 1_000,
+        fail_on_warning: bool = False,
+        retry: RetryPolicy = RetryPolicy(),
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.mode = mode
+        self.endpoint = endpoints.of(mode)
+        self.database_name = endpoints.database
+        self.batch_rows = batch_rows
+        self.vector_indexed: set[str] = set()
+        self._closed = False
+        self._account = endpoints.account
+        self._max_runtime_s = max_runtime_s
+        self._fail_on_warning = fail_on_warning
+        self._retry = retry
+        breaker = breaker or CircuitBreaker()
+        self._client = self._connect(request_timeout_s, breaker)
+        self._patient_client = self._connect(max(request_timeout_s, PATIENCE_S), breaker)
+        self.db = self._database(self._client, endpoints.database)
+        self.patient_db = self._database(self._patient_client, endpoints.database)
+
+    def query(
+        self,
+        text: str,
+        binds: Binds,
+        *,
+        action: str,
+        inside: Database | None = None,
+        bare: bool = False,
+        patient: bool = False,
+    ) -> list[Any]:
+        """All rows of a reading query. `inside` is a transaction; there a failure is not repeated.
+
+        `bare` leaves failures as they are, for a unit that is repeated as a whole.
+        """
+        db = inside or (self.patient_db if patient else self.db)
+        runtime_s = PATIENCE_S if patient else self._max_runtime_s
+        if bare:
+            return self._all(db, text, binds, runtime_s)
+        return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)
+
+    def stream(
+        self, text: str, binds: Binds, *, action: str, batch: int, inside: Database | None
+    ) -> Iterator[list[Any]]:
+        """The rows of a reading query in batches, from the snapshot the query began with.
+
+        Outside a transaction the server computes them as they are fetched, and a lost batch is fetched again. Inside,
+        it computes all at once: the driver does not send the transaction's id with a fetch.
+        """
+        live = inside is None
+        cursor = self.run(
+            action,
+            lambda: self._execute(
+                inside or self.db, text, binds, SCAN_RUNTIME_S, batch, stream=live, ttl=SCAN_IDLE_S, allow_retry=live
+            ),
+            again=live,
+        )
+        try:
+            while True:
+                rows = list(cursor.batch() or ())
+                cast(Any, cursor.batch()).clear()
+                if rows:
+                    yield rows
+                if not cursor.has_more():
+                    return
+                self.run(action, cursor.fetch, again=live)
+        finally:
+            # A cursor that cannot be closed now is dropped by the server when its idle time is over.
+            with suppress(TransportError, CursorCloseError):
+                cursor.close(ignore_missing=True)
+
+    def change(self, text: str, binds: Binds, *, inside: Database, patient: bool = False) -> int:
+        """Run a modifying query inside a transaction; how many rows it touched. The caller runs the unit."""
+        self.require_write("writing rows")
+        cursor = self._execute(inside, text, binds, PATIENCE_S if patient else self._max_runtime_s, self.batch_rows)
+        return int((cursor.statistics() or {}).get("modified", 0))
+
+    def run(self, action: str, work: Callable[[], Result], *, again: bool, writes: bool = False) -> Result:
+        """Do something on the server; `again` says that doing it twice is as good as doing it once."""
+        if self._closed:
+            raise StoreUnavailable(f"{action}: this handle was closed; open the store again")
+        with in_our_words(action, writes=writes):
+            return self._retry.run(work) if again else work()
+
+    def require_write(self, action: str) -> None:
+        """Refuse a write through a read-only handle before anything is sent."""
+        if self.mode is Mode.READ_ONLY:
+            raise ReadOnly(action)
+
+    def require_admin(self, action: str) -> None:
+        """Refuse to create or drop things through a handle that is not for it."""
+        if self.mode is not Mode.ADMIN:
+            raise ReadOnly(action, needed="admin")
+
+    def system_database(self) -> StandardDatabase:
+        """The database that databases are created from."""
+        return self._database(self._patient_client, "_system")
+
+    @cached_property
+    def version(self) -> str:
+        """What the server says it is, such as 3.12.8."""
+        return self.run("asking the server's version", lambda: cast(str, self.db.version()), again=True)
+
+    @cached_property
+    def has_vector_index(self) -> bool:
+        """Whether the server can make a vector index that passes over rows without a vector (3.12.6, flag set)."""
+        numbers = tuple(int(part) for part in re.findall(r"\d+", self.version)[:3])
+        return numbers >= _SPARSE_VECTOR_INDEX_SINCE and self.run(
+            "asking for the vector index", self._parses_vector_query, again=True
+        )
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._closed = True
+        self._client.close()
+        self._patient_client.close()
+
+    def _parses_vector_query(self) -> bool:
+        try:
+            self.db.aql.validate(load("maintenance/probe_vectors"))
+        except AQLQueryValidateError as error:
+            if error.error_code == _UNKNOWN_FUNCTION:
+                return False
+            raise
+        return True
+
+    def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
+        return list(self._execute(db, text, binds, runtime_s, self.batch_rows))
+
+    def _execute(self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any) -> Cursor:
+        if is_modifying(text):
+            self.require_write("a modifying query")
+        cursor = cast(
+            Cursor,
+            db.aql.execute(
+                text,
+                bind_vars=cast(Any, dict(binds)),
+                batch_size=batch,
+                max_runtime=cast(Any, runtime_s),
+                fail_on_warning=self._fail_on_warning,
+                **options,
+            ),
+        )
+        for warning in cursor.warnings() or ():
+            logger.warning("%s: warning %s: %s", title_of(text), warning.get("code"), warning.get("message"))
+        return cursor
+
+    def _connect(self, timeout_s: float, breaker: CircuitBreaker) -> ArangoClient:
+        return ArangoClient(
+            hosts=self.endpoint.url,
+            http_client=SingleShotClient(self.endpoint, timeout_s, breaker),
+            resolver_max_tries=1,
+            serializer=lambda value: orjson.dumps(value).decode(),
+            deserializer=orjson.loads,
+        )
+
+    def _database(self, client: ArangoClient, name: str) -> StandardDatabase:
+        user, password = self._account
+        return client.db(name, username=user, password=password)
+
+
+@cache
+def is_modifying(text: str) -> bool:
+    """Whether a query of `aql/` writes: one of its lines begins with a modifying keyword."""
+    return _WRITES.search(text) is not None
+
+
+def title_of(text: str) -> str:
+    """What a query of `aql/` does: its first comment."""
+    return text.partition("\n")[0].removeprefix("// ")

@@ -1,0 +1,192 @@
+"""Arrow rows as JSON documents and back, column by column, losing nothing.
+
+Times are texts of fixed width, JSON columns are objects, vectors are numbers that are exactly their float32. A null
+is not written; a column that is absent or null reads as null.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.errors import BadRows, StoreDamaged
+from hades.stores.rows import REV
+from schemas.catalogue import Collection
+from schemas.record import Column
+
+Document = dict[str, Any]
+
+_FLOAT_CHARACTERS = 24  # a float32 as a decimal double, with its comma
+_FIRST_YEAR = np.datetime64("0001-01-01", "us").astype(np.int64)
+_LAST_YEAR = np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64)
+
+
+def to_documents(collection: Collection, table: pa.Table, *, keep_nulls: bool = False) -> list[Document]:
+    """Checked rows as documents. `keep_nulls` is a patch: a null there takes the old value away."""
+    columns = {column.name: column for column in collection.columns}
+    names = table.column_names
+    values = [_to_json(collection, columns[name], table) for name in names]
+    if keep_nulls:
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    return [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in zip(*values, strict=True)
+    ]
+
+
+def to_table(collection: Collection, documents: Sequence[Document], names: Sequence[str]) -> pa.Table:
+    """Documents as rows with these columns in this order, `_rev` as text among them when asked for."""
+    columns = {column.name: column for column in collection.columns}
+    schema = schema_of(collection, names)
+    arrays = []
+    for field in schema:
+        values = [document.get(field.name) for document in documents]
+        column = columns.get(field.name)
+        try:
+            arrays.append(_to_arrow(values, field.type, column is not None and column.is_json))
+        except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+            raise StoreDamaged(
+                f"{collection.name}.{field.name} holds something that is not {field.type} "
+                f"in one of the rows {documents[0].get('_key')} to {documents[-1].get('_key')}"
+            ) from error
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def schema_of(collection: Collection, names: Sequence[str]) -> pa.Schema:
+    """The declared fields of these columns; `_rev` is a text that may be asked for beside them."""
+    revision = pa.field(REV, pa.string(), False)
+    return pa.schema([revision if name == REV else collection.schema.field(name) for name in names])
+
+
+def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
+    """The rows in runs whose documents are about `limit_bytes` of JSON or less; a larger row comes alone."""
+    if not table.num_rows:
+        return
+    ends = np.cumsum(_json_bytes(table))
+    start, spent = 0, 0
+    while start < table.num_rows:
+        stop = max(int(np.searchsorted(ends, spent + limit_bytes, side="right")), start + 1)
+        yield table.slice(start, stop - start)
+        start, spent = stop, int(ends[stop - 1])
+
+
+def json_value(column: Column, text: str) -> Any:
+    """The object that a JSON column's text means; raises ValueError when it is not JSON."""
+    value = orjson.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{column.name} must be a JSON object")
+    return value
+
+
+def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[Any]:
+    values = table.column(column.name).combine_chunks()
+    if pa.types.is_timestamp(column.type):
+        return _times_to_texts(collection, column, values)
+    if column.is_vector:
+        return _vectors_to_lists(values)
+    if column.is_json:
+        return _texts_to_objects(collection, column, values, table)
+    result: list[Any] = values.to_pylist()
+    return result
+
+
+def _times_to_texts(collection: Collection, column: Column, values: pa.Array) -> list[str | None]:
+    """As `schemas.intervals.iso` writes them, all at once."""
+    moments = values.cast(pa.int64())
+    outside = pc.or_(pc.less(moments, pa.scalar(_FIRST_YEAR)), pc.greater(moments, pa.scalar(_LAST_YEAR)))
+    row = pc.index(pc.fill_null(outside, False), True).as_py()
+    if row >= 0:
+        raise BadRows(collection.name, row, f"{column.name} lies outside the years 1 to 9999")
+    stamps = pc.fill_null(moments, 0).to_numpy(zero_copy_only=False).astype("datetime64[us]")
+    texts = np.char.add(np.datetime_as_string(stamps, unit="us"), "Z").tolist()
+    if not values.null_count:
+        return list(texts)
+    return [text if there else None for text, there in zip(texts, values.is_valid().to_pylist(), strict=True)]
+
+
+def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
+    flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64).tolist()
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)).tolist()
+    starts = [0, *ends[:-1]]
+    lists = [flat[start:end] for start, end in zip(starts, ends, strict=True)]
+    if not values.null_count:
+        return list(lists)
+    return [one if there else None for one, there in zip(lists, values.is_valid().to_pylist(), strict=True)]
+
+
+def _texts_to_objects(collection: Collection, column: Column, values: pa.Array, table: pa.Table) -> list[Any]:
+    objects: list[Any] = []
+    for row, text in enumerate(values.to_pylist()):
+        try:
+            objects.append(None if text is None else json_value(column, text))
+        except ValueError as error:
+            key = table.column("_key")[row].as_py()
+            raise BadRows(collection.name, row, f"{column.name} is not the text of a JSON object", key) from error
+    return objects
+
+
+def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> pa.Array:
+    if is_json:
+        return pa.array([None if value is None else _canonical(value) for value in values], type_)
+    if pa.types.is_floating(type_):
+        return pa.array([None if value is None else float(value) for value in values], type_)
+    if pa.types.is_timestamp(type_):
+        return _texts_to_times(values, type_)
+    if pa.types.is_struct(type_):
+        return _to_structs(values, type_)
+    if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
+        return _to_vectors(values, type_)
+    return pa.array(values, type_)
+
+
+def _canonical(value: Any) -> str:
+    """JSON text with sorted keys, as `schemas.record.to_table` writes it."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _texts_to_times(values: list[Any], type_: pa.DataType) -> pa.Array:
+    texts = ["NaT" if value is None else value.removesuffix("Z") for value in values]
+    stamps = np.array(texts, dtype="datetime64[us]")
+    return pa.array(stamps, pa.timestamp("us")).cast(pa.int64()).cast(type_)
+
+
+def _to_structs(values: list[Any], type_: pa.DataType) -> pa.Array:
+    children = [
+        _to_arrow([None if value is None else value.get(child.name) for value in values], child.type) for child in type_
+    ]
+    absent = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(children, fields=list(type_), mask=absent)
+
+
+def _to_vectors(values: list[Any], type_: pa.DataType) -> pa.Array:
+    lengths = [0 if value is None else len(value) for value in values]
+    numbers = itertools.chain.from_iterable(value for value in values if value is not None)
+    flat = np.fromiter(numbers, dtype=np.float64, count=sum(lengths))
+    items = pa.array(flat.astype(type_.value_type.to_pandas_dtype()))
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
+    absent = pa.array([value is None for value in values], pa.bool_())
+    return pa.ListArray.from_arrays(offsets, items, type=type_, mask=absent)
+
+
+def _json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """About how long each row is as JSON."""
+    sizes = np.full(table.num_rows, 2, dtype=np.int64)
+    for name in table.column_names:
+        values = table.column(name).combine_chunks()
+        sizes += len(name) + 4
+        if pa.types.is_string(values.type):
+            sizes += pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) * 9 // 8
+        elif pa.types.is_list(values.type):
+            flat = values.flatten()
+            each = max(flat.nbytes // max(len(flat), 1), _FLOAT_CHARACTERS)
+            sizes += pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False) * each
+        else:
+            sizes += 4 * _FLOAT_CHARACTERS
+    return sizes

@@ -1,0 +1,76 @@
+"""The server's errors in HADES's words: which thing, what was expected, what to do. Never a credential."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from arango.exceptions import ArangoClientError, ArangoServerError
+
+from hades.errors import (
+    HadesError,
+    NotProvisioned,
+    QueryTimeout,
+    ReadOnly,
+    SettingsError,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+)
+from hades.stores.arango.transport import TransportError
+
+_BUSY = frozenset({1200, 18, 28, 29})
+_AWAY = frozenset({1465, 1478, 503, 21003, 21004})
+_FORBIDDEN = frozenset({11, 1004})
+_NO_DATABASE = 1228
+_NO_COLLECTION = frozenset({1203, 1924})
+_KILLED = 1500
+_TOO_LARGE = 32
+_CURSOR_GONE = 1600
+_TRANSACTION_GONE = frozenset({1654, 1655})
+
+
+@contextmanager
+def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
+    """Turn what the driver raises inside into a `HadesError` that names the action."""
+    try:
+        yield
+    except TransportError as error:
+        raise StoreUnavailable(f"{action}: {error}; is the server up?") from error
+    except (ArangoServerError, ArangoClientError) as error:
+        raise translated(error, action, writes=writes) from error
+
+
+def translated(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
+    """The error a caller can act on for one of the server."""
+    code, text = error.error_code, error.error_message or error.message
+    if code in _BUSY:
+        return StoreBusy(f"{action}: another writer holds the same rows ({text}); nothing was written, try again")
+    if code in _AWAY:
+        return StoreUnavailable(f"{action}: the server cannot serve this now ({text}); try again later")
+    if code == _KILLED:
+        return QueryTimeout(f"{action}: stopped by the server because it ran too long; ask for less or allow more time")
+    if error.http_code == 401:
+        return SettingsError(
+            f"{action}: the server refused the account; check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
+        )
+    if code in _FORBIDDEN or error.http_code == 403:
+        return _forbidden(action, text, writes)
+    if code == _NO_DATABASE or code in _NO_COLLECTION:
+        return NotProvisioned(f"{action}: {text}; run `hades provision` with an admin endpoint")
+    if code in _TRANSACTION_GONE:
+        return StoreBusy(
+            f"{action}: the server has given up the transaction ({text}); nothing of it was kept: "
+            "keep transactions shorter than 60 idle seconds and begin again"
+        )
+    if code == _CURSOR_GONE:
+        return StoreUnavailable(f"{action}: the server has dropped the open answer; begin the read again")
+    if code == _TOO_LARGE:
+        return StoreError(f"{action}: too large for the server's memory limit ({text}); use smaller batches")
+    return StoreError(f"{action}: the server answered error {code}: {text}")
+
+
+def _forbidden(action: str, text: str | None, writes: bool) -> HadesError:
+    if writes:
+        return ReadOnly(action)
+    return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")

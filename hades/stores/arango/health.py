@@ -1,0 +1,61 @@
+"""What is wrong with the store: things that are missing, edges that dangle, rows that break a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from aql import load
+from hades.errors import BadRows, NotProvisioned, StoreDamaged
+from hades.ports.store import RowStore
+from hades.stores import rows
+from hades.stores.arango import provision
+from hades.stores.arango.client import ArangoSession
+from schemas.catalogue import COLLECTIONS, Collection, edge_collections
+
+
+def dangling(session: ArangoSession) -> dict[str, list[str]]:
+    """Keys of edges whose end is missing, in key order, per edge collection that has any."""
+    found = {collection.name: sorted(_dangling_keys(session, collection)) for collection in edge_collections()}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def problems(session: ArangoSession, store: RowStore) -> list[str]:
+    """What is wrong, in sentences."""
+    try:
+        sentences = [f"{one.name} is missing; run `hades provision`" for one in provision.missing(session)]
+    except NotProvisioned as error:
+        return [str(error)]
+    for collection in COLLECTIONS:
+        sentences += _bad_rows(collection, store)
+    sentences += [f"{name}: {len(keys)} edges without an end" for name, keys in dangling(session).items()]
+    return sentences
+
+
+def _dangling_keys(session: ArangoSession, collection: Collection) -> set[str]:
+    assert collection.edge is not None
+    keys: set[str] = set()
+    for end, homes in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
+        for home in homes:
+            keys.update(
+                session.query(
+                    load("maintenance/list_dangling"),
+                    {"@edges": collection.name, "@nodes": home, "end": end, "home": home},
+                    action=f"looking for edges of {collection.name} without an end",
+                    patient=True,
+                )
+            )
+    return keys
+
+
+def _bad_rows(collection: Collection, store: RowStore) -> Iterator[str]:
+    """The first row of each batch that does not keep the catalogue's rules."""
+    try:
+        for batch in store.scan(collection.name):
+            try:
+                rows.prepare(collection, pa.Table.from_batches([batch]))
+            except BadRows as error:
+                yield f"{collection.name} (_key {error.key!r}): {error.rule}"
+    except StoreDamaged as error:
+        yield str(error)

@@ -1,0 +1,208 @@
+"""Everything the catalogue declares, from the database to the graphs, made where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from arango.database import StandardDatabase
+from arango.exceptions import ArangoServerError
+
+from hades.errors import StoreError
+from hades.ports.store import ProvisionReport
+from hades.stores.arango import vectors
+from hades.stores.arango.client import ArangoSession
+from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, Collection, Graph, collection_named
+
+_NO_DATABASE = 1228
+_FEATURES = ("frequency", "norm", "position")
+_TEXT = {"locale": "en", "case": "lower", "accent": False, "stemming": True, "stopwords": []}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something declared that the server does not have, and how to make it."""
+
+    name: str
+    make: Callable[[], object]
+
+
+def provision(session: ArangoSession) -> ProvisionReport:
+    """Make what is missing, in an order in which each thing finds what it needs."""
+    created: list[str] = []
+    for one in missing(session):
+        session.run(f"creating {one.name}", one.make, again=False, writes=True)
+        created.append(one.name)
+    notes = [*_strange_graphs(session), *vectors.make_missing(session, created)]
+    return ProvisionReport(tuple(created), tuple(notes))
+
+
+def missing(session: ArangoSession) -> Iterator[Missing]:
+    """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
+    if not _database_exists(session):
+        yield Missing(f"database {session.database_name}", lambda: _create_database(session))
+    db = session.patient_db
+    yield from _missing_collections(session, db)
+    for collection in COLLECTIONS:
+        yield from _missing_indexes(session, db, collection)
+    yield from _missing_analyzer(session, db)
+    yield from _missing_views(session, db)
+    present = {graph["name"] for graph in _graphs(session)}
+    for graph in GRAPHS:
+        if graph.name not in present:
+            yield Missing(f"graph {graph.name}", lambda graph=graph: _create_graph(db, graph))  # type: ignore[misc]
+
+
+def _database_exists(session: ArangoSession) -> bool:
+    def ask() -> bool:
+        try:
+            session.db.collections()
+        except ArangoServerError as error:
+            if error.error_code == _NO_DATABASE:
+                return False
+            raise
+        return True
+
+    return session.run("looking for the database", ask, again=True)
+
+
+def _create_database(session: ArangoSession) -> None:
+    # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
+    session.system_database().create_database(session.database_name, sharding="single")
+
+
+def _missing_collections(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+    listed = session.run("listing collections", lambda: cast(list[Any], db.collections()), again=True)
+    kinds = {one["name"]: one["type"] for one in listed}
+    for collection in COLLECTIONS:
+        wanted = "edge" if collection.edge else "document"
+        held = kinds.get(collection.name, wanted)
+        if held != wanted:
+            raise StoreError(
+                f"{collection.name} is a {held} collection, expected {wanted}; move it away and provision again"
+            )
+        if collection.name not in kinds:
+            yield Missing(
+                f"collection {collection.name}",
+                lambda name=collection.name, edge=collection.edge is not None: db.create_collection(  # type: ignore[misc]
+                    name, edge=edge
+                ),
+            )
+
+
+def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: Collection) -> Iterator[Missing]:
+    if not collection.indexes:
+        return
+    documents = db.collection(collection.name)
+    listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
+    held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
+    for index in collection.indexes:
+        if (index.fields, index.sparse) not in held:
+            data = {
+                "type": "persistent",
+                "name": f"by_{'_'.join(index.fields)}",
+                "fields": list(index.fields),
+                "sparse": index.sparse,
+                "unique": False,
+                "inBackground": True,
+            }
+            yield Missing(
+                f"index {collection.name}({', '.join(index.fields)})",
+                lambda data=data: documents.add_index(data),  # type: ignore[misc]
+            )
+
+
+def _missing_analyzer(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+    """Requirement X-37: our own analyzer; one of that name is used only when it does the same."""
+    listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
+    held = next((one for one in listed if one["name"].rpartition("::")[2] == ANALYZER), None)
+    if held is None:
+        yield Missing(f"analyzer {ANALYZER}", lambda: db.create_analyzer(ANALYZER, "text", _TEXT, list(_FEATURES)))
+    elif not _does_the_same(held):
+        raise StoreError(
+            f"the analyzer {ANALYZER} exists with another definition; remove it and the views that use it, "
+            "then provision again"
+        )
+
+
+def _does_the_same(held: dict[str, Any]) -> bool:
+    properties = held.get("properties") or {}
+    return (
+        held.get("type") == "text"
+        and set(held.get("features", ())) == set(_FEATURES)
+        and all(properties.get(name) == value for name, value in _TEXT.items())
+        and not properties.get("edgeNgram")
+    )
+
+
+def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+    listed = session.run("listing views", lambda: cast(list[Any], db.views()), again=True)
+    present = {one["name"] for one in listed}
+    for collection in COLLECTIONS:
+        if collection.view is None:
+            continue
+        links = {
+            collection.name: {
+                "includeAllFields": False,
+                "fields": {field: {"analyzers": [ANALYZER]} for field in collection.text_fields},
+            }
+        }
+        if collection.view not in present:
+            yield Missing(
+                f"view {collection.view}",
+                lambda view=collection.view, links=links: db.create_view(view, "arangosearch", {"links": links}),  # type: ignore[misc]
+            )
+        elif not _covers(session, db, collection):
+            yield Missing(
+                f"fields of view {collection.view}",
+                lambda view=collection.view, links=links: db.update_view(view, {"links": links}),  # type: ignore[misc]
+            )
+
+
+def _covers(session: ArangoSession, db: StandardDatabase, collection: Collection) -> bool:
+    view = session.run("reading a view", lambda: cast(dict[str, Any], db.view(str(collection.view))), again=True)
+    fields = view.get("links", {}).get(collection.name, {}).get("fields", {})
+    return all(
+        [name.rpartition("::")[2] for name in fields.get(field, {}).get("analyzers", ())] == [ANALYZER]
+        for field in collection.text_fields
+    )
+
+
+def _graphs(session: ArangoSession) -> list[dict[str, Any]]:
+    return session.run("listing graphs", lambda: cast(list[Any], session.patient_db.graphs()), again=True)
+
+
+def _create_graph(db: StandardDatabase, graph: Graph) -> None:
+    db.create_graph(graph.name, edge_definitions=_definitions(graph))
+
+
+def _definitions(graph: Graph) -> list[dict[str, Any]]:
+    shapes = {name: declared.edge for name in graph.edges if (declared := collection_named(name)) and declared.edge}
+    return [
+        {
+            "edge_collection": name,
+            "from_vertex_collections": sorted(shape.sources),
+            "to_vertex_collections": sorted(shape.targets),
+        }
+        for name, shape in shapes.items()
+    ]
+
+
+def _strange_graphs(session: ArangoSession) -> Iterator[str]:
+    """Graphs that exist with other edge definitions than the catalogue's; changing them is for a person."""
+    held = {one["name"]: one["edge_definitions"] for one in _graphs(session)}
+    for graph in GRAPHS:
+        if _comparable(held[graph.name]) != _comparable(_definitions(graph)):
+            yield f"graph {graph.name} joins other collections than declared; drop it and provision again"
+
+
+def _comparable(definitions: list[dict[str, Any]]) -> set[tuple[str, frozenset[str], frozenset[str]]]:
+    return {
+        (
+            one["edge_collection"],
+            frozenset(one["from_vertex_collections"]),
+            frozenset(one["to_vertex_collections"]),
+        )
+        for one in definitions
+    }

@@ -1,0 +1,106 @@
+"""Rows by key, by predicate, and how many: what crosses the wire is only the columns asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aql import load
+from hades.ports.store import Predicate
+from hades.stores import rows
+from hades.stores.arango import encode
+from hades.stores.arango.scope import Scope, chunks
+from hades.stores.arango.terms import Kind, condition
+from schemas.catalogue import Collection
+
+KEYS_PER_QUERY = 5_000
+
+
+def get(
+    scope: Scope, collection: Collection, keys: Sequence[str], columns: Sequence[str] | None, with_rev: bool
+) -> pa.Table:
+    """See `RowStore.get`."""
+    names = [*rows.check_columns(collection, columns), *([rows.REV] if with_rev else [])]
+    tables = [encode.schema_of(collection, names).empty_table()]
+    for some in chunks(sorted(set(keys)), KEYS_PER_QUERY):
+        documents = scope.query(
+            load("rows/get_rows"),
+            {"@collection": collection.name, "keys": list(some), "columns": names},
+            f"reading {collection.name} by key",
+        )
+        tables.append(encode.to_table(collection, documents, names))
+    table = pa.concat_tables(tables).combine_chunks()
+    return table.take(pc.sort_indices(table.column("_key")))
+
+
+def scan(
+    scope: Scope, collection: Collection, where: Predicate, columns: Sequence[str] | None, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """See `RowStore.scan`; a bad question is refused here, before the first batch is asked for."""
+    narrowed = condition(collection, where)
+    names = rows.check_columns(collection, columns)
+    rows.check_limit("batch_rows", batch_rows)
+    binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
+    return _scanned(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
+
+
+def count(scope: Scope, collection: Collection, where: Predicate) -> int:
+    """See `RowStore.count`."""
+    narrowed = condition(collection, where)
+    binds = {"@collection": collection.name, **narrowed.binds}
+    return int(scope.query(_count_text(narrowed.kind), binds, f"counting {collection.name}")[0])
+
+
+def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]:
+    """Which of these keys name no row of the collection."""
+    missing: set[str] = set()
+    for some in chunks(keys, KEYS_PER_QUERY):
+        binds = {"@collection": collection, "keys": list(some)}
+        missing.update(scope.query(load("rows/list_missing"), binds, f"looking for rows of {collection}"))
+    return missing
+
+
+def revisions(scope: Scope, collection: Collection, keys: Sequence[str]) -> dict[str, str]:
+    """The revision of each row that exists among these keys."""
+    found: dict[str, str] = {}
+    for some in chunks(keys, KEYS_PER_QUERY):
+        binds = {"@collection": collection.name, "keys": list(some)}
+        found.update(scope.query(load("rows/list_revisions"), binds, f"reading revisions of {collection.name}"))
+    return found
+
+
+def _scanned(
+    scope: Scope, collection: Collection, text: str, binds: dict[str, object], names: list[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
+    held: list[pa.Table] = []
+    rows_held = 0
+    answer_rows = min(batch_rows, scope.session.batch_rows)
+    for documents in scope.stream(text, binds, f"scanning {collection.name}", answer_rows):
+        held.append(encode.to_table(collection, documents, names))
+        rows_held += len(documents)
+        if rows_held >= batch_rows:
+            whole = pa.concat_tables(held).combine_chunks()
+            yield from whole.slice(0, batch_rows).to_batches()
+            rest = whole.slice(batch_rows)
+            held, rows_held = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+    if held:
+        yield from pa.concat_tables(held).combine_chunks().to_batches()
+
+
+def _scan_text(kind: Kind) -> str:
+    if kind == "all":
+        return load("rows/scan_all")
+    if kind == "among":
+        return load("rows/scan_among")
+    return load("rows/scan_within") if kind == "within" else load("rows/scan_where")
+
+
+def _count_text(kind: Kind) -> str:
+    if kind == "all":
+        return load("rows/count_all")
+    if kind == "among":
+        return load("rows/count_among")
+    return load("rows/count_within") if kind == "within" else load("rows/count_where")

@@ -1,0 +1,41 @@
+"""Where a row operation happens: on the store as it is, or inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from arango.database import TransactionDatabase
+
+from hades.stores.arango.client import ArangoSession, Binds
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A session and, inside a transaction, the transaction; how much a search may wait or guess.
+
+    `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are.
+    """
+
+    session: ArangoSession
+    unit: TransactionDatabase | None = None
+    wait_for_view: bool = False
+    approximate: bool = False
+    bare: bool = False
+
+    def query(self, text: str, binds: Binds, action: str) -> list[Any]:
+        """All rows of a reading query."""
+        return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare)
+
+    def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
+        """The rows of a reading query, batch by batch."""
+        return self.session.stream(text, binds, action=action, batch=batch, inside=self.unit)
+
+
+def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """The items in runs of at most `size`, so that no request grows without bound."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

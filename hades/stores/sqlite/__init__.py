@@ -1,0 +1,1 @@
+"""The embedded store: columnar pages in one SQLite file."""

@@ -1,0 +1,125 @@
+"""Connections to one SQLite file: pragmas, one writer, readers that never block it, errors in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hades.errors import NotProvisioned, ReadOnly, StoreBusy, StoreDamaged, StoreError
+from hades.ports.store import Mode
+
+BUSY_TIMEOUT_SECONDS = 60.0
+# Pages of ours are tens of kilobytes: large database pages keep their overflow chains short.
+_DATABASE_PAGE_BYTES = 16_384
+_CACHE_KIB = 131_072
+
+
+class Connections:
+    """Opens, lends and closes connections. Readers see the last commit; the one writer begins at once or waits."""
+
+    def __init__(self, path: Path, mode: Mode) -> None:
+        self.path = path
+        self.mode = mode
+        self._idle: list[sqlite3.Connection] = []
+        self._idle_lock = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._writer_lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside a read transaction: all reads see one state of the file."""
+        connection = self._borrow()
+        try:
+            with translated(self.path):
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+        with self._idle_lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The writer inside an immediate transaction: committed at the end, rolled back on any exception."""
+        if self.mode is Mode.READ_ONLY:
+            raise ReadOnly("writing to the store")
+        with self._writer_lock, translated(self.path):
+            connection = self._writer = self._writer or self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close every idle connection; borrowed ones close when they come back."""
+        with self._idle_lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        with self._writer_lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._idle_lock:
+            if self._closed:
+                raise StoreError(f"{self.path} was closed; open the store again")
+            if self._idle:
+                return self._idle.pop()
+        return self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        if self.mode is not Mode.ADMIN and not self.path.exists():
+            raise NotProvisioned(f"there is no store at {self.path}; run `hades provision`")
+        access = "ro" if self.mode is Mode.READ_ONLY else "rwc"
+        with translated(self.path):
+            connection = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode={access}",
+                uri=True,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            if access == "rwc":
+                connection.execute(f"PRAGMA page_size={_DATABASE_PAGE_BYTES}")
+                connection.execute("PRAGMA journal_mode=WAL")
+                # FULL: a commit survives the machine, not only the process; bulk writes make few commits.
+                connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            connection.execute("PRAGMA temp_store=MEMORY")
+        return connection
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours, naming the file and the next step."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise StoreBusy(f"{path} was held by another writer for {BUSY_TIMEOUT_SECONDS:.0f} s; try again") from error
+        if "no such table" in text:
+            raise NotProvisioned(f"{path} is not provisioned ({text}); run `hades provision`") from error
+        if "readonly" in text:
+            raise ReadOnly(f"writing to {path}") from error
+        raise StoreError(f"{path}: {text}; run `hades doctor`") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreDamaged(f"{path}: {error}; restore a backup or rebuild the store from its sources") from error

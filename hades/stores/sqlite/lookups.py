@@ -1,0 +1,113 @@
+"""Look-up tables beside the rows: what goes into them, and how a predicate is answered from one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.ports.store import Term
+from hades.stores.sqlite import pages
+from hades.stores.sqlite.pages import SEPARATOR, Tree
+from hades.stores.sqlite.registry import VALUE, Lookup, Registry, lookups_of
+from schemas.catalogue import Collection
+
+_OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
+_DIGITS = 19
+
+
+def maintain(
+    connection: sqlite3.Connection, registry: Registry, collection: Collection, old: pa.Table, new: pa.Table | None
+) -> None:
+    """Make every look-up of the collection follow a change of rows from `old` to `new`."""
+    for lookup in lookups_of(collection):
+        tree = registry.lookup(collection, lookup)
+        entries = make_entries(tree, lookup, new) if new is not None else None
+        gone = make_entries(tree, lookup, old)
+        if entries is not None and gone.num_rows and entries.equals(gone):
+            continue
+        drop = pages.sort_keys(tree, gone).to_pylist() if gone.num_rows else []
+        _, grown = pages.write(connection, tree, entries, drop)
+        connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
+
+
+def make_entries(tree: Tree, lookup: Lookup, rows: pa.Table) -> pa.Table:
+    """The look-up's entries for rows that are sorted by key; a row with a null field has none."""
+    if not lookup.fields:
+        return pa.table([rows.column("_key")], schema=tree.schema)
+    value = _value_of(rows, lookup)
+    entries = pa.table([value, rows.column("_key")], schema=tree.schema)
+    if value.null_count:
+        entries = entries.filter(pc.is_valid(value))
+    return entries.take(_order(entries.column(VALUE)))
+
+
+def answerable(collection: Collection, where: Sequence[Term]) -> tuple[Lookup, Term] | None:
+    """A look-up that narrows the predicate, with the term it answers."""
+    for term in where:
+        for lookup in lookups_of(collection):
+            if lookup.fields[:1] != (term.column,):
+                continue
+            if term.op in ("==", "in"):
+                return lookup, term
+            if term.op == "starts_with" and len(lookup.fields) == 1:
+                return lookup, term
+    return None
+
+
+def keys_for(connection: sqlite3.Connection, tree: Tree, lookup: Lookup, term: Term) -> list[str]:
+    """Keys of the rows that may satisfy the term, sorted; the caller checks the predicate on the rows."""
+    values = term.value if isinstance(term.value, list) else [term.value]
+    texts = [_encoded(value) for value in values]
+    if not texts:
+        return []
+    end = "" if term.op == "starts_with" else SEPARATOR
+    keys: set[str] = set()
+    wanted = pa.array(texts, pa.string())
+    for batch in pages.pages_of_prefixes(connection, tree, [text + end for text in texts]):
+        held = batch.column(VALUE)
+        if len(lookup.fields) == 1 and term.op != "starts_with":
+            hit = pc.is_in(held, value_set=wanted)
+        else:
+            hit = pa.array(np.zeros(batch.num_rows, bool))
+            for text in texts:
+                hit = pc.or_(hit, pc.starts_with(held, text + (end if len(lookup.fields) > 1 else "")))
+        keys.update(batch.column("_key").filter(hit).to_pylist())
+    return sorted(keys)
+
+
+def _value_of(rows: pa.Table, lookup: Lookup) -> pa.Array:
+    parts = [_as_text(rows.column(name).combine_chunks()) for name in lookup.fields]
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, SEPARATOR)
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Values as text that sorts as they do."""
+    if pa.types.is_string(column.type):
+        return column
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    if pa.types.is_integer(column.type):
+        return pc.utf8_lpad(pc.add(column, _OFFSET).cast(pa.string()), _DIGITS, "0")
+    if pa.types.is_boolean(column.type):
+        return pc.if_else(column, "1", "0")
+    raise TypeError(f"a look-up by {column.type} is not supported; index text, times, whole numbers or booleans")
+
+
+def _encoded(value: object) -> str:
+    array = pa.array([value]) if not hasattr(value, "tzinfo") else pa.array([value], pa.timestamp("us", tz="UTC"))
+    text: str = _as_text(array)[0].as_py()
+    return text
+
+
+def _order(values: pa.ChunkedArray) -> pa.Array:
+    """Order by value for rows already sorted by key: a stable sort of the values' ranks, much faster than of texts."""
+    encoded = values.combine_chunks().dictionary_encode()
+    rank = np.empty(len(encoded.dictionary), dtype=np.int64)
+    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    return pa.array(np.argsort(rank[encoded.indices.to_numpy()], kind="stable"))

@@ -1,0 +1,293 @@
+"""A sorted table kept as columnar pages in SQLite: Arrow record batches under fence keys.
+
+A page holds some hundreds of neighbouring rows as one Arrow message; its fence is the smallest sort key it may hold.
+SQLite's B-tree finds pages, Arrow reads them: a scan is as fast as reading a columnar file, and a write re-makes only
+the pages its keys fall in. The first page's fence is always empty, so every key has exactly one page. Columns that are
+null in a whole page are left out of it and remembered as bits in `absent`. See ADR 0004.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
+LAST = "\U0010ffff"
+
+_MAX_PAGE_ROWS = 4_096
+_GROUP_PAGES = 64
+_FEW_KEYS = 64
+_KEYS_PER_LOOKUP = 1_000
+
+_FENCES = "SELECT first FROM page WHERE tree = ? ORDER BY first"
+_FENCE_OF = "SELECT max(first) FROM page WHERE tree = ? AND first <= ?"
+_PAGES_BETWEEN = "SELECT layout, absent, data FROM page WHERE tree = ? AND first BETWEEN ? AND ? ORDER BY first"
+_PAGES_AFTER = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first > ? ORDER BY first LIMIT ?"
+_DROP_BETWEEN = "DELETE FROM page WHERE tree = ? AND first BETWEEN ? AND ?"
+_INSERT = "INSERT INTO page (tree, first, rows, layout, absent, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PAGES_OF_KEYS = """
+SELECT layout, absent, data FROM page WHERE id IN (
+  SELECT (SELECT id FROM page WHERE tree = ?1 AND first <= wanted.value ORDER BY first DESC LIMIT 1)
+  FROM json_each(?2) AS wanted) ORDER BY first"""
+_PAGES_OF_RANGES = """
+SELECT layout, absent, data FROM page WHERE id IN (
+  SELECT page.id FROM json_each(?2) AS wanted CROSS JOIN page
+  WHERE page.tree = ?1 AND page.first <= wanted.value || ?3
+    AND page.first >= (SELECT max(first) FROM page WHERE tree = ?1 AND first <= wanted.value)) ORDER BY first"""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One sorted table: its number in the file, the columns it is sorted by, and its current layout."""
+
+    id: int
+    name: str
+    sort: tuple[str, ...]
+    layout: int
+    schemas: dict[int, pa.Schema]
+    defaults: dict[str, object]
+    page_bytes: int
+    partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema new pages are written in."""
+        return self.schemas[self.layout]
+
+
+def sort_keys(tree: Tree, rows: pa.Table) -> pa.Array:
+    """The text each row is sorted by."""
+    if len(tree.sort) == 1:
+        return _one(rows.column(tree.sort[0]))
+    return _one(pc.binary_join_element_wise(*(rows.column(name) for name in tree.sort), SEPARATOR))
+
+
+def write(
+    connection: sqlite3.Connection, tree: Tree, rows: pa.Table | None, drop: Sequence[str] = ()
+) -> tuple[pa.Table, int]:
+    """Put rows (sorted, each sort key once), remove the keys in `drop`; both replace what was there.
+
+    Returns the rows that were replaced or removed, and by how many the table grew.
+    """
+    new = rows if rows is not None else tree.schema.empty_table()
+    new_keys = sort_keys(tree, new)
+    if connection.execute("SELECT 1 FROM page WHERE tree = ? LIMIT 1", (tree.id,)).fetchone() is None:
+        _write_pages(connection, tree, "", new)
+        return tree.schema.empty_table(), new.num_rows
+    touched = np.union1d(_as_objects(new_keys), np.array(list(drop), dtype=object)) if drop else _as_objects(new_keys)
+    replaced: list[pa.Table] = []
+    grown = 0
+    for first, last, touched_part, new_part in _groups(connection, tree, touched, new_keys):
+        old = pa.Table.from_batches(
+            (_decode(tree, *page) for page in connection.execute(_PAGES_BETWEEN, (tree.id, first, last))),
+            schema=tree.schema,
+        ).combine_chunks()
+        hit = pc.is_in(sort_keys(tree, old), value_set=pa.array(touched_part, pa.string()))
+        replaced.append(old.filter(hit))
+        merged = _merge(tree, old.filter(pc.invert(hit)), new.slice(*new_part))
+        connection.execute(_DROP_BETWEEN, (tree.id, first, last))
+        _write_pages(connection, tree, first, merged)
+        grown += merged.num_rows - old.num_rows
+    return pa.concat_tables(replaced) if replaced else tree.schema.empty_table(), grown
+
+
+def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_PAGES) -> Iterator[pa.RecordBatch]:
+    """Every page in sort order; keeps no cursor open between steps."""
+    after = None
+    while True:
+        # The first page's fence is '', which nothing is greater than when asked with '>': begin before it.
+        rows = connection.execute(
+            _PAGES_AFTER if after is not None else _PAGES_AFTER.replace("first > ?", "first >= ?"),
+            (tree.id, after or "", batch_pages),
+        ).fetchall()
+        for _, *page in rows:
+            batch = _decode(tree, *page)
+            if batch.num_rows:
+                yield batch
+        if len(rows) < batch_pages:
+            return
+        after = rows[-1][0]
+
+
+def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The pages in which these sorted keys would stand, in order; a page may come again for a later slice of keys."""
+    for start in range(0, len(keys), _KEYS_PER_LOOKUP):
+        wanted = json.dumps(list(keys[start : start + _KEYS_PER_LOOKUP]))
+        for page in connection.execute(_PAGES_OF_KEYS, (tree.id, wanted)):
+            yield _decode(tree, *page)
+
+
+def pages_of_prefixes(connection: sqlite3.Connection, tree: Tree, prefixes: Sequence[str]) -> list[pa.RecordBatch]:
+    """Each page that may hold a sort key beginning with one of the prefixes, once, in order."""
+    wanted = json.dumps(list(prefixes))
+    return [_decode(tree, *page) for page in connection.execute(_PAGES_OF_RANGES, (tree.id, wanted, LAST))]
+
+
+def are_there(connection: sqlite3.Connection, tree: Tree, keys: pa.Array) -> pa.Array:
+    """Which of these sort keys the table holds (single-column sort)."""
+    few = len(keys) <= _KEYS_PER_LOOKUP
+    source = pages_of_keys(connection, tree, keys.to_pylist()) if few else scan(connection, tree)
+    held = [batch.column(tree.sort[0]) for batch in source]
+    return pc.is_in(keys, value_set=pa.concat_arrays(held) if held else pa.array([], pa.string()))
+
+
+def damaged(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
+    """Sentences on pages whose checksum, order or fence is wrong."""
+    previous = None
+    for first, rows, crc, layout, absent, data in connection.execute(
+        "SELECT first, rows, crc, layout, absent, data FROM page WHERE tree = ? ORDER BY first", (tree.id,)
+    ):
+        where = f"{tree.name} page {first!r}"
+        if zlib.crc32(data) != crc:
+            yield f"{where}: checksum differs"
+            continue
+        keys = sort_keys(tree, pa.Table.from_batches([_decode(tree, layout, absent, data)])).to_pylist()
+        if len(keys) != rows:
+            yield f"{where}: {len(keys)} rows, {rows} expected"
+        if keys != sorted(keys) or (keys and (keys[0] < first or (previous is not None and keys[0] <= previous))):
+            yield f"{where}: rows out of order"
+        previous = keys[-1] if keys else previous
+
+
+def miscounted(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
+    """A sentence when the count kept for the table is not what its pages hold."""
+    held = connection.execute("SELECT coalesce(sum(rows), 0) FROM page WHERE tree = ?", (tree.id,)).fetchone()[0]
+    said = connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]
+    if held != said:
+        yield f"{tree.name}: {held} rows in pages, {said} counted"
+
+
+def _groups(
+    connection: sqlite3.Connection, tree: Tree, touched: NDArray[np.object_], new_keys: pa.Array
+) -> Iterator[tuple[str, str, list[str], tuple[int, int]]]:
+    """Runs of neighbouring pages to re-make: first and last fence, keys touched there, slice of new rows there."""
+    if len(touched) <= _FEW_KEYS:
+        by_fence: dict[str, list[str]] = {}
+        for key in touched:
+            by_fence.setdefault(connection.execute(_FENCE_OF, (tree.id, key)).fetchone()[0], []).append(key)
+        runs = [(fence, fence, keys) for fence, keys in by_fence.items()]
+    else:
+        fences = [row[0] for row in connection.execute(_FENCES, (tree.id,))]
+        cuts = [0, *np.searchsorted(touched, np.array(fences[1:], dtype=object)).tolist(), len(touched)]
+        runs = []
+        for start in range(0, len(fences), _GROUP_PAGES):
+            stop = min(start + _GROUP_PAGES, len(fences))
+            busy = [page for page in range(start, stop) if cuts[page] < cuts[page + 1]]
+            if busy:
+                keys = touched[cuts[busy[0]] : cuts[busy[-1] + 1]].tolist()
+                runs.append((fences[busy[0]], fences[busy[-1]], keys))
+    position = 0
+    ordered = new_keys.to_pylist() if len(new_keys) <= _FEW_KEYS else _as_objects(new_keys)
+    for first, last, keys in runs:
+        end = bisect_right(ordered, keys[-1], lo=position)
+        yield first, last, keys, (position, end - position)
+        position = end
+
+
+def _merge(tree: Tree, kept: pa.Table, new: pa.Table) -> pa.Table:
+    if not kept.num_rows or not new.num_rows:
+        return new if not kept.num_rows else kept
+    both = pa.concat_tables([kept, new]).combine_chunks()
+    return both.take(pc.sort_indices(sort_keys(tree, both)))
+
+
+def _write_pages(connection: sqlite3.Connection, tree: Tree, fence: str, rows: pa.Table) -> None:
+    """Cut rows into pages of about `page_bytes`; the first takes the given fence, an empty '' page keeps the rule."""
+    if not rows.num_rows:
+        if fence == "" and connection.execute(_FENCE_OF, (tree.id, LAST)).fetchone()[0] is not None:
+            _insert(connection, tree, [("", rows.to_batches()[0] if rows.to_batches() else _no_rows(tree))])
+        return
+    per_page = max(1, min(_MAX_PAGE_ROWS, tree.page_bytes * rows.num_rows // max(1, rows.nbytes)))
+    batch = rows.select(tree.schema.names).cast(tree.schema).combine_chunks().to_batches()[0]
+    starts = range(0, batch.num_rows, per_page)
+    fences = sort_keys(tree, rows.take(pa.array(list(starts)))).to_pylist()
+    fences[0] = fence
+    _insert(connection, tree, ((key, batch.slice(start, per_page)) for key, start in zip(fences, starts, strict=True)))
+
+
+def _insert(connection: sqlite3.Connection, tree: Tree, pages: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+    def encoded() -> Iterator[tuple[int, str, int, int, int, int, pa.Buffer]]:
+        for fence, batch in pages:
+            absent, data = _encode(tree, batch)
+            yield tree.id, fence, batch.num_rows, tree.layout, absent, zlib.crc32(data), data
+
+    connection.executemany(_INSERT, encoded())
+
+
+def _encode(tree: Tree, batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
+    """A page's bytes, and a bit for each column that is left out because every value of it is null."""
+    rows = batch.num_rows
+    empty = [number for number, column in enumerate(batch.columns) if column.null_count == rows]
+    if not rows or not empty:
+        return 0, batch.serialize()
+    absent = sum(1 << number for number in empty)
+    kept = [number for number in range(batch.num_columns) if not absent >> number & 1]
+    return absent, pa.RecordBatch.from_arrays(
+        [batch.column(number) for number in kept], schema=_present(tree, tree.layout, absent)
+    ).serialize()
+
+
+def _decode(tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), _present(tree, layout, absent))
+    if absent:
+        schema, columns, rows = tree.schemas[layout], iter(batch.columns), batch.num_rows
+        batch = pa.RecordBatch.from_arrays(
+            [
+                _nulls(column.type, rows) if absent >> number & 1 else next(columns)
+                for number, column in enumerate(schema)
+            ],
+            schema=schema,
+        )
+    return batch if layout == tree.layout else _upgraded(tree, batch)
+
+
+def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
+    return _many_nulls(kind).slice(0, rows) if rows <= _MAX_PAGE_ROWS else pa.nulls(rows, kind)
+
+
+@cache
+def _many_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_MAX_PAGE_ROWS, kind)
+
+
+def _present(tree: Tree, layout: int, absent: int) -> pa.Schema:
+    """The schema of a page without its absent columns; kept, because neighbouring pages mostly share it."""
+    schema = tree.partial.get((layout, absent))
+    if schema is None:
+        fields = [field for number, field in enumerate(tree.schemas[layout]) if not absent >> number & 1]
+        schema = tree.partial[layout, absent] = pa.schema(fields)
+    return schema
+
+
+def _upgraded(tree: Tree, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A page of an older layout in the current one: columns it did not have take their default."""
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.repeat(pa.scalar(tree.defaults.get(field.name), field.type), batch.num_rows)
+        for field in tree.schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=tree.schema)
+
+
+def _no_rows(tree: Tree) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=tree.schema)
+
+
+def _as_objects(keys: pa.Array) -> NDArray[np.object_]:
+    objects: NDArray[np.object_] = keys.to_numpy(zero_copy_only=False)
+    return objects
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,351 @@
+"""All row operations on one connection; the transaction around them belongs to the caller."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.errors import BadQuery, BadRows, LostUpdate
+from hades.ports.store import BATCH_ROWS, HIT_SCHEMA, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
+from hades.stores import cheapest, rows
+from hades.stores.sqlite import adjacency, fulltext, lookups, pages, traversal
+from hades.stores.sqlite.registry import Registry, lookups_of
+from schemas.catalogue import Collection, collection_named
+from schemas.intervals import Mask
+
+
+class Session:
+    """A `RowStore` over a connection that is already inside a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, registry: Registry, mode: Mode) -> None:
+        self._connection = connection
+        self._registry = registry
+        self._mode = mode
+
+    @property
+    def mode(self) -> Mode:
+        """What this handle may do."""
+        return self._mode
+
+    def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
+        """See `RowStore.upsert`."""
+        target = rows.require(collection)
+        written = batches = 0
+        for table in rows.as_tables(rows_given):
+            checked = rows.prepare(target, table, with_rev=check_rev)
+            if check_rev:
+                self._check_revisions(target, checked)
+                checked = checked.drop_columns([rows.REV])
+            if target.edge:
+                self._check_ends(target, checked)
+            self._put(target, _sorted(checked))
+            written, batches = written + checked.num_rows, batches + 1
+        return WriteReport(written, batches)
+
+    def patch(self, collection: str, rows_given: Rows) -> WriteReport:
+        """See `RowStore.patch`."""
+        target = rows.require(collection)
+        written = batches = 0
+        for table in rows.as_tables(rows_given):
+            changes = _sorted(rows.prepare(target, table, partial=True))
+            present = self.get(collection, changes.column("_key").to_pylist())
+            if present.num_rows < changes.num_rows:
+                self._refuse_missing(target, changes, present)
+            for name in changes.column_names:
+                present = present.set_column(present.schema.get_field_index(name), name, changes.column(name))
+            self._put(target, present)
+            written, batches = written + changes.num_rows, batches + 1
+        return WriteReport(written, batches)
+
+    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+        """See `RowStore.delete`."""
+        target = rows.require(collection)
+        wanted = list(keys)
+        if bool(wanted) == bool(where):
+            if not wanted and not where:
+                return 0
+            raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
+        if where:
+            wanted = [
+                key
+                for batch in self.scan(collection, where=where, columns=["_key"])
+                for key in batch.column("_key").to_pylist()
+            ]
+        if not wanted:
+            return 0
+        tree = self._registry.rows(target)
+        old, grown = pages.write(self._connection, tree, None, sorted(set(wanted)))
+        self._count(tree.id, grown)
+        self._follow(target, old, None)
+        return -grown
+
+    def get(
+        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
+    ) -> pa.Table:
+        """See `RowStore.get`."""
+        target = rows.require(collection)
+        names = [*rows.check_columns(target, columns), *([rows.REV] if with_rev else [])]
+        found = list(self._rows_by_key(target, sorted(set(keys)), names))
+        table = pa.Table.from_batches(found) if found else _empty(self._registry.rows(target).schema, names)
+        return _outward(table.combine_chunks())
+
+    def scan(
+        self,
+        collection: str,
+        *,
+        where: Predicate = (),
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `RowStore.scan`."""
+        target = rows.require(collection)
+        terms = rows.check_terms(target, where)
+        names = rows.check_columns(target, columns)
+        rows.check_limit("batch_rows", batch_rows)
+        return _rebatched(self._matching(target, terms, names), batch_rows)
+
+    def count(self, collection: str, *, where: Predicate = ()) -> int:
+        """See `RowStore.count`."""
+        target = rows.require(collection)
+        if not where:
+            tree = self._registry.rows(target)
+            total: int = self._connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]
+            return total
+        return sum(batch.num_rows for batch in self.scan(collection, where=where, columns=["_key"]))
+
+    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
+        """See `RowStore.search`."""
+        target = rows.require(collection)
+        rows.check_limit("limit", limit)
+        terms = rows.check_terms(target, where)
+        hits = fulltext.search(self._connection, target, text)
+        if terms:
+            allowed = self._keys_matching(target, [key for key, _ in hits], terms)
+            hits = [hit for hit in hits if hit[0] in allowed]
+        return pa.table([list(column) for column in zip(*hits[:limit], strict=True)] or [[], []], schema=HIT_SCHEMA)
+
+    def nearest(
+        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
+    ) -> pa.Table:
+        """See `RowStore.nearest`."""
+        target = rows.require(collection)
+        asked = rows.check_vector(target, vector)
+        rows.check_limit("limit", limit)
+        if rows.declared_dimension(model) not in (None, asked.size):
+            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {rows.declared_dimension(model)}")
+        terms = (*rows.check_terms(target, where), Term("embedding_model", "==", model))
+        field = str(target.vector_field)
+        keys: list[str] = []
+        scores: list[np.ndarray] = []
+        for batch in self._matching(target, (*terms, Term(field, "not_null")), ["_key", field]):
+            held = batch.column(field)
+            matrix = held.flatten().to_numpy().reshape(-1, len(held[0]))
+            if matrix.shape[1] != asked.size:
+                raise BadQuery(f"vectors of {model} in {collection} have dimension {matrix.shape[1]}, not {asked.size}")
+            norms = np.linalg.norm(matrix, axis=1)
+            scores.append((matrix @ asked) / np.where(norms == 0, 1, norms))
+            keys.extend(batch.column("_key").to_pylist())
+        best = np.concatenate(scores) if scores else np.empty(0, np.float32)
+        order = np.argsort(-best, kind="stable")[:limit]
+        return pa.table([[keys[row] for row in order], best[order].astype(np.float64)], schema=HIT_SCHEMA)
+
+    def neighbours(
+        self,
+        nodes: Sequence[str],
+        *,
+        edges: str = "relations",
+        direction: Direction = Direction.OUT,
+        types: Sequence[str] | None = None,
+        fanout: int,
+        mask: Mask = Mask(),
+    ) -> pa.Table:
+        """See `RowStore.neighbours`."""
+        target = _edges(edges)
+        rows.check_limit("fanout", fanout)
+        question = traversal.Question(self._registry.rows(target).id, direction, types, mask)
+        return traversal.neighbours(self._connection, question, nodes, fanout)
+
+    def cheapest_paths(
+        self,
+        source: str,
+        target: str,
+        *,
+        k: int,
+        max_hops: int,
+        edges: str = "relations",
+        direction: Direction = Direction.OUT,
+        types: Sequence[str] | None = None,
+        mask: Mask = Mask(),
+        max_work: int = 100_000,
+    ) -> list[StorePath]:
+        """See `RowStore.cheapest_paths`."""
+        collection = _edges(edges)
+        rows.check_limit("k", k)
+        rows.check_limit("max_hops", max_hops)
+        against = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.ANY: Direction.ANY}[direction]
+
+        def expand(way: Direction) -> cheapest.Expand:
+            question = traversal.Question(self._registry.rows(collection).id, way, types, mask)
+            return lambda nodes: traversal.steps_of(self._connection, question, nodes)
+
+        return cheapest.cheapest_paths(
+            expand(direction), expand(against), source, target, k=k, max_hops=max_hops, max_work=max_work
+        )
+
+    def missing_nodes(self, identifiers: pa.Array) -> pa.Array:
+        """Those of these distinct `_id`s that name nothing that is stored."""
+        missing = identifiers
+        for name in _distinct_heads(identifiers):
+            collection = collection_named(name)
+            lookup = next((one for one in lookups_of(collection) if one.name == "#keys"), None) if collection else None
+            if collection is None or lookup is None:
+                continue
+            ours = missing.filter(pc.starts_with(missing, f"{name}/"))
+            keys = pc.utf8_slice_codeunits(ours, len(name) + 1)
+            there = pages.are_there(self._connection, self._registry.lookup(collection, lookup), keys)
+            missing = missing.filter(pc.invert(pc.is_in(missing, value_set=ours.filter(there))))
+        return missing
+
+    def _put(self, collection: Collection, table: pa.Table) -> None:
+        revision = self._connection.execute(
+            "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
+        ).fetchone()[0]
+        tree = self._registry.rows(collection)
+        new = table.append_column(rows.REV, pa.repeat(pa.scalar(revision, pa.int64()), table.num_rows))
+        old, grown = pages.write(self._connection, tree, new.cast(tree.schema))
+        self._count(tree.id, grown)
+        self._follow(collection, old, new)
+
+    def _follow(self, collection: Collection, old: pa.Table, new: pa.Table | None) -> None:
+        if collection.edge:
+            adjacency.maintain(self._connection, self._registry.rows(collection).id, collection, old, new)
+        lookups.maintain(self._connection, self._registry, collection, old, new)
+        fulltext.maintain(self._connection, collection, old, new)
+
+    def _count(self, tree: int, grown: int) -> None:
+        self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree))
+
+    def _matching(self, collection: Collection, terms: Sequence[Term], names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Rows that satisfy the terms, in key order, through a look-up where one narrows them."""
+        keys = self._narrowed(collection, terms)
+        tree = self._registry.rows(collection)
+        needed = list(dict.fromkeys([*names, *(term.column for term in terms)]))
+        source: Iterator[pa.RecordBatch]
+        if keys is None:
+            source = (batch.select(needed) for batch in pages.scan(self._connection, tree))
+        else:
+            source = self._rows_by_key(collection, keys, needed)
+        for batch in source:
+            keep = rows.matches(batch, terms)
+            kept = batch.select(names) if keep is None else batch.select(names).filter(keep)
+            if kept.num_rows:
+                yield kept
+
+    def _narrowed(self, collection: Collection, terms: Sequence[Term]) -> list[str] | None:
+        for term in terms:
+            if term.column == "_key" and term.op in ("==", "in"):
+                return sorted(set(term.value if isinstance(term.value, list) else [str(term.value)]))
+            if collection.edge and term.column in ("_from", "_to") and term.op in ("==", "in"):
+                nodes = [str(node) for node in (term.value if isinstance(term.value, list) else [term.value])]
+                tree = self._registry.rows(collection).id
+                return sorted(adjacency.edges_of(self._connection, tree, nodes, term.column == "_from")[2].edge)
+        answer = lookups.answerable(collection, terms)
+        if answer is None:
+            return None
+        lookup, term = answer
+        return lookups.keys_for(self._connection, self._registry.lookup(collection, lookup), lookup, term)
+
+    def _rows_by_key(self, collection: Collection, keys: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
+        tree = self._registry.rows(collection)
+        for start in range(0, len(keys), 1_000):
+            part = keys[start : start + 1_000]
+            wanted = pa.array(part, pa.string())
+            for batch in pages.pages_of_keys(self._connection, tree, part):
+                kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=wanted))
+                if kept.num_rows:
+                    yield kept
+
+    def _keys_matching(self, collection: Collection, keys: list[str], terms: Sequence[Term]) -> set[str]:
+        by_key = (Term("_key", "in", keys), *terms)
+        return {
+            key for batch in self._matching(collection, by_key, ["_key"]) for key in batch.column("_key").to_pylist()
+        }
+
+    def _check_revisions(self, collection: Collection, table: pa.Table) -> None:
+        keys = table.column("_key").to_pylist()
+        now = self.get(collection.name, keys, columns=["_key"], with_rev=True)
+        held = dict(zip(now.column("_key").to_pylist(), now.column(rows.REV).to_pylist(), strict=True))
+        for key, expected in zip(keys, table.column(rows.REV).to_pylist(), strict=True):
+            if held.get(key) != expected:
+                raise LostUpdate(collection.name, key, expected, held.get(key))
+
+    def _check_ends(self, collection: Collection, table: pa.Table) -> None:
+        for end in ("_from", "_to"):
+            column = table.column(end)
+            missing = self.missing_nodes(pc.unique(column))
+            if len(missing):
+                bad = pc.index(pc.is_in(column, value_set=missing), True).as_py()
+                raise BadRows(
+                    collection.name,
+                    bad,
+                    f"{end} points at {column[bad].as_py()}, which is not stored; write the node first",
+                    table.column("_key")[bad].as_py(),
+                )
+
+    def _refuse_missing(self, collection: Collection, changes: pa.Table, present: pa.Table) -> None:
+        known = pc.is_in(changes.column("_key"), value_set=present.column("_key").combine_chunks())
+        row = pc.index(known, False).as_py()
+        key = changes.column("_key")[row].as_py()
+        raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
+
+
+def _edges(name: str) -> Collection:
+    collection = rows.require(name)
+    if collection.edge is None:
+        raise BadQuery(f"{name} holds no edges; name an edge collection")
+    return collection
+
+
+def _distinct_heads(identifiers: pa.Array) -> list[str]:
+    """The collections named by `_id`s, each once."""
+    heads: list[str] = pc.unique(pc.extract_regex(identifiers, r"^(?P<head>[^/]*)/").field("head")).to_pylist()
+    return [head for head in heads if head]
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    keys = table.column("_key").combine_chunks()
+    if len(keys) < 2 or pc.all(pc.less_equal(keys.slice(0, len(keys) - 1), keys.slice(1))).as_py():
+        return table
+    return table.take(pc.sort_indices(keys))
+
+
+def _empty(schema: pa.Schema, names: list[str]) -> pa.Table:
+    return pa.schema([schema.field(name) for name in names]).empty_table()
+
+
+def _outward(table: pa.Table) -> pa.Table:
+    """Revisions leave as text: to callers they are opaque."""
+    if rows.REV not in table.column_names:
+        return table
+    index = table.schema.get_field_index(rows.REV)
+    return table.set_column(index, rows.REV, table.column(rows.REV).cast(pa.string()))
+
+
+def _rebatched(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly `batch_rows`, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    rows_held = 0
+    for batch in batches:
+        held.append(batch)
+        rows_held += batch.num_rows
+        if rows_held >= batch_rows:
+            merged = pa.Table.from_batches(held).combine_chunks().to_batches(max_chunksize=batch_rows)
+            rest = merged.pop() if merged[-1].num_rows < batch_rows else None
+            yield from merged
+            held, rows_held = ([rest], rest.num_rows) if rest is not None else ([], 0)
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

@@ -1,0 +1,72 @@
+"""`hades provision` and `hades status`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rich.table import Table
+from rich.text import Text
+
+from hades.errors import NotProvisioned
+from hades.ports.store import Mode
+from hades.settings import load_settings
+from hades.surfaces.output import Answer
+from hades.wiring import open_store
+from schemas.catalogue import COLLECTIONS
+
+QUARANTINE = "quarantine"
+
+
+def provision_store() -> Answer:
+    """Create what the catalogue declares and is not there."""
+    with closing(open_store(load_settings(), Mode.ADMIN)) as store:
+        report = store.provision()
+        where = store.describe()
+    document = {"store": where, "created": list(report.created), "notes": list(report.notes)}
+    if report.created:
+        head = f"created {len(report.created)} objects"
+        listing = "\n".join(f"  {name}" for name in report.created)
+    else:
+        head, listing = "everything was there already; nothing to create", ""
+    lines = [head, listing, *report.notes]
+    return Answer(document, tuple(Text(line) for line in lines if line))
+
+
+def show_status() -> Answer:
+    """Rows per collection; an empty home is an answer, not an error."""
+    settings = load_settings()
+    provisioned = True
+    try:
+        with closing(open_store(settings, Mode.READ_ONLY)) as store:
+            counts = store.counts()
+            where = store.describe()
+    except NotProvisioned as missing:
+        provisioned, where = False, {"missing": str(missing)}
+        counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
+    document = {
+        "provisioned": provisioned,
+        "store": where,
+        "counts": counts,
+        "quarantine": counts[QUARANTINE],
+        "bytes": int(where["bytes"]) if "bytes" in where else None,
+        "runs": [],
+    }
+    return Answer(document, _status_view(provisioned, where, counts))
+
+
+def _status_view(provisioned: bool, where: dict[str, str], counts: dict[str, int]) -> tuple[Table | Text, ...]:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("collection")
+    table.add_column("rows", justify="right")
+    table.add_column("holds", style="dim")
+    for collection in COLLECTIONS:
+        table.add_row(collection.name, f"{counts[collection.name]:,}", collection.about)
+    store = Text("\n".join(f"{name}: {value}" for name, value in where.items()))
+    quarantined = counts[QUARANTINE]
+    notes = [
+        f"set aside in quarantine: {quarantined:,}" if quarantined else "nothing is set aside in quarantine",
+        "last runs: none yet",
+    ]
+    if not provisioned:
+        notes.append("next: hades provision")
+    return (store, table, Text("\n".join(notes)))

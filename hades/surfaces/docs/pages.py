@@ -1,0 +1,17 @@
+"""Which files are generated, and by what."""
+
+from __future__ import annotations
+
+from hades.surfaces.docs.cli_page import cli_page
+from hades.surfaces.docs.schema_page import schema_page
+from hades.surfaces.docs.settings_page import env_example, settings_page
+
+
+def generated_pages() -> dict[str, str]:
+    """Every generated file, by its path from the repository's root."""
+    return {
+        ".env.example": env_example(),
+        "docs/reference/cli.md": cli_page(),
+        "docs/reference/schema.md": schema_page(),
+        "docs/reference/settings.md": settings_page(),
+    }

@@ -1,0 +1,69 @@
+"""How every command speaks: a person's view or one JSON document, exit codes, and errors without a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from hades.errors import HadesError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDTH_WITHOUT_TERMINAL = 140
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; everything else on stderr.")]
+DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: the JSON document, the same for the eye, and whether it counts as done."""
+
+    document: Mapping[str, Any]
+    view: tuple[RenderableType, ...]
+    ok: bool = True
+
+
+def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
+    """Run a command's body and leave with 0 when it is done, 1 when it failed."""
+    try:
+        answer = produce()
+    except HadesError as error:
+        _fail(type(error).__name__, str(error), error, as_json, debug)
+    except OSError as error:
+        _fail("SystemError", f"{error}; check the path, its rights and the free space", error, as_json, debug)
+    except Exception as error:
+        message = f"unexpected {type(error).__name__}: {error}; run again with --debug and report what it shows"
+        _fail("Unexpected", message, error, as_json, debug)
+    else:
+        _show(answer, as_json)
+        raise typer.Exit(0 if answer.ok else 1)
+
+
+def _show(answer: Answer, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(answer.document, indent=2, ensure_ascii=False, default=str))
+        return
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
+    for part in answer.view:
+        console.print(part)
+
+
+def _fail(kind: str, message: str, error: Exception, as_json: bool, debug: bool) -> NoReturn:
+    """The message on stderr; with --json also as a document on stdout, so that a script need not parse prose."""
+    if as_json:
+        typer.echo(json.dumps({"error": {"type": kind, "message": message}}, indent=2, ensure_ascii=False))
+    typer.echo(f"hades: {message}", err=True)
+    if debug:
+        import traceback
+
+        typer.echo("".join(traceback.format_exception(error)), err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,61 @@
+"""The only place that picks adapters: settings in, ports out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hades.errors import SettingsError
+from hades.ports.store import GraphStore, Mode
+from hades.ports.text import Embedder
+from hades.settings import Settings
+
+
+def open_store(settings: Settings, mode: Mode) -> GraphStore:
+    """The store the settings name, opened for what the caller may do; nothing is created before `provision`."""
+    if settings.store == "arango":
+        return _open_arango(settings, mode)
+    from hades.stores.sqlite.store import SqliteStore
+
+    return SqliteStore.open(settings.home / "graph.db", mode)
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """What turns text into vectors."""
+    if settings.embedder == "hashing":
+        from hades.providers.hashing import HashingEmbedder
+
+        return HashingEmbedder()
+    if settings.embedder == "minilm":
+        from hades.providers.minilm import MiniLmEmbedder
+
+        return MiniLmEmbedder(model_cache(settings))
+    from hades.providers.openai_compatible import OpenAIEmbedder
+
+    model = settings.embedder_model or settings.llm_model
+    if settings.llm_base_url is None or model is None:
+        raise SettingsError(
+            "HADES_EMBEDDER is 'openai', which needs HADES_LLM_BASE_URL and HADES_EMBEDDER_MODEL; set both"
+        )
+    key = settings.llm_api_key
+    return OpenAIEmbedder(settings.llm_base_url, model, api_key=key.get_secret_value() if key else None)
+
+
+def model_cache(settings: Settings) -> Path:
+    """Where exported models are kept."""
+    return settings.home / "cache" / "models"
+
+
+def _open_arango(settings: Settings, mode: Mode) -> GraphStore:
+    from hades.stores.arango.endpoints import ArangoEndpoints
+    from hades.stores.arango.store import ArangoStore
+
+    endpoints = ArangoEndpoints(
+        url=settings.arango_url,
+        database=settings.arango_database,
+        user=settings.arango_user,
+        password=settings.arango_password,
+        ro_socket=settings.arango_ro_uds,
+        rw_socket=settings.arango_rw_uds,
+        admin_socket=settings.arango_admin_uds,
+    )
+    return ArangoStore.open(endpoints, mode=mode)

@@ -1,0 +1,1 @@
+"""What things are called: records, relation rules and the catalogue of collections. No I/O."""

@@ -1,0 +1,219 @@
+"""Every collection, edge definition, index and view, declared once. Both stores provision themselves from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from schemas.bridges import Bridge
+from schemas.chunks import Chunk
+from schemas.edges import ClusterEdge, CodeEdge, Mention, Reference, Relation
+from schemas.hierarchy import Cluster, MembershipChange
+from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
+from schemas.nodes import Document, Entity, File, Func, Paper
+from schemas.record import Column, Record, arrow_schema, columns_of
+from schemas.runs import ManifestEntry, Merge, Quarantined
+from schemas.telemetry import QueryLog, WeightConfig
+
+DATABASE = "arxiv_repository"
+ANALYZER = "hades_text_en"
+
+
+@dataclass(frozen=True)
+class Index:
+    """A look-up by value. `broad` marks one whose values each select a large share of the rows.
+
+    ArangoDB makes every one of them; the embedded store answers broad ones by a columnar scan, which is faster there.
+    """
+
+    fields: tuple[str, ...]
+    sparse: bool = False
+    broad: bool = False
+
+
+@dataclass(frozen=True)
+class EdgeShape:
+    """What an edge collection joins, and which of its columns mean type, weight and cost."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    type_field: str = "type"
+    weight_field: str = "weight"
+    cost_field: str | None = None
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A collection: its record, its indexes, what full-text search reads, and its shape if it holds edges."""
+
+    name: str
+    record: type[Record]
+    about: str
+    indexes: tuple[Index, ...] = ()
+    text_fields: tuple[str, ...] = ()
+    vector_field: str | None = None
+    edge: EdgeShape | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows."""
+        return arrow_schema(self.record)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns, in order."""
+        return columns_of(self.record)
+
+    @property
+    def view(self) -> str | None:
+        """Name of its ArangoSearch view, when it has text to search."""
+        return f"{self.name}_view" if self.text_fields else None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A named graph over edge collections."""
+
+    name: str
+    edges: tuple[str, ...]
+
+
+COLLECTIONS: tuple[Collection, ...] = (
+    Collection("documents", Document, "texts that spans point into; not traversed", (Index(("origin",)),)),
+    Collection(
+        "papers_raw",
+        Paper,
+        "raw arXiv metadata; not traversed",
+        (Index(("id",)), Index(("document",))),
+        text_fields=("title",),
+    ),
+    Collection(
+        "entities",
+        Entity,
+        "papers, concepts, methods, people and code symbols",
+        (
+            Index(("type",), broad=True),
+            Index(("layer",), broad=True),
+            Index(("cluster_id",)),
+            Index(("name_lower",), sparse=True),
+            Index(("deg_out",), broad=True),
+        ),
+        text_fields=("name", "summary"),
+        vector_field="embedding",
+    ),
+    Collection("files", File, "files of a workspace", (Index(("path",)), Index(("document",)))),
+    Collection(
+        "funcs",
+        Func,
+        "functions, methods and classes",
+        (Index(("name",)), Index(("document",))),
+        text_fields=("qualified_name", "docstring"),
+        vector_field="embedding",
+    ),
+    Collection(
+        "doc_chunks",
+        Chunk,
+        "pieces of documents with their exact spans",
+        (Index(("document",)), Index(("sha256",)), Index(("embedding_model",), broad=True)),
+        text_fields=("title", "text"),
+        vector_field="embedding",
+    ),
+    Collection(
+        "clusters",
+        Cluster,
+        "L1 topics and L2 super-topics",
+        (Index(("level",), broad=True), Index(("centroid_version",), broad=True)),
+        text_fields=("summary",),
+        vector_field="centroid",
+    ),
+    Collection(
+        "bridge_cache",
+        Bridge,
+        "precomputed hot paths between topics",
+        (Index(("from_cluster", "to_cluster")), Index(("generation",), broad=True)),
+    ),
+    Collection("weight_config", WeightConfig, "priors, time constants and boosts per relation type"),
+    Collection("query_logs", QueryLog, "what each turn did", (Index(("at",)),)),
+    Collection(
+        "cluster_membership_journal",
+        MembershipChange,
+        "which entity moved to which topic in which build",
+        (Index(("entity",)), Index(("build",))),
+    ),
+    Collection(
+        "memory_states",
+        MemoryState,
+        "versions of what is known about a topic",
+        (Index(("topic", "version")), Index(("topic", "valid_from")), Index(("timestamp",))),
+        text_fields=("topic", "content"),
+        vector_field="embedding",
+    ),
+    Collection("memory_traces", MemoryTrace, "histories of topics", (Index(("topic",)),)),
+    Collection("memory_latest", LatestState, "topic to newest state", (Index(("topic",)),)),
+    Collection("memory_audit", MemoryAudit, "who changed memory, when and why", (Index(("subject",)),)),
+    Collection(
+        "ingest_manifest",
+        ManifestEntry,
+        "what has been ingested, by content hash",
+        (Index(("document",)), Index(("source",), broad=True)),
+    ),
+    Collection("quarantine", Quarantined, "input set aside, with the reason", (Index(("source",), broad=True),)),
+    Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
+    Collection(
+        "relations",
+        Relation,
+        "entity to entity",
+        (Index(("type",), broad=True), Index(("layer_bridge",), broad=True)),
+        edge=EdgeShape(("entities",), ("entities",), cost_field="cost"),
+    ),
+    Collection(
+        "cluster_edges",
+        ClusterEdge,
+        "member to topic, topic to super-topic; upward only",
+        edge=EdgeShape(("entities", "clusters"), ("clusters",)),
+    ),
+    Collection("mentions", Mention, "chunk names entity", edge=EdgeShape(("doc_chunks",), ("entities",))),
+    Collection("references", Reference, "chunk to chunk", edge=EdgeShape(("doc_chunks",), ("doc_chunks",))),
+    Collection("contains", CodeEdge, "file to its functions", edge=EdgeShape(("files",), ("funcs",))),
+    Collection(
+        "imports",
+        CodeEdge,
+        "module imports module; function imports or calls function",
+        edge=EdgeShape(("files", "funcs"), ("files", "funcs")),
+    ),
+    Collection(
+        "chunk_code_edges", CodeEdge, "chunk to the code it describes", edge=EdgeShape(("doc_chunks",), ("funcs",))
+    ),
+    Collection(
+        "memory_edges",
+        MemoryEdge,
+        "state to state, with both time axes",
+        (Index(("relationship_type",), broad=True), Index(("valid_from",)), Index(("superseded_by",), sparse=True)),
+        edge=EdgeShape(("memory_states",), ("memory_states",), type_field="relationship_type", weight_field="strength"),
+    ),
+)
+
+# HADES_KG is the graph of specification 002, Appendix A; the other two keep text and memory apart from it.
+GRAPHS: tuple[Graph, ...] = (
+    Graph("HADES_KG", ("relations", "cluster_edges")),
+    Graph("HADES_SOURCES", ("mentions", "references", "contains", "imports", "chunk_code_edges")),
+    Graph("HADES_MEMORY", ("memory_edges",)),
+)
+
+_BY_NAME = {collection.name: collection for collection in COLLECTIONS}
+
+
+def collection_named(name: str) -> Collection | None:
+    """The collection of that name, or None when there is none."""
+    return _BY_NAME.get(name)
+
+
+def edge_collections() -> tuple[Collection, ...]:
+    """The collections that hold edges."""
+    return tuple(collection for collection in COLLECTIONS if collection.edge)
+
+
+def graph_of(edges: str) -> Graph:
+    """The named graph an edge collection belongs to."""
+    return next(graph for graph in GRAPHS if edges in graph.edges)

@@ -1,0 +1,40 @@
+"""Pieces of documents small enough to embed, each an exact span of its document."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from schemas.record import Json, Keyed, Vector
+
+
+class ChunkKind(StrEnum):
+    """What a chunk was cut from."""
+
+    PROSE = "prose"
+    PASSAGE = "passage"
+    ABSTRACT = "abstract"
+    DOCSTRING = "docstring"
+    COMMENT = "comment"
+    CODE = "code"
+
+
+class Chunk(Keyed):
+    """A chunk: `document.text[span[0]:span[1]] == text`, always."""
+
+    document: str = Field(description="`_id` of the document")
+    text: str
+    span: tuple[int, ...] = Field(description="[start, end) in characters of the document")
+    chunk_index: int = Field(ge=0, description="position in the document")
+    kind: ChunkKind = ChunkKind.PROSE
+    headings: tuple[str, ...] = ()
+    title: str = ""
+    token_count: int = Field(ge=0)
+    file_path: str = ""
+    timestamp: datetime | None = Field(None, description="event date of the document")
+    sha256: str = Field(description="of the text; the embedding belongs to this hash")
+    embedding: Vector | None = None
+    embedding_model: str | None = None
+    metadata: Json = Field(default_factory=dict)

@@ -1,0 +1,149 @@
+"""Relations: which types there are, which way they point, and what they may join."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from schemas.nodes import EntityType
+from schemas.record import Edge, Json, Record, Unit
+
+
+class RelationType(StrEnum):
+    """Types of entity-to-entity relations: six of specification 002, two of specification 004."""
+
+    CITES = "cites"
+    IMPLEMENTS = "implements"
+    EXTENDS = "extends"
+    REFERS_TO = "refers_to"
+    COREF = "coref"
+    DERIVES_FROM = "derives_from"
+    SIMILAR_TO = "similar_to"
+    RELATED_TO = "related_to"
+
+
+_ANY = frozenset(EntityType)
+_WORK = frozenset({EntityType.PAPER, EntityType.METHOD, EntityType.CONCEPT})
+
+# Requirement C20: citer -> cited, paper or method -> code symbol, new -> base, mention -> canonical.
+ENDPOINTS: dict[RelationType, tuple[frozenset[EntityType], frozenset[EntityType]]] = {
+    RelationType.CITES: (frozenset({EntityType.PAPER}), frozenset({EntityType.PAPER})),
+    RelationType.IMPLEMENTS: (
+        frozenset({EntityType.PAPER, EntityType.METHOD}),
+        frozenset({EntityType.CODE_SYMBOL}),
+    ),
+    RelationType.EXTENDS: (
+        frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),
+        frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),
+    ),
+    RelationType.DERIVES_FROM: (_WORK, _WORK),
+    RelationType.REFERS_TO: (_ANY, _ANY),
+    RelationType.COREF: (_ANY, _ANY),
+    RelationType.SIMILAR_TO: (_ANY, _ANY),
+    RelationType.RELATED_TO: (_ANY, _ANY),
+}
+NEVER_BRIDGES = frozenset({RelationType.COREF})
+SYMMETRIC = frozenset({RelationType.SIMILAR_TO, RelationType.RELATED_TO})
+
+
+def allows(relation: RelationType, source: EntityType, target: EntityType) -> bool:
+    """Whether a relation of this type may point from one entity type to the other."""
+    sources, targets = ENDPOINTS[relation]
+    return source in sources and target in targets
+
+
+class Provenance(Record):
+    """Where a fact was read: a document and the [start, end) characters in it."""
+
+    doc: str
+    span: tuple[int, ...]
+
+
+class WeightComponents(Record):
+    """The parts a weight was made of, so that it can be recomputed and audited."""
+
+    sim: float = 0.0
+    type_prior: float = 0.0
+    evidence: float = 0.0
+    freshness: float = 0.0
+
+
+class Relation(Edge):
+    """An entity-to-entity relation."""
+
+    type: RelationType
+    weight: Unit | None = None
+    weight_components: WeightComponents | None = None
+    cost: float | None = Field(None, ge=0.0, description="-ln(weight * boost), what path searches minimise")
+    layer_bridge: bool = False
+    sim: float | None = None
+    created: datetime | None = Field(None, description="event date of the source document")
+    provenance: Provenance | None = None
+    label: str = Field("", description="the relation in the source's own words")
+    evidence_count: int = Field(1, ge=0, description="how many places state it")
+    strength: Unit | None = None
+    co_occurrence_count: int | None = Field(None, ge=0)
+    metadata: Json = Field(default_factory=dict)
+
+
+class ClusterEdgeType(StrEnum):
+    """Membership points up; siblings are optional cross-links."""
+
+    PART_OF = "PART_OF"
+    SUBTOPIC_OF = "SUBTOPIC_OF"
+    SIBLING_OF = "SIBLING_OF"
+
+
+class ClusterEdge(Edge):
+    """Member to topic, or topic to super-topic."""
+
+    type: ClusterEdgeType
+    weight: Unit | None = None
+
+
+class MentionType(StrEnum):
+    """A chunk mentions an entity."""
+
+    MENTIONS = "mentions"
+
+
+class Mention(Edge):
+    """A chunk that names an entity, how often and where."""
+
+    type: MentionType = MentionType.MENTIONS
+    weight: Unit | None = None
+    count: int = Field(1, ge=1)
+    positions: tuple[int, ...] = Field((), description="character offsets in the chunk")
+
+
+class ReferenceType(StrEnum):
+    """A chunk points to another chunk."""
+
+    REFERENCES = "references"
+    NEXT = "next"
+
+
+class Reference(Edge):
+    """A link from chunk to chunk."""
+
+    type: ReferenceType = ReferenceType.REFERENCES
+    weight: Unit | None = None
+
+
+class CodeEdgeType(StrEnum):
+    """How code is joined to code and to text."""
+
+    CONTAINS = "contains"
+    IMPORTS = "imports"
+    CALLS = "calls"
+    DESCRIBES = "describes"
+
+
+class CodeEdge(Edge):
+    """File contains function, module imports module, function calls function, chunk describes function."""
+
+    type: CodeEdgeType
+    weight: Unit | None = None
+    count: int = Field(1, ge=1)

@@ -1,0 +1,74 @@
+"""Identifiers that come from content and are legal ArangoDB keys, so doing it twice is doing it once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+MAX_KEY_BYTES = 254
+# ArangoDB also takes ':', but SmartGraphs give it a meaning, so no key of ours holds one.
+KEY_PATTERN = r"^[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
+ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_\-]{0,63}/[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
+
+_KEY = re.compile(KEY_PATTERN)
+_NOT_WORD = re.compile(r"[^a-z0-9]+")
+_SLUG_CHARS = 80
+
+
+def is_legal_key(key: str) -> bool:
+    """Whether both stores take this text as a `_key`."""
+    return _KEY.fullmatch(key) is not None
+
+
+def content_key(kind: str, *parts: str) -> str:
+    """A key made of what it names: `kind_` and 100 bits of a BLAKE2b hash over the parts, in order."""
+    return f"{kind}_{_digest(parts)}"
+
+
+def edge_key(source: str, relation: str, target: str, *qualifiers: str) -> str:
+    """The key of an edge, the same however often the same edge is found; qualifiers tell parallel edges apart."""
+    return _digest((source, relation, target, *qualifiers))
+
+
+def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
+    """The key of an entity: its name in lower case with underscores, readable where that loses nothing.
+
+    Names that fold to the same letters, other types, and homonyms (told apart by `qualifier`) must not share a key, so
+    everything but a plain concept carries a short hash of the exact name, type and qualifier.
+    """
+    folded = slug(name)
+    exact = "_" not in name and folded == name.lower().replace(" ", "_") and len(folded) <= _SLUG_CHARS
+    if exact and folded and entity_type == "concept" and not qualifier:
+        return folded
+    stem = folded[:_SLUG_CHARS].strip("_") or "e"
+    return f"{stem}-{_digest((name.casefold(), entity_type, qualifier))[:10]}"
+
+
+def slug(name: str) -> str:
+    """Lower-case ASCII letters and digits with single underscores between; may be empty."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return _NOT_WORD.sub("_", plain).strip("_")
+
+
+def node_id(collection: str, key: str) -> str:
+    """The `_id` of a document: `collection/key`."""
+    return f"{collection}/{key}"
+
+
+def split_id(identifier: str) -> tuple[str, str]:
+    """Collection and key of an `_id`; raises ValueError when the text is not one."""
+    collection, slash, key = identifier.partition("/")
+    if not slash or not collection or not key:
+        raise ValueError(f"{identifier!r} is not an id of the form collection/key")
+    return collection, key
+
+
+def sha256_text(text: str) -> str:
+    """The hash by which a document's text is known to have changed or not."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _digest(parts: tuple[str, ...]) -> str:
+    joined = "".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(joined, digest_size=13).hexdigest()[:25]

@@ -1,0 +1,1 @@
+"""Retryable units for Prefect: a policy and one library call each."""

@@ -1,0 +1,17 @@
+"""What a task opens for itself: settings are read and connections made inside it, never handed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from hades.ports.store import GraphStore, Mode
+from hades.settings import load_settings
+from hades.wiring import open_store
+
+
+@contextmanager
+def opened_store(mode: Mode) -> Iterator[GraphStore]:
+    """The store of the effective settings, closed at the end."""
+    with closing(open_store(load_settings(), mode)) as store:
+        yield store

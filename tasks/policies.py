@@ -1,0 +1,41 @@
+"""Named policies of retries and time limits, so that no task hides a decision of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.tasks import Task
+
+from hades.errors import QueryTimeout, StoreBusy, StoreUnavailable
+
+TRANSIENT = (StoreBusy, StoreUnavailable, QueryTimeout, OSError)
+
+
+def is_transient(task: Task[Any, Any], run: TaskRun, state: State[Any]) -> bool:
+    """Whether trying again may help: the same bad row stays bad, a busy server does not stay busy."""
+    try:
+        state.result()
+    except TRANSIENT:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+# Something else answers: try again soon, then later, then give up.
+NETWORK: dict[str, Any] = {
+    "retries": 3,
+    "retry_delay_seconds": [1, 5, 20],
+    "retry_condition_fn": is_transient,
+    "timeout_seconds": 300,
+}
+# Hours of work on this machine: repeating it blindly costs more than looking.
+HEAVY: dict[str, Any] = {"retries": 0, "timeout_seconds": 6 * 3600}
+# Files of this machine: one more try covers a lock held by somebody else.
+LOCAL: dict[str, Any] = {
+    "retries": 1,
+    "retry_delay_seconds": 2,
+    "retry_condition_fn": is_transient,
+    "timeout_seconds": 900,
+}

@@ -1,0 +1,156 @@
+"""A loopback ArangoDB for tests: `with ArangoDouble() as double: ArangoClient(double.url) ...`."""
+
+import argparse
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from tests.arango_double.documents import Database
+from tests.arango_double.faults import Faults, Sent
+from tests.arango_double.functions_dates import parse_date
+from tests.arango_double.http_server import Handler, Listener, TCPListener, UnixListener
+from tests.arango_double.indexes import value_at
+from tests.arango_double.language import Language
+from tests.arango_double.state import State
+from tests.arango_double.transactions import Transaction
+from tests.arango_double.users import Access, Users
+
+
+class ArangoDouble:
+    """A server in this process; closed by `close()` or at the end of a `with` block.
+
+    strict: refuse misspelt or unknown AQL OPTIONS that a real server would only warn about or ignore.
+    write_lock_seconds: how long a write waits for a key that another transaction holds before it conflicts.
+    lock_seconds: how long anyone waits for an exclusively locked collection.
+    view_commit_seconds: how stale a view may be without waitForSync; 0 means never.
+    """
+
+    def __init__(
+        self,
+        version: str = "3.12.8",
+        vector_index: bool = False,
+        root_password: str = "",
+        port: int = 0,
+        strict: bool = True,
+        write_lock_seconds: float = 1.0,
+        lock_seconds: float = 2.0,
+        view_commit_seconds: float = 0.0,
+        transaction_idle_seconds: float = 60.0,
+    ) -> None:
+        self.state = State(
+            Language(version, vector_index, strict),
+            Users(root_password),
+            write_lock_seconds,
+            lock_seconds,
+            view_commit_seconds,
+            transaction_idle_seconds,
+        )
+        listener = TCPListener(("127.0.0.1", port), Handler)
+        listener.prepare(self.state)
+        self.port = int(listener.server_address[1])
+        self._listeners: list[Listener] = [listener]
+        self._paths: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def databases(self) -> dict[str, Database]:
+        """Databases by name, for looking straight at documents."""
+        return self.state.databases
+
+    @property
+    def users(self) -> Users:
+        return self.state.users
+
+    @property
+    def faults(self) -> Faults:
+        return self.state.faults
+
+    @property
+    def requests(self) -> list[Sent]:
+        """Every request that arrived, in order; clear it to count anew."""
+        return self.state.requests
+
+    def unix_socket(self, path: str | os.PathLike[str], mode: int = 0o600) -> str:
+        """Listen on a socket file as well; returns its path."""
+        name = os.fspath(path)
+        listener = UnixListener(name, Handler)
+        os.chmod(name, mode)
+        listener.prepare(self.state)
+        self._listeners.append(listener)
+        self._paths.append(name)
+        return name
+
+    def expire_transactions(self) -> None:
+        """Abort every running stream transaction, as the server does with idle ones."""
+        self.state.transactions.expire()
+
+    def sweep_expired(self, now: float | None = None) -> int:
+        """Remove what TTL indexes say has expired at `now` (seconds); the double never does so by itself."""
+        moment = time.time() if now is None else now
+        return sum(_sweep(database, self.users, moment) for database in list(self.databases.values()))
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            listener.stop()
+        for path in self._paths:
+            if os.path.exists(path):
+                os.unlink(path)
+        self._listeners, self._paths = [], []
+
+    def __enter__(self) -> "ArangoDouble":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _sweep(database: Database, users: Users, now: float) -> int:
+    removed = 0
+    transaction = Transaction(database, Access(users, "root"), refreshes=True)
+    for collection in list(database.collections.values()):
+        for index in collection.indexes.values():
+            if index.type != "ttl":
+                continue
+            for document in transaction.scan(collection.name):
+                moment = _seconds(value_at(document, index.fields[0].split(".")))
+                if moment is not None and moment + index.definition["expireAfter"] < now:
+                    transaction.put(collection.name, document["_key"], None)
+                    removed += 1
+    transaction.commit()
+    return removed
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    moment = parse_date(value) if isinstance(value, str) else None
+    return moment.timestamp() if moment is not None else None
+
+
+def main() -> None:
+    """Serve by hand until interrupted."""
+    parser = argparse.ArgumentParser(description="loopback ArangoDB test double")
+    parser.add_argument("--port", type=int, default=8529)
+    parser.add_argument("--version", default="3.12.8")
+    parser.add_argument("--vector-index", action="store_true")
+    parser.add_argument("--root-password", default="")
+    parser.add_argument("--unix-socket")
+    options = parser.parse_args()
+    with ArangoDouble(options.version, options.vector_index, options.root_password, options.port) as double:
+        sys.stdout.write(f"{double.url}\n")
+        if options.unix_socket:
+            sys.stdout.write(double.unix_socket(options.unix_socket) + "\n")
+        sys.stdout.flush()
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

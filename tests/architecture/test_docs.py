@@ -1,0 +1,72 @@
+"""What is generated is current, what is documented exists, and what exists is documented."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hades.settings import Settings, variable_of
+from hades.surfaces.docs.cli_page import command_tree
+from hades.surfaces.docs.pages import generated_pages
+from schemas.catalogue import COLLECTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = generated_pages()
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|farm)/[\w.]+")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page_is_current(name):
+    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name], "stale: run `make docs`"
+
+
+def test_every_setting_is_documented():
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    for name, field in Settings.model_fields.items():
+        assert f"`{variable_of(name)}" in page
+        assert field.description
+        if name not in ("hirag_pathrag", "plan"):
+            assert f"# {variable_of(name)}=" in example
+
+
+def test_every_command_is_documented_and_takes_json_and_debug():
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    for name, command in command_tree().items():
+        assert f"## `{name}`" in page
+        assert command.help
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {"--json", "--debug"} <= options
+
+
+def test_every_collection_is_documented():
+    page = (ROOT / "docs/reference/schema.md").read_text(encoding="utf-8")
+    assert [c.name for c in COLLECTIONS if f"\n## {c.name}\n" not in page] == []
+
+
+def test_readme_map_names_existing_folders():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    house = readme.split("## Map of the house")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([\w./-]+)`", house, flags=re.MULTILINE)
+    assert len(named) >= 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def markdown_files():
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("path", markdown_files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if link and not (path.parent / link).exists()] == []
+
+
+def test_no_page_names_a_path_of_somebodys_machine():
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group(0)}"
+        for path in markdown_files()
+        for match in MACHINE_PATH.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

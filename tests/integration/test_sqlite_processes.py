@@ -1,0 +1,54 @@
+"""Several processes on one file: readers keep reading while one writes; two writers take turns."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from hades.ports.store import Mode
+from hades.stores.sqlite.store import SqliteStore
+
+ROOT = Path(__file__).parents[2]
+WRITER = """
+import sys, pyarrow as pa
+from pathlib import Path
+from hades.ports.store import Mode
+from hades.stores.sqlite.store import SqliteStore
+path, tag, batches = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+store = SqliteStore.open(path, Mode.READ_WRITE)
+for number in range(batches):
+    names = [f"{tag}{number}_{row}" for row in range(100)]
+    store.upsert("entities", pa.table({"_key": names, "name": names, "name_lower": names, "type": ["concept"] * 100}))
+"""
+
+
+def start_writer(path: Path, tag: str, batches: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), tag, str(batches)], cwd=ROOT)
+
+
+def test_readers_see_whole_batches_while_a_process_writes(tmp_path: Path) -> None:
+    path = tmp_path / "graph.db"
+    SqliteStore.open(path, Mode.ADMIN).provision()
+    reader = SqliteStore.open(path, Mode.READ_ONLY)
+    writer = start_writer(path, "w", 40)
+    seen = set()
+    deadline = time.monotonic() + 90
+    while writer.poll() is None and time.monotonic() < deadline:
+        scanned = sum(batch.num_rows for batch in reader.scan("entities", columns=["_key"]))
+        assert scanned % 100 == 0
+        seen.add(scanned)
+    assert writer.wait(timeout=30) == 0
+    assert reader.count("entities") == 4_000
+    assert len(seen) > 2, "the reader never saw the writer at work"
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "graph.db"
+    SqliteStore.open(path, Mode.ADMIN).provision()
+    writers = [start_writer(path, tag, 15) for tag in ("a", "b")]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    store = SqliteStore.open(path, Mode.READ_WRITE)
+    assert store.count("entities") == 3_000
+    assert store.check() == []

@@ -1,0 +1,84 @@
+"""Columnar pages behave as a sorted dictionary, whatever is written and removed, and never break their own rules."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hades.stores.sqlite import migrations, pages
+from hades.stores.sqlite.pages import Tree
+
+SCHEMA = pa.schema([("_key", pa.string()), ("number", pa.int64()), ("note", pa.string())])
+KEYS = st.text("abcXYZ0_", min_size=1, max_size=4)
+ROWS = st.dictionaries(KEYS, st.tuples(st.integers(0, 9), st.none() | st.text(max_size=3)), max_size=40)
+STEPS = st.lists(st.tuples(ROWS, st.sets(KEYS, max_size=10)), min_size=1, max_size=6)
+
+
+def new_tree(page_bytes: int) -> tuple[sqlite3.Connection, Tree]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    connection.execute("INSERT INTO tree (id, name) VALUES (1, 't')")
+    return connection, Tree(1, "t", ("_key",), 1, {1: SCHEMA}, {}, page_bytes)
+
+
+def as_table(rows: dict[str, tuple[int, str | None]]) -> pa.Table:
+    ordered = sorted(rows)
+    columns = [ordered, [rows[key][0] for key in ordered], [rows[key][1] for key in ordered]]
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+
+
+def contents(connection: sqlite3.Connection, tree: Tree) -> list[tuple[str, int, str | None]]:
+    return [tuple(row.values()) for batch in pages.scan(connection, tree, 3) for row in batch.to_pylist()]
+
+
+@given(steps=STEPS, page_bytes=st.sampled_from([1, 200, 5_000]))
+def test_pages_hold_what_a_dictionary_would(steps: list, page_bytes: int) -> None:
+    connection, tree = new_tree(page_bytes)
+    model: dict[str, tuple[int, str | None]] = {}
+    for put, drop in steps:
+        gone = sorted(drop - put.keys())
+        expected_old = {key: model[key] for key in [*put, *gone] if key in model}
+        old, grown = pages.write(connection, tree, as_table(put), gone)
+        before = len(model)
+        model.update(put)
+        for key in gone:
+            model.pop(key, None)
+        assert grown == len(model) - before
+        assert {row["_key"]: (row["number"], row["note"]) for row in old.to_pylist()} == expected_old
+        assert contents(connection, tree) == [(key, *model[key]) for key in sorted(model)]
+        assert list(pages.damaged(connection, tree)) == []
+
+
+@given(rows=ROWS, asked=st.sets(KEYS, max_size=20))
+def test_keys_are_found_in_the_one_page_they_can_stand_in(rows: dict, asked: set[str]) -> None:
+    connection, tree = new_tree(150)
+    pages.write(connection, tree, as_table(rows))
+    wanted = sorted(asked)
+    held = {key for batch in pages.pages_of_keys(connection, tree, wanted) for key in batch.column("_key").to_pylist()}
+    assert held & asked == rows.keys() & asked
+    there = pages.are_there(connection, tree, pa.array(wanted, pa.string()))
+    assert there.to_pylist() == [key in rows for key in wanted]
+
+
+def test_a_page_of_an_older_layout_is_read_with_defaults() -> None:
+    connection, tree = new_tree(1_000)
+    pages.write(connection, tree, as_table({"a": (1, "x")}))
+    wider = pa.schema([*SCHEMA, ("added", pa.string()), ("unset", pa.float64())])
+    newer = replace(tree, layout=2, schemas={1: SCHEMA, 2: wider}, defaults={"added": "new"}, partial={})
+    rows = [row for batch in pages.scan(connection, newer) for row in batch.to_pylist()]
+    assert rows == [{"_key": "a", "number": 1, "note": "x", "added": "new", "unset": None}]
+
+
+def test_a_damaged_page_is_reported() -> None:
+    connection, tree = new_tree(1_000)
+    pages.write(connection, tree, as_table({"a": (1, "x"), "b": (2, None)}))
+    data = bytearray(connection.execute("SELECT data FROM page").fetchone()[0])
+    data[-1] ^= 1
+    connection.execute("UPDATE page SET data = ?", (bytes(data),))
+    assert "checksum" in next(pages.damaged(connection, tree))

@@ -1,0 +1,158 @@
+"""The real model on a few texts. The export is kept in the system's temporary folder between runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hades.ports.text import EmbeddingModel, ProviderError
+from hades.providers import minilm
+from hades.providers.minilm import MiniLmEmbedder, load_graph
+from hades.providers.tokens import minilm_folder
+
+TEXTS = [
+    "Graph retrieval",
+    "A parameter-free hedging algorithm for online learning with tuned learning rates.",
+    "def expand(nodes): return [edge for node in nodes for edge in out[node]]",
+    "Paris is the capital of France.",
+    "The capital of France is Paris.",
+    "x",
+    "東京は日本の首都です。 Ünïcödé — 🙂 \\cite{FS97} $O(n \\log n)$",
+    "In this paper we consider the decision-theoretic framework for online learning. " * 12,
+]
+
+BUILD = """
+import sys
+from pathlib import Path
+from hades.providers.minilm import load_graph
+load_graph(Path(sys.argv[1]))
+"""
+EMBED = """
+import sys
+from pathlib import Path
+from hades.providers.minilm import MiniLmEmbedder
+MiniLmEmbedder(Path(sys.argv[1])).embed(["text"])
+"""
+
+
+@pytest.fixture(scope="module")
+def cache_dir() -> Path:
+    return Path(tempfile.gettempdir()) / "hades-test-models"
+
+
+@pytest.fixture(scope="module")
+def embedder(cache_dir: Path) -> MiniLmEmbedder:
+    return MiniLmEmbedder(cache_dir)
+
+
+def test_vectors_are_unit_rows_in_the_order_of_the_texts(embedder: MiniLmEmbedder) -> None:
+    vectors = embedder.embed(TEXTS)
+    assert vectors.shape == (len(TEXTS), 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    alike = vectors @ vectors[3]
+    assert np.argsort(-alike)[:2].tolist() == [3, 4]
+
+
+def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir: Path) -> None:
+    texts = TEXTS + [f"{text} Again." for text in TEXTS] + ["Graph search", "Path flow", "Edge weights"]
+    together = embedder.embed(texts)
+    alone = np.concatenate([embedder.embed([text]) for text in texts])
+    assert alone.tobytes() == together.tobytes()
+    order = np.random.default_rng(7).permutation(len(texts))
+    assert embedder.embed([texts[row] for row in order]).tobytes() == together[order].tobytes()
+    assert MiniLmEmbedder(cache_dir, threads=1).embed(texts).tobytes() == together.tobytes()
+
+
+def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
+    batches = minilm._equal_length_batches([3, 60, 3, 200, 60, 60, 3])
+    assert batches == [[3], [1, 4], [5], [0, 2, 6]]
+
+
+@pytest.mark.slow
+def test_vectors_stay_close_to_the_float_model(embedder: MiniLmEmbedder) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    expected = SentenceTransformer(str(minilm_folder()), device="cpu").encode(TEXTS)
+    assert (embedder.embed(TEXTS) * expected).sum(axis=1).min() > 0.99
+
+
+def test_what_lies_beyond_256_tokens_is_not_read(embedder: MiniLmEmbedder) -> None:
+    first = " ".join(["graph"] * 254)
+    vectors = embedder.embed([first, first + " entirely different ending"])
+    assert vectors[0].tobytes() == vectors[1].tobytes()
+
+
+def test_text_that_utf8_cannot_carry_has_a_vector(embedder: MiniLmEmbedder) -> None:
+    vectors = embedder.embed(["broken \ud800 surrogate", "\u200b", "\x00"])
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_no_texts_give_no_rows(embedder: MiniLmEmbedder) -> None:
+    assert embedder.embed([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t"])
+def test_a_blank_text_is_refused_by_row(embedder: MiniLmEmbedder, blank: str) -> None:
+    with pytest.raises(ValueError, match="row 1 of 3 is blank"):
+        embedder.embed(["a", blank, "b"])
+
+
+def test_one_text_without_its_list_is_refused(embedder: MiniLmEmbedder) -> None:
+    with pytest.raises(TypeError, match="wrap the one text in a list"):
+        embedder.embed("a text")
+
+
+def test_progress_counts_up_to_all_texts(embedder: MiniLmEmbedder) -> None:
+    seen: list[tuple[int, int]] = []
+    embedder.embed(TEXTS, progress=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert seen[-1] == (len(TEXTS), len(TEXTS))
+
+
+def test_the_tag_names_weights_and_export(embedder: MiniLmEmbedder) -> None:
+    assert embedder.model.tag == "all-MiniLM-L6-v2@53aa5117-int8r1/384"
+    assert EmbeddingModel("m", "2", 8).tag == "m@2/8"
+
+
+def test_a_damaged_export_is_built_again_byte_for_byte(tmp_path: Path) -> None:
+    graph = load_graph(tmp_path)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(graph[:-1] + bytes([graph[-1] ^ 1]))
+    (tmp_path / "minilm-of-a-killed-writer.partial").write_bytes(b"half")
+    assert load_graph(tmp_path) == graph
+    assert path.read_bytes() == graph
+
+
+def test_two_processes_build_the_same_export_at_once(tmp_path: Path) -> None:
+    running = [subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path)]) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    (path,) = tmp_path.iterdir()
+    assert path.suffix == ".onnx"
+
+
+def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
+    with pytest.raises(ProviderError, match=r"model.safetensors .* 53aa5117.*expected 0000.*reinstall"):
+        load_graph(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_embedding_loads_neither_torch_nor_the_exporter(embedder: MiniLmEmbedder, cache_dir: Path) -> None:
+    embedder.embed(["so that the export is cached"])
+    assert _loaded_after(EMBED, cache_dir) == "[]"
+
+
+def test_building_the_export_needs_no_torch(tmp_path: Path) -> None:
+    assert _loaded_after(BUILD, tmp_path) == "['onnx']"
+
+
+def _loaded_after(code: str, cache_dir: Path) -> str:
+    heavy = "\nprint(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules)))"
+    command = [sys.executable, "-c", code + heavy, str(cache_dir)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.strip()

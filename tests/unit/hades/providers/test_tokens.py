@@ -1,0 +1,96 @@
+"""Token counts that budgets can lean on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.ports.text import ProviderError, Tokenizer
+from hades.providers import tokens
+from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
+
+MINILM = MiniLmTokenizer()
+BYTES = ByteTokenizer()
+BOTH = pytest.mark.parametrize("tokenizer", [MINILM, BYTES], ids=["minilm", "bytes"])
+
+
+def test_minilm_counts_word_pieces_without_markers() -> None:
+    text = "Embeddings of graphs."
+    pieces = [text[start:end] for start, end in MINILM.spans(text)]
+    assert pieces == ["Em", "bed", "ding", "s", "of", "graphs", "."]
+    assert MINILM.count(text) == len(pieces)
+
+
+def test_minilm_has_no_length_limit_and_no_padding() -> None:
+    assert MINILM.count("graph " * 1000) == 1000
+    assert MINILM.count("graph") == 1
+
+
+def test_three_hundred_words_cost_at_least_three_hundred_tokens() -> None:
+    text = "word " * 300
+    assert MINILM.count(text) == 300
+    assert BYTES.count(text) >= 300
+
+
+def test_short_text_is_not_free() -> None:
+    assert BYTES.count("a b") == 1
+    assert BYTES.count("") == 0
+    assert BYTES.count("abcd") == 2
+
+
+def test_bytes_count_wide_characters_by_their_bytes() -> None:
+    assert BYTES.count("東京") == 2
+    assert BYTES.count("🙂") == 2
+    assert BYTES.spans("🙂a") == [(0, 1), (0, 2)]
+    assert BYTES.truncate("🙂a", 1) == ""
+
+
+def test_truncation_ends_with_a_token() -> None:
+    assert MINILM.truncate("graph paths are short", 2) == "graph paths"
+    assert MINILM.truncate("graph", 5) == "graph"
+    assert BYTES.truncate("abcdefgh", 2) == "abcdef"
+
+
+@BOTH
+def test_no_tokens_leave_no_text(tokenizer: Tokenizer) -> None:
+    assert tokenizer.truncate("graph", 0) == ""
+    assert tokenizer.truncate("", 3) == ""
+
+
+@BOTH
+@settings(deadline=None)
+@given(text=st.text(max_size=200), limit=st.integers(0, 40))
+def test_a_truncated_text_is_a_prefix_within_the_limit(tokenizer: Tokenizer, text: str, limit: int) -> None:
+    cut = tokenizer.truncate(text, limit)
+    assert text.startswith(cut)
+    assert tokenizer.count(cut) <= limit
+    if tokenizer.count(text) <= limit:
+        assert cut == text
+
+
+@BOTH
+@settings(deadline=None)
+@given(text=st.text(max_size=200))
+def test_spans_lie_in_the_text_in_order_and_are_the_count(tokenizer: Tokenizer, text: str) -> None:
+    spans = tokenizer.spans(text)
+    assert len(spans) == tokenizer.count(text)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert spans == sorted(spans)
+
+
+def test_lone_surrogates_keep_their_places() -> None:
+    assert MINILM.spans("a \ud800 graph")[-1] == (4, 9)
+    assert BYTES.count("\ud800") == 1
+
+
+def test_a_missing_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "PACKAGE", "gt-not-there")
+    with pytest.raises(ProviderError, match="gt-not-there is not installed; install it or set"):
+        MiniLmTokenizer().count("text")
+
+
+def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "TOKENIZER_SHA256", "0" * 64)
+    with pytest.raises(ProviderError, match=r"tokenizer.json .* expected 0000"):
+        MiniLmTokenizer().count("text")

@@ -1,0 +1,152 @@
+"""The commands on a real store in a temporary home."""
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from hades.surfaces.cli import app
+from schemas.catalogue import COLLECTIONS
+
+
+@pytest.fixture
+def hades(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("HADES_", "ARANGO_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(*arguments):
+        return runner.invoke(app, list(arguments))
+
+    return run
+
+
+def test_status_of_an_empty_home_counts_zero_and_writes_nothing(hades, tmp_path):
+    done = hades("status", "--json")
+    document = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert document["provisioned"] is False
+    assert document["counts"] == {collection.name: 0 for collection in COLLECTIONS}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_provision_creates_once(hades, tmp_path):
+    first = json.loads(hades("provision", "--json").stdout)
+    second = json.loads(hades("provision", "--json").stdout)
+    assert {collection.name for collection in COLLECTIONS} <= set(first["created"])
+    assert second["created"] == []
+    assert (tmp_path / ".hades/graph.db").is_file()
+    assert json.loads(hades("status", "--json").stdout)["provisioned"] is True
+    assert "nothing to create" in hades("provision").stdout
+
+
+def test_doctor_before_provisioning_warns_and_names_the_next_step(hades, tmp_path):
+    done = hades("doctor", "--json")
+    document = json.loads(done.stdout)
+    store = next(check for check in document["checks"] if check["name"] == "store")
+    assert (store["status"], store["next"]) == ("warn", "hades provision")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_after_provisioning_is_content(hades):
+    hades("provision")
+    done = hades("doctor", "--deep", "--json")
+    document = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert document["ok"] is True
+    assert document["store"]["mode"] == "ro"
+    assert {check["status"] for check in document["checks"]} == {"ok"}
+    assert document["versions"]["prefect"] == "3.8.8"
+
+
+def test_doctor_masks_secrets(hades, monkeypatch):
+    monkeypatch.setenv("HADES_ARANGO_PASSWORD", "s3cret")
+    for arguments in (["doctor"], ["doctor", "--json"]):
+        done = hades(*arguments)
+        assert "HADES_ARANGO_PASSWORD" in done.stdout
+        assert "s3cret" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name"),
+    [
+        ("HADES_STORE", "oracle", "settings"),
+        ("HADES_STORE", "arango", "store"),
+        ("HADES_EMBEDDER", "openai", "embedder"),
+    ],
+)
+def test_doctor_fails_on_what_cannot_work(hades, monkeypatch, variable, value, name):
+    monkeypatch.setenv(variable, value)
+    done = hades("doctor", "--json")
+    failed = [check for check in json.loads(done.stdout)["checks"] if check["status"] == "fail"]
+    assert done.exit_code == 1
+    assert [check["name"] for check in failed] == [name]
+    assert failed[0]["next"]
+
+
+def test_doctor_fails_on_a_home_that_is_a_file(hades, tmp_path):
+    (tmp_path / ".hades").write_text("not a folder")
+    done = hades("doctor", "--json")
+    assert done.exit_code == 1
+    assert any(check["name"] == "home" and check["status"] == "fail" for check in json.loads(done.stdout)["checks"])
+
+
+def test_error_is_one_message_without_a_traceback(hades, monkeypatch):
+    monkeypatch.setenv("HADES_STORE", "oracle")
+    done = hades("status")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "HADES_STORE" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_error_with_json_is_a_document_too(hades, monkeypatch):
+    monkeypatch.setenv("HADES_STORE", "oracle")
+    done = hades("status", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"]["type"] == "SettingsError"
+    assert "HADES_STORE" in done.stderr
+
+
+def test_debug_shows_the_traceback_on_stderr(hades, monkeypatch):
+    monkeypatch.setenv("HADES_STORE", "oracle")
+    done = hades("status", "--debug")
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr
+
+
+def test_a_damaged_file_is_reported_not_dumped(hades, tmp_path):
+    (tmp_path / ".hades").mkdir()
+    (tmp_path / ".hades/graph.db").write_bytes(b"this is no database, and never was one" * 100)
+    done = hades("status", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"]["type"] == "StoreDamaged"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["stat"], ["status", "--nope"], ["provision", "extra"]])
+def test_bad_usage_is_exit_2(hades, arguments):
+    assert hades(*arguments).exit_code == 2
+
+
+def test_demo_writes_and_reads_back_a_real_graph(hades, tmp_path):
+    done = hades("demo", "--json")
+    document = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert document["written"]["entities"] == document["written"]["documents"] > 50
+    assert document["search"]["hits"][0]["name"].startswith("json")
+    assert "http.client" in [node["name"] for node in document["neighbours"]["nodes"]]
+    path = document["paths"]["found"][0]
+    assert path["nodes"] == ["http.server", "http", "enum"]
+    assert 'snippet: "from http import HTTPStatus"' in path["text"]
+    costs = [path["cost"] for path in document["paths"]["found"]]
+    assert costs == sorted(costs)
+    assert not (tmp_path / ".hades/graph.db").exists()
+
+
+def test_demo_can_be_repeated(hades):
+    first = json.loads(hades("demo", "--json").stdout)
+    assert json.loads(hades("demo", "--json").stdout) == first

@@ -1,0 +1,54 @@
+"""Settings in, ports out."""
+
+import pytest
+
+from hades.errors import NotProvisioned, SettingsError
+from hades.ports.store import Mode
+from hades.settings import load_settings
+from hades.wiring import open_embedder, open_store
+
+
+def test_default_is_the_embedded_store_in_the_home(tmp_path):
+    store = open_store(load_settings({}, tmp_path), Mode.ADMIN)
+    store.provision()
+    store.close()
+    assert (tmp_path / ".hades/graph.db").is_file()
+
+
+def test_nothing_is_created_before_provisioning(tmp_path):
+    with pytest.raises(NotProvisioned, match="hades provision"):
+        open_store(load_settings({}, tmp_path), Mode.READ_WRITE).counts()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "variable"), [("ro", "ARANGO_RO_UDS"), ("rw", "ARANGO_RW_UDS"), ("admin", "ARANGO_ADMIN_UDS")]
+)
+def test_arango_without_an_address_names_what_to_set(tmp_path, mode, variable):
+    with pytest.raises(SettingsError, match=f"{variable}.*HADES_ARANGO_URL"):
+        open_store(load_settings({"HADES_STORE": "arango"}, tmp_path), Mode(mode))
+
+
+def test_socket_of_the_mode_wins_over_the_address(tmp_path):
+    env = {"HADES_STORE": "arango", "HADES_ARANGO_URL": "http://127.0.0.1:1", "ARANGO_RW_UDS": "/run/rw.sock"}
+    settings = load_settings(env, tmp_path)
+    read_write = open_store(settings, Mode.READ_WRITE)
+    read_only = open_store(settings, Mode.READ_ONLY)
+    assert str(read_write._session.endpoint) == "unix:/run/rw.sock"
+    assert str(read_only._session.endpoint) == "http://127.0.0.1:1"
+
+
+def test_embedder_follows_the_setting(tmp_path):
+    hashing = open_embedder(load_settings({"HADES_EMBEDDER": "hashing"}, tmp_path))
+    assert hashing.embed(["a word"]).shape == (1, hashing.model.dimension)
+    minilm = open_embedder(load_settings({}, tmp_path))
+    assert minilm.model.dimension == 384
+
+
+def test_openai_embedder_needs_an_address_and_a_model(tmp_path):
+    env = {"HADES_EMBEDDER": "openai", "HADES_LLM_BASE_URL": "http://127.0.0.1:1/v1"}
+    with pytest.raises(SettingsError, match="HADES_EMBEDDER_MODEL"):
+        open_embedder(load_settings(env, tmp_path))
+    named = load_settings(env | {"HADES_EMBEDDER_MODEL": "e5", "HADES_LLM_API_KEY": "s3cret"}, tmp_path)
+    assert "e5" in repr(open_embedder(named))
+    assert "s3cret" not in repr(open_embedder(named))

@@ -1,0 +1,78 @@
+"""The catalogue agrees with itself, and holds what the specifications name."""
+
+import pytest
+
+from schemas.catalogue import COLLECTIONS, GRAPHS, collection_named, edge_collections, graph_of
+
+NAMES = {collection.name for collection in COLLECTIONS}
+SPECIFIED = {
+    "papers_raw", "entities", "clusters", "relations", "cluster_edges", "bridge_cache", "weight_config", "query_logs",
+    "files", "funcs", "doc_chunks", "contains", "imports", "chunk_code_edges", "mentions", "references",
+    "memory_states", "memory_traces", "memory_edges",
+}  # fmt: skip
+
+each_collection = pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda collection: collection.name)
+each_edge = pytest.mark.parametrize("collection", edge_collections(), ids=lambda collection: collection.name)
+
+
+def test_names_are_unique_and_those_of_the_specifications():
+    assert len(NAMES) == len(COLLECTIONS)
+    assert SPECIFIED <= NAMES
+
+
+@each_collection
+def test_indexes_lean_on_columns_that_exist(collection):
+    names = {column.name for column in collection.columns}
+    assert {field for index in collection.indexes for field in index.fields} <= names
+    assert set(collection.text_fields) <= names
+    fields = [index.fields for index in collection.indexes]
+    assert len(fields) == len(set(fields))
+
+
+@each_collection
+def test_columns_are_unique_and_begin_with_the_key(collection):
+    names = collection.schema.names
+    assert names[0] == "_key"
+    assert len(names) == len(set(names))
+
+
+@each_collection
+def test_a_vector_has_its_model_beside_it(collection):
+    vectors = [column.name for column in collection.columns if column.is_vector]
+    assert vectors == ([collection.vector_field] if collection.vector_field else [])
+    if vectors:
+        assert "embedding_model" in collection.schema.names
+
+
+@each_edge
+def test_edges_join_collections_that_exist_and_hold_no_edges(collection):
+    ends = {*collection.edge.sources, *collection.edge.targets}
+    assert ends <= NAMES
+    assert all(collection_named(end).edge is None for end in ends)
+
+
+@each_edge
+def test_edge_columns_exist(collection):
+    shape = collection.edge
+    wanted = {"_from", "_to", shape.type_field, shape.weight_field, "valid_from", "valid_until", "recorded_at"}
+    wanted |= {shape.cost_field} if shape.cost_field else set()
+    assert wanted <= set(collection.schema.names)
+    assert next(column for column in collection.columns if column.name == shape.type_field).choices
+
+
+@each_edge
+def test_edge_collection_is_in_exactly_one_graph(collection):
+    assert [graph.name for graph in GRAPHS if collection.name in graph.edges] == [graph_of(collection.name).name]
+
+
+def test_graphs_hold_edge_collections_only():
+    assert {name for graph in GRAPHS for name in graph.edges} == {c.name for c in edge_collections()}
+
+
+def test_documents_and_raw_papers_are_not_traversed():
+    ends = {end for c in edge_collections() for end in (*c.edge.sources, *c.edge.targets)}
+    assert not {"documents", "papers_raw"} & ends
+
+
+def test_unknown_name_gives_none():
+    assert collection_named("nope") is None

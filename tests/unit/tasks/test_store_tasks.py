@@ -1,0 +1,58 @@
+"""Tasks without a workflow server: a policy and one call, on a real store in a temporary home."""
+
+import pytest
+from prefect.states import Completed, Failed
+
+from hades.errors import BadRows, NotProvisioned, StoreBusy, UnknownCollection
+from hades.ports.store import Mode
+from tasks import policies
+from tasks.context import opened_store
+from tasks.store import check_store, provision_store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HADES_HOME", str(tmp_path))
+    monkeypatch.delenv("HADES_STORE", raising=False)
+
+
+def test_provisioning_twice_creates_once():
+    assert "entities" in provision_store.fn().created
+    assert provision_store.fn().created == ()
+    assert check_store.fn() == []
+
+
+def test_store_is_closed_even_when_the_work_fails():
+    provision_store.fn()
+    with pytest.raises(UnknownCollection), opened_store(Mode.READ_ONLY) as store:
+        store.count("nope")
+    with pytest.raises(Exception, match="closed"):
+        store.counts()
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (StoreBusy("held"), True),
+        (ConnectionError("gone"), True),
+        (BadRows("entities", 3, "weight must be <= 1"), False),
+        (NotProvisioned("nothing there"), False),
+        (TypeError("a bug"), False),
+    ],
+)
+def test_only_what_may_pass_is_tried_again(error, again):
+    assert policies.is_transient(None, None, Failed(data=error)) is again
+
+
+def test_success_is_not_tried_again():
+    assert policies.is_transient(None, None, Completed(data=1)) is False
+
+
+@pytest.mark.parametrize("policy", [policies.NETWORK, policies.HEAVY, policies.LOCAL])
+def test_every_policy_has_a_time_limit(policy):
+    assert policy["timeout_seconds"] > 0
+
+
+def test_tasks_carry_their_policy():
+    assert (provision_store.retries, provision_store.timeout_seconds) == (3, 300)
+    assert check_store.retries == 0
