@@ -50,6 +50,9 @@ class Tokenizer(Protocol):
     def count(self, text: str) -> int:
         """Number of tokens in the text."""
 
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens in each text; much faster than one by one."""
+
     def truncate(self, text: str, tokens: int) -> str:
         """The longest prefix of the text that ends with a token and holds at most so many of them."""
 

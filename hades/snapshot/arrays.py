@@ -52,6 +52,11 @@ class Column:
         block.tofile(self._file)
         self.rows += len(block)
 
+    def so_far(self) -> NDArray[Any]:
+        """The rows written up to now, mapped."""
+        self._file.flush()
+        return view_of(mapped(self.path), ArrayFile(self.dtype.str, (self.rows, *self._width), ""))
+
     def close(self) -> ArrayFile:
         """Put the file on the disk and say what it holds."""
         self._file.flush()
@@ -106,10 +111,11 @@ class Folder:
             os.fsync(file.fileno())
         self.files[name] = ArrayFile(plain.str, (rows,), sha256_of(path))
 
-    def read(self, name: str) -> NDArray[Any]:
-        """An array that was finished, mapped."""
-        spec = self.files[name]
-        return view_of(mapped(self.path / name), spec)
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """What has been written of an array, mapped."""
+        if name in self._open:
+            return self._open[name].so_far()
+        return view_of(mapped(self.path / name), self.files[name])
 
 
 def mapped(path: Path) -> mmap.mmap | bytes:

@@ -11,8 +11,8 @@ from tests.arango_double.values import Value, normal
 
 def cosine(left: list[float], right: list[float]) -> float | None:
     """Cosine of the angle, None when a vector has no length."""
-    scale = math.hypot(*left) * math.hypot(*right)
-    return sum(map(mul, left, right)) / scale if scale else None
+    scale = math.sqrt(sum(map(mul, left, left)) * sum(map(mul, right, right)))
+    return min(1.0, max(-1.0, sum(map(mul, left, right)) / scale)) if scale else None
 
 
 def l1(left: list[float], right: list[float]) -> float:

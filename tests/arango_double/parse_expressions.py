@@ -13,6 +13,7 @@ _BINARY = {
 }  # fmt: skip
 _COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "IN", "NOT IN"}
 _QUANTIFIERS = ("ALL", "ANY", "NONE")
+_CONTINUES = {*_BINARY, *_QUANTIFIERS, "AT LEAST", "NOT", ".", "[", "(", "::", "?", "INTO", "WITH"}
 _LITERALS = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
@@ -34,12 +35,20 @@ class ExpressionParser(TokenStream):
                 left = self._text_match(left, self.take(), negated=True)
             elif kind in ("LIKE", "=~", "!~") and minimum <= _EQUAL:
                 left = self._text_match(left, self.take(), negated=False)
+            elif kind == "IN" and self._at_write_target():
+                return left
             elif kind in _BINARY and _BINARY[kind] >= minimum:
                 left = self._binary(left, self.take())
             elif kind == "?" and minimum == _TERNARY:
                 left = self._ternary(left)
             else:
                 return left
+
+    def _at_write_target(self) -> bool:
+        """Whether `IN name` ends a write statement here instead of asking for membership."""
+        if self.target_depth != self.depth or self.peek() not in ("name", "quoted", "source_bind"):
+            return False
+        return self.peek(2) not in _CONTINUES
 
     def _unary(self) -> Node:
         token = self.token

@@ -10,7 +10,7 @@ class WriteParser(GraphParser):
 
     def insert_statement(self) -> Statement:
         offset = self.expect("INSERT").offset
-        document = self.expression()
+        document = self._payload()
         collection, options = self._target()
         self.scopes.declare_special("NEW")
         if _overwrites(options):
@@ -19,7 +19,7 @@ class WriteParser(GraphParser):
 
     def remove_statement(self) -> Statement:
         offset = self.expect("REMOVE").offset
-        document = self.expression()
+        document = self._payload()
         collection, options = self._target()
         self.scopes.declare_special("OLD")
         return syntax.Modification("REMOVE", None, document, collection, options, offset)
@@ -27,9 +27,9 @@ class WriteParser(GraphParser):
     def update_statement(self) -> Statement:
         token = self.take()
         key: Node | None = None
-        document = self.expression()
+        document = self._payload()
         if self.accept("WITH"):
-            key, document = document, self.expression()
+            key, document = document, self._payload()
         collection, options = self._target()
         self.scopes.declare_special("OLD")
         self.scopes.declare_special("NEW")
@@ -54,10 +54,17 @@ class WriteParser(GraphParser):
         if self.token.kind not in ("UPDATE", "REPLACE"):
             self.unexpected("UPDATE")
         kind = self.take().kind
-        update = self.expression()
+        update = self._payload()
         collection, options = self._target()
         self.scopes.declare_special("NEW")
         return syntax.Upsert(search, current, insert, kind, update, collection, options, offset)
+
+    def _payload(self) -> Node:
+        """An expression that `IN collection` ends, as in `UPDATE doc IN c`."""
+        outer, self.target_depth = self.target_depth, self.depth
+        payload = self.expression()
+        self.target_depth = outer
+        return payload
 
     def _target(self) -> tuple[Node, syntax.Object | None]:
         if not (self.accept("IN") or self.accept("INTO")):

@@ -15,6 +15,7 @@ _NICE = {
     "DISTINCT": "DISTINCT modifier", "LIKE": "like operator", "AT LEAST": "at least modifier",
 }  # fmt: skip
 DECLARATIONS = {"FOR", "LET", "FILTER", "RETURN", "COLLECT", "SORT", "LIMIT", "WINDOW"}
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 COMMANDS = {"REMOVE", "INSERT", "UPDATE", "REPLACE", "UPSERT"}
 
 
@@ -26,6 +27,8 @@ class TokenStream:
         self.language = language
         self.tokens = tokenise(text)
         self.position = 0
+        self.depth = 0
+        self.target_depth: int | None = None
         self.scopes = Scopes()
         self.binds: dict[str, int] = {}
 
@@ -39,6 +42,7 @@ class TokenStream:
     def take(self) -> Token:
         token = self.token
         self.position = min(self.position + 1, len(self.tokens) - 1)
+        self.depth += (token.kind in _OPENING) - (token.kind in _CLOSING)
         return token
 
     def accept(self, kind: str) -> bool:

@@ -22,7 +22,7 @@ _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "
 _MIN_JOINED = 8
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
-_NUMERALS = frozenset("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv".split())
+_SLIP_TEXTS = 2  # a misspelling is seldom made in more texts than this
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,8 @@ def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) 
     for index, (word, row) in enumerate(block):
         for other_word, other in block[index + 1 :]:
             near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
-            if not near or {word, other_word} & _NUMERALS or word[0] != other_word[0]:
+            rare = min(names.texts[row], names.texts[other]) <= _SLIP_TEXTS
+            if not near or not rare or word[0] != other_word[0]:
                 continue
             letters = sum(map(len, names.plain[row])) + len(names.plain[row]) - 1
             score = 1.0 - 1.0 / letters

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from hades.ingest.sources.code_facts import ImportFact
 
 _QUOTED = re.compile(r"""["'`<]([^"'`<>\n]{1,300})["'`>]""")
+_FROM = re.compile(r"""\bfrom\s*["']([^"'\n]{1,300})["']""")
+_BARE = re.compile(r"""^import\s*["']([^"'\n]{1,300})["']""")
 _SCRIPT_SUFFIX = re.compile(r"\.(?:d\.ts|[cm]?[jt]sx?)$")
 _NAME = re.compile(r"[\w$]+|\*")
 
@@ -37,15 +39,13 @@ def rust_module(path: str) -> str:
 
 def javascript(text: str, path: str) -> Iterator[ImportFact]:
     """`import d, {a as b}, * as n from "./x"`, `export {a} from "./x"`, `import "./x"`."""
-    clause, found, source = text.rpartition(" from ")
-    if not found:
-        clause, source = "", text if text.startswith("import") else ""
-    quoted = _QUOTED.search(source)
-    if quoted is None:
+    sources = list(_FROM.finditer(text)) or list(_BARE.finditer(text))
+    if not sources:
         return
-    module = _script_target(quoted.group(1), path)
+    module = _script_target(sources[-1].group(1), path)
+    clause = text[: sources[-1].start()]
     before, brace, inside = clause.partition("{")
-    names = re.sub(r"^(import|export)\b(\s+type\b(?!\s*(,|$)))?", "", before.strip()).split(",")
+    names = re.sub(r"^(import|export)\b\s*(type(\s+|$))?", "", before.strip()).split(",")
     default = next((name.strip() for name in names if name.strip() and "*" not in name), None)
     star = re.search(r"\*\s+as\s+([\w$]+)", before)
     if default:
@@ -111,11 +111,11 @@ def rust(text: str, path: str) -> Iterator[ImportFact]:
             prefixes.append([*prefixes[-1], *current])
             current = []
         elif token in ",}":
-            yield from _rust_fact([*prefixes[-1], *current], alias, path)
+            yield from _rust_fact([*prefixes[-1], *current] if current else [], alias, path)
             current, alias = [], ""
             if token == "}" and len(prefixes) > 1:
                 prefixes.pop()
-        elif token.startswith("as ") or token.startswith("as\t"):
+        elif token[:2] == "as" and token[2:3].isspace():
             alias = token[2:].strip()
         elif token != "::":
             current.append(token)

@@ -26,12 +26,14 @@ class Language:
     imports: frozenset[str]
     imported: Callable[[str, str], Iterator[ImportFact]]  # text of the import, path of the file -> facts
     module: Callable[[str], str]  # path of the file -> name it is imported by
+    import_field: str = ""  # the statement is an import only when it has this field
     loader: str = "language"
     comments: frozenset[str] = frozenset({"comment"})
     scopes: frozenset[str] = frozenset()  # name a region without being a symbol: namespaces
     implementations: frozenset[str] = frozenset()  # name a type whose methods they hold
     bases: frozenset[str] = frozenset()
     holders: frozenset[str] = frozenset()  # a name whose value may be a function
+    header_is_one_line: bool = False
     needs_body: frozenset[str] = frozenset()  # a declaration only when it has a body
 
 
@@ -48,6 +50,7 @@ _JAVASCRIPT = Language(
     holders=_kinds("variable_declarator field_definition"),
     calls=_JAVASCRIPT_CALLS,
     imports=_kinds("import_statement export_statement"),
+    import_field="source",
     imported=import_forms.javascript,
     module=import_forms.script_module,
     bases=_kinds("class_heritage"),
@@ -62,6 +65,7 @@ _TYPESCRIPT = Language(
     holders=_kinds("variable_declarator public_field_definition"),
     calls=_JAVASCRIPT_CALLS,
     imports=_kinds("import_statement export_statement"),
+    import_field="source",
     imported=import_forms.javascript,
     module=import_forms.script_module,
     scopes=_kinds("internal_module module"),
@@ -143,6 +147,7 @@ _RUBY = Language(
     imported=import_forms.ruby,
     module=import_forms.path_module,
     bases=_kinds("superclass"),
+    header_is_one_line=True,
 )
 
 LANGUAGES = (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)

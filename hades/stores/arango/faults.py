@@ -27,7 +27,7 @@ _NO_COLLECTION = frozenset({1203, 1924})
 _KILLED = 1500
 _TOO_LARGE = 32
 _CURSOR_GONE = 1600
-_TRANSACTION_GONE = frozenset({1654, 1655})
+_TRANSACTION_GONE = frozenset({1653, 1654, 1655})
 
 
 @contextmanager

@@ -21,16 +21,17 @@ def dangling(session: ArangoSession) -> dict[str, list[str]]:
     return {name: keys for name, keys in found.items() if keys}
 
 
-def problems(session: ArangoSession, store: RowStore) -> list[str]:
+def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     """What is wrong, in sentences."""
     try:
-        sentences = [f"{one.name} is missing; run `hades provision`" for one in provision.missing(session)]
-    except NotProvisioned as error:
-        return [str(error)]
-    for collection in COLLECTIONS:
-        sentences += _bad_rows(collection, store)
-    sentences += [f"{name}: {len(keys)} edges without an end" for name, keys in dangling(session).items()]
-    return sentences
+        for one in provision.missing(session):
+            yield f"{one.name} is missing; run `hades provision`"
+        for collection in COLLECTIONS:
+            yield from _bad_rows(collection, store)
+        for name, keys in dangling(session).items():
+            yield f"{name}: {len(keys)} edges without an end"
+    except (NotProvisioned, provision.Stranger) as error:
+        yield str(error)
 
 
 def _dangling_keys(session: ArangoSession, collection: Collection) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from arango.database import StandardDatabase
@@ -18,6 +19,10 @@ from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, Collection, Graph, 
 _NO_DATABASE = 1228
 _FEATURES = ("frequency", "norm", "position")
 _TEXT = {"locale": "en", "case": "lower", "accent": False, "stemming": True, "stopwords": []}
+
+
+class Stranger(StoreError):
+    """Something of a declared name that is not what is declared; whose it is, a person must say."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +46,19 @@ def provision(session: ArangoSession) -> ProvisionReport:
 def missing(session: ArangoSession) -> Iterator[Missing]:
     """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
     if not _database_exists(session):
-        yield Missing(f"database {session.database_name}", lambda: _create_database(session))
+        yield Missing(f"database {session.database_name}", partial(_create_database, session))
     db = session.patient_db
     yield from _missing_collections(session, db)
+    there = _collection_kinds(session, db)
     for collection in COLLECTIONS:
-        yield from _missing_indexes(session, db, collection)
+        if collection.name in there:
+            yield from _missing_indexes(session, db, collection)
     yield from _missing_analyzer(session, db)
     yield from _missing_views(session, db)
     present = {graph["name"] for graph in _graphs(session)}
     for graph in GRAPHS:
         if graph.name not in present:
-            yield Missing(f"graph {graph.name}", lambda graph=graph: _create_graph(db, graph))  # type: ignore[misc]
+            yield Missing(f"graph {graph.name}", partial(_create_graph, db, graph))
 
 
 def _database_exists(session: ArangoSession) -> bool:
@@ -73,22 +80,22 @@ def _create_database(session: ArangoSession) -> None:
 
 
 def _missing_collections(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
-    listed = session.run("listing collections", lambda: cast(list[Any], db.collections()), again=True)
-    kinds = {one["name"]: one["type"] for one in listed}
+    kinds = _collection_kinds(session, db)
     for collection in COLLECTIONS:
         wanted = "edge" if collection.edge else "document"
-        held = kinds.get(collection.name, wanted)
-        if held != wanted:
-            raise StoreError(
+        held = kinds.get(collection.name)
+        if held is None:
+            make = partial(db.create_collection, collection.name, edge=collection.edge is not None)
+            yield Missing(f"collection {collection.name}", make)
+        elif held != wanted:
+            raise Stranger(
                 f"{collection.name} is a {held} collection, expected {wanted}; move it away and provision again"
             )
-        if collection.name not in kinds:
-            yield Missing(
-                f"collection {collection.name}",
-                lambda name=collection.name, edge=collection.edge is not None: db.create_collection(  # type: ignore[misc]
-                    name, edge=edge
-                ),
-            )
+
+
+def _collection_kinds(session: ArangoSession, db: StandardDatabase) -> dict[str, str]:
+    listed = session.run("listing collections", lambda: cast(list[Any], db.collections()), again=True)
+    return {one["name"]: one["type"] for one in listed}
 
 
 def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: Collection) -> Iterator[Missing]:
@@ -107,10 +114,8 @@ def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: C
                 "unique": False,
                 "inBackground": True,
             }
-            yield Missing(
-                f"index {collection.name}({', '.join(index.fields)})",
-                lambda data=data: documents.add_index(data),  # type: ignore[misc]
-            )
+            name = f"index {collection.name}({', '.join(index.fields)})"
+            yield Missing(name, partial(documents.add_index, data))
 
 
 def _missing_analyzer(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
@@ -118,9 +123,10 @@ def _missing_analyzer(session: ArangoSession, db: StandardDatabase) -> Iterator[
     listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
     held = next((one for one in listed if one["name"].rpartition("::")[2] == ANALYZER), None)
     if held is None:
-        yield Missing(f"analyzer {ANALYZER}", lambda: db.create_analyzer(ANALYZER, "text", _TEXT, list(_FEATURES)))
+        make = partial(db.create_analyzer, ANALYZER, "text", _TEXT, list(_FEATURES))
+        yield Missing(f"analyzer {ANALYZER}", make)
     elif not _does_the_same(held):
-        raise StoreError(
+        raise Stranger(
             f"the analyzer {ANALYZER} exists with another definition; remove it and the views that use it, "
             "then provision again"
         )
@@ -149,14 +155,11 @@ def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Mis
             }
         }
         if collection.view not in present:
-            yield Missing(
-                f"view {collection.view}",
-                lambda view=collection.view, links=links: db.create_view(view, "arangosearch", {"links": links}),  # type: ignore[misc]
-            )
+            make = partial(db.create_view, collection.view, "arangosearch", {"links": links})
+            yield Missing(f"view {collection.view}", make)
         elif not _covers(session, db, collection):
             yield Missing(
-                f"fields of view {collection.view}",
-                lambda view=collection.view, links=links: db.update_view(view, {"links": links}),  # type: ignore[misc]
+                f"fields of view {collection.view}", partial(db.update_view, collection.view, {"links": links})
             )
 
 

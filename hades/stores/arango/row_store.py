@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,12 @@ from schemas.catalogue import Collection
 from schemas.intervals import Mask
 
 Result = TypeVar("Result")
+
+
+class _Write(Protocol):
+    """Writes one prepared batch inside a transaction."""
+
+    def __call__(self, scope: Scope, table: pa.Table) -> None: ...
 
 
 class ArangoRows:
@@ -137,14 +144,14 @@ class ArangoRows:
         self,
         collection: Collection,
         rows: Rows,
-        write: Callable[[Scope, pa.Table], None],
+        write: _Write,
         prepare: Callable[[pa.Table], pa.Table],
     ) -> WriteReport:
         written = batches = 0
         for given in rules.as_tables(rows):
             table = prepare(given)
             if table.num_rows:
-                self._in_unit(collection, lambda scope, table=table: write(scope, table))  # type: ignore[misc]
+                self._in_unit(collection, partial(write, table=table))
             written, batches = written + table.num_rows, batches + 1
         return WriteReport(written, batches)
 

@@ -91,7 +91,7 @@ class ArangoStore(ArangoRows):
 
     def check(self) -> list[str]:
         """See `GraphStore.check`."""
-        return health.problems(self._session, self)
+        return list(health.problems(self._session, self))
 
     def describe(self) -> dict[str, str]:
         """See `GraphStore.describe`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 from arango.collection import StandardCollection
@@ -36,14 +37,9 @@ def rebuild(session: ArangoSession) -> list[str]:
     for collection in COLLECTIONS:
         documents = session.patient_db.collection(collection.name)
         for index in _vector_indexes(session, documents):
-            session.run(
-                f"dropping the vector index of {collection.name}",
-                lambda documents=documents, index=index: documents.delete_index(  # type: ignore[misc]
-                    index["id"], ignore_missing=True
-                ),
-                again=True,
-                writes=True,
-            )
+            drop = partial(documents.delete_index, index["id"], ignore_missing=True)
+            session.run(f"dropping the vector index of {collection.name}", drop, again=True, writes=True)
+    session.vector_indexed.clear()
     created: list[str] = []
     list(make_missing(session, created))
     return created

@@ -94,3 +94,9 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TOKENIZER_SHA256", "0" * 64)
     with pytest.raises(ProviderError, match=r"tokenizer.json .* expected 0000"):
         MiniLmTokenizer().count("text")
+
+
+@BOTH
+@given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60), max_size=5))
+def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) -> None:
+    assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]

@@ -39,6 +39,7 @@ def raised(error: Exception, *, writes: bool) -> HadesError:
         (18, 500, StoreBusy),
         (28, 500, StoreBusy),
         (29, 500, StoreBusy),
+        (1653, 400, StoreBusy),
         (1654, 410, StoreBusy),
         (1655, 404, StoreBusy),
         (1478, 503, StoreUnavailable),

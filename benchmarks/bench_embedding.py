@@ -1,6 +1,6 @@
 """Embedding throughput: the int8 MiniLM of HADES against SentenceTransformer.encode at its defaults.
 
-    python benchmarks/embedding_throughput.py [--abstracts 64] [--titles 256] [--repeats 3]
+    python benchmarks/bench_embedding.py [--abstracts 64] [--titles 256] [--repeats 3]
 
 Both take turns on the same texts in one run, and the best turn of each counts: of all figures the ratio is
 what a busy machine distorts least.
@@ -85,7 +85,8 @@ def _hashing(texts: Sequence[str]) -> dict[str, Any]:
     """Texts a processor second of the hashing embedder, which meets every word for the first time."""
     started = time.process_time()
     HashingEmbedder().embed(texts)
-    return {"texts": len(texts), "hades_texts_per_second": round(len(texts) / (time.process_time() - started))}
+    seconds = time.process_time() - started
+    return {"texts": len(texts), "hades_texts_per_second": round(len(texts) / seconds)}
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -1,0 +1,145 @@
+"""Phase chunks: sections cut at sentence ends into pieces a model reads whole, each an exact span of its document."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hades.errors import HadesError
+from hades.ingest.material import Section
+from hades.ports.text import Tokenizer
+from schemas.ids import content_key, node_id, sha256_text
+
+CHUNKER_VERSION = 1  # raise it with any change of the cut: documents are then chunked again
+MAX_TOKENS = 220  # MiniLM reads 256 with its marks; the rest is for title and headings
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
+_WHITE_SPACE = re.compile(r"\s")
+
+Row = dict[str, Any]
+
+
+class SpanError(HadesError):
+    """A chunk whose span does not reproduce its text. Nothing of the run is written: citations would lie."""
+
+
+@dataclass(frozen=True)
+class ChunkedText:
+    """What the chunker needs of a document."""
+
+    key: str
+    title: str
+    text: str
+    sections: Sequence[Section]
+    created: datetime | None = None
+    path: str = ""
+
+
+def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS) -> list[Row]:
+    """Chunks of all the documents, in order; blank sections give none."""
+    pieces = [
+        (document, section, start, end)
+        for document in documents
+        for section in document.sections
+        for start, end in [_trimmed(document.text, section.start, section.end)]
+        if start < end
+    ]
+    counts = tokenizer.count_many([document.text[start:end] for document, _, start, end in pieces])
+    rows: list[Row] = []
+    position: Counter[str] = Counter()
+    twins: Counter[tuple[str, str]] = Counter()
+    for (document, section, start, end), tokens in zip(pieces, counts, strict=True):
+        whole = [(start, end, tokens)]
+        for begin, stop, count in whole if tokens <= max_tokens else _cut(document.text, start, end, tokenizer, max_tokens):
+            text = document.text[begin:stop]
+            index, position[document.key] = position[document.key], position[document.key] + 1
+            twin = twins[document.key, text]
+            twins[document.key, text] += 1
+            rows.append(_row(document, section, begin, stop, text, count, index, twin))
+    return rows
+
+
+def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
+    """What is embedded: the text under its title and headings, unless it begins with them already."""
+    above = [line for line in dict.fromkeys([title, *headings]) if line and not text.startswith(line)]
+    return "\n".join([*above, text])
+
+
+def check_span(document: str, text: str, start: int, end: int, expected: str) -> None:
+    """Stop when a span does not reproduce its text (requirement C13)."""
+    if text[start:end] != expected:
+        raise SpanError(
+            f"span [{start}, {end}) of {document} gives {text[start:end][:40]!r}, expected {expected[:40]!r}; "
+            "the document and its chunks disagree: ingest it again"
+        )
+
+
+def _row(
+    document: ChunkedText, section: Section, start: int, end: int, text: str, tokens: int, index: int, twin: int
+) -> Row:
+    check_span(document.key, document.text, start, end, text)
+    return {
+        "_key": content_key("c", document.key, text, *([str(twin)] if twin else [])),
+        "document": node_id("documents", document.key),
+        "text": text,
+        "span": [start, end],
+        "chunk_index": index,
+        "kind": str(section.kind),
+        "headings": list(section.headings),
+        "title": document.title,
+        "token_count": tokens,
+        "file_path": document.path,
+        "timestamp": document.created,
+        "sha256": sha256_text(embedding_text(document.title, section.headings, text)),
+        "metadata": '{"symbol":' + _quoted(section.symbol) + "}" if section.symbol else "{}",
+    }
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without white space at its ends."""
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    return start + left, start + len(piece.rstrip())
+
+
+def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int) -> list[tuple[int, int, int]]:
+    """Pieces of at most `max_tokens`, cut at the last sentence end that fits, else at white space, else at a token."""
+    piece = text[start:end]
+    spans = tokenizer.spans(piece)
+    token_ends = [stop for _, stop in spans]
+    sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
+    cuts: list[tuple[int, int, int]] = []
+    begin, first = 0, 0
+    while first < len(spans):
+        if len(spans) - first <= max_tokens:
+            stop = len(piece)
+        else:
+            stop = _break_at(piece, sentence_ends, begin, spans[first + max_tokens - 1][1])
+        last = bisect_right(token_ends, stop)
+        left, right = _trimmed(piece, begin, stop)
+        if left < right:
+            cuts.append((start + left, start + right, last - first))
+        begin, first = stop, max(last, first + 1)
+    return cuts
+
+
+def _break_at(piece: str, sentence_ends: list[int], begin: int, limit: int) -> int:
+    """The best place to break at or before `limit`; never before half of the room is used."""
+    half = begin + (limit - begin) // 2
+    position = bisect_right(sentence_ends, limit) - 1
+    if position >= 0 and sentence_ends[position] > half:
+        return sentence_ends[position]
+    for place in range(limit, half, -1):
+        if _WHITE_SPACE.match(piece, place - 1):
+            return place
+    return limit

@@ -1,0 +1,142 @@
+"""Which thing each mention means: by default what its name stands for, in doubt what the document is about.
+
+One sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the one the
+document itself states, else to the one whose documents share most other names with this one, else to a neutral thing of that
+name. Short forms (family names, initials, acronyms explained there) go to the only full form the document holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.ingest.entities.kinds import entity_type_of, kind_of
+from hades.ingest.entities.names import Names, Origin
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.senses import Sense, Stated
+from hades.ingest.entities.short_forms import find_short_forms
+from hades.ingest.entities.tokens import Flags, Ints, Longs
+from schemas.nodes import EntityType
+
+_NEIGHBOUR_DOCUMENTS = 64
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Every sense there is, which one each (document, name) pair means, and what was decided document by document."""
+
+    senses: tuple[Sense, ...]
+    pairs: Longs  # sorted document * n_names + name
+    meaning: Ints  # beside `pairs`, a row of `senses`
+    of_name: Ints  # the sense a name means where nothing else is said, -1 when it has none
+    decisions: tuple[tuple[str, int, str], ...]  # (name as shown, sense, rule)
+
+
+class Senses:
+    """A growing list of senses, looked up by the canonical name they stand for."""
+
+    def __init__(self, names: Names, display: Sequence[str], stated: Stated) -> None:
+        self._names, self._display, self._stated = names, display, stated
+        self.all: list[Sense] = list(stated.senses)
+        self._made: dict[int, int] = {}
+
+    def claims(self, row: int) -> tuple[int, ...]:
+        """The stated senses a canonical name may mean."""
+        return self._stated.claims.get(row, ())
+
+    def default(self, row: int) -> int:
+        """The sense of a canonical name where the document does not tell: its only one, the plain one, or a neutral one."""
+        claims = self.claims(row)
+        plain = [index for index in claims if not self.all[index].qualifier]
+        if len(claims) == 1:
+            return claims[0]
+        return plain[0] if len(plain) == 1 else self._neutral(row)
+
+    def _neutral(self, row: int) -> int:
+        if row not in self._made:
+            name = self._display[row]
+            kind = kind_of(name)
+            chosen = entity_type_of(name, kind)
+            if int(self._names.origin[row]) & Origin.SYMBOL:
+                chosen = EntityType.CODE_SYMBOL
+            self._made[row] = len(self.all)
+            self.all.append(Sense(name, name, "", chosen, kind))
+        return self._made[row]
+
+
+def resolve_mentions(
+    names: Names,
+    canonical: Ints,
+    display: Sequence[str],
+    stated: Stated,
+    pairs: Longs,
+    definitions: Iterable[tuple[int, int, int]],
+    rules: EntityRules,
+) -> Resolved:
+    """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
+    senses = Senses(names, display, stated)
+    document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
+    row = canonical[name]
+    doubtful = np.isin(row, np.array([row for row, which in stated.claims.items() if len(which) > 1], dtype=np.int64))
+    of_name = np.full(len(names), -1, dtype=np.int32)
+    for value in np.unique(canonical).tolist():
+        of_name[value] = senses.default(value)
+    of_name = of_name[canonical]
+    meaning = of_name[name].copy()
+    decisions: set[tuple[str, int, str]] = set()
+    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):
+        if meaning[index] != sense:
+            meaning[index] = sense
+            decisions.add((display[name[index]], sense, "homonym"))
+    for form in find_short_forms(names, (document, name), meaning, senses.all, stated.title_of, definitions):
+        shown = display[name[form.pair]]
+        if meaning[form.pair] != form.sense and (shown, senses.all[form.sense].name) not in rules.kept_apart:
+            meaning[form.pair] = form.sense
+            decisions.add((shown, form.sense, form.rule))
+    return Resolved(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)))
+
+
+def _tell_homonyms(
+    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags
+) -> list[tuple[int, int]]:
+    """For each doubtful pair the sense its document speaks for, where one stands out."""
+    if not doubtful.any():
+        return []
+    around = _Neighbourhood(document[~doubtful], meaning[~doubtful])
+    told: list[tuple[int, int]] = []
+    for index in np.flatnonzero(doubtful).tolist():
+        claims = senses.claims(int(row[index]))
+        here = int(document[index])
+        own = [sense for sense in claims if here in senses.all[sense].documents]
+        if len(own) == 1:
+            told.append((index, own[0]))
+            continue
+        scores = [(around.shared(here, senses.all[sense].documents), sense) for sense in claims]
+        best = max(score for score, _ in scores)
+        leaders = [sense for score, sense in scores if score == best]
+        if best > 0 and len(leaders) == 1:
+            told.append((index, leaders[0]))
+    return told
+
+
+class _Neighbourhood:
+    """What documents speak of, so far as it is beyond doubt; rare things count more."""
+
+    def __init__(self, document: Longs, meaning: Ints) -> None:
+        self._of: dict[int, set[int]] = defaultdict(set)
+        for here, sense in zip(document.tolist(), meaning.tolist(), strict=True):
+            self._of[here].add(sense)
+        count = np.bincount(meaning, minlength=1)
+        total = max(2, len(self._of))
+        self._rarity = [math.log(total / value) if value else 0.0 for value in count.tolist()]
+
+    def shared(self, here: int, documents: Sequence[int]) -> float:
+        """How much a document shares with some others."""
+        others: set[int] = set()
+        for document in documents[:_NEIGHBOUR_DOCUMENTS]:
+            others |= self._of.get(document, set())
+        return math.fsum(self._rarity[sense] for sense in self._of.get(here, set()) & others)

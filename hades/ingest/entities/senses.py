@@ -1,0 +1,129 @@
+"""The things that documents state: one sense for each title, given name and code symbol, homonyms kept apart.
+
+Two pages that share a name are two things when their qualifiers differ or when both say what they are and say different
+things; a page that does not say joins the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
+from hades.ingest.entities.tokens import fold
+from hades.ingest.entities.words import NEUTRAL_TITLES
+from schemas.nodes import EntityType, NameType, SourceKind
+
+
+@dataclass(frozen=True)
+class Sense:
+    """One thing: its name as shown, the name without qualifier, what tells it from its homonyms, and who states it."""
+
+    name: str
+    stem: str
+    qualifier: str
+    type: EntityType
+    kind: NameType
+    documents: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stated:
+    """All stated senses, the ones each name may mean, and the one each document's title is (-1 without title)."""
+
+    senses: tuple[Sense, ...]
+    claims: dict[int, tuple[int, ...]]  # canonical name row -> senses
+    title_of: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    document: int
+    stem: str
+    qualifier: str
+    kind: NameType | None
+    shown: str
+    type: EntityType | None = None
+    is_title: bool = False
+
+
+def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: Sequence[str]) -> Stated:
+    """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none."""
+    groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
+    for index, document in enumerate(corpus.documents):
+        for one in _evidence_of(index, document, openings[index]):
+            row = canonical_of(one.stem)
+            if row >= 0:
+                groups[row, one.qualifier].append(one)
+    senses: list[Sense] = []
+    owned: dict[int, list[int]] = defaultdict(list)
+    title_of = [-1] * len(corpus.documents)
+    for (row, _), evidence in sorted(groups.items()):
+        for sense in _told_apart(evidence):
+            owned[row].append(len(senses))
+            for one in evidence:
+                if one.is_title and one.document in sense.documents:
+                    title_of[one.document] = len(senses)
+            senses.append(sense)
+    for index, sense in enumerate(senses):
+        if sense.type is EntityType.CODE_SYMBOL and (row := canonical_of(sense.stem.rpartition(".")[2])) >= 0:
+            owned[row].append(index)
+    return Stated(
+        tuple(senses), {row: tuple(sorted(set(which))) for row, which in owned.items()}, tuple(title_of)
+    )
+
+
+def _evidence_of(index: int, document: Document, opening: str) -> list[_Evidence]:
+    found: list[_Evidence] = []
+    if document.title:
+        found.append(_title_evidence(index, document, opening))
+    for name, kind in document.facts.names:
+        if kind is not None:
+            found.append(_Evidence(index, name, "", kind, name))
+    for _, qualified in document.facts.symbols:
+        found.append(_Evidence(index, qualified, "", NameType.PRODUCT, qualified, EntityType.CODE_SYMBOL))
+    for repository in document.facts.repositories:
+        found.append(_Evidence(index, repository, "", NameType.PRODUCT, repository, EntityType.CODE_SYMBOL))
+    return found
+
+
+def _title_evidence(index: int, document: Document, opening: str) -> _Evidence:
+    if document.source == SourceKind.ARXIV:
+        return _Evidence(
+            index, document.title, document.origin, NameType.PRODUCT, document.title, EntityType.PAPER, is_title=True
+        )
+    qualifier = document.qualifier
+    if fold(document.bare) in NEUTRAL_TITLES:
+        qualifier = document.origin
+    kind = kind_of_qualifier(document.qualifier) if document.qualifier else None
+    kind = kind or kind_of_page(document.bare, opening)
+    return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
+
+
+def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
+    """The senses of one name with one qualifier: one for each kind that is stated."""
+    by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
+    for one in evidence:
+        by_kind[one.kind].append(one)
+    unsaid = by_kind.pop(None, [])
+    if not by_kind:
+        return [_sense(unsaid, None)]
+    main = min(by_kind, key=lambda kind: (-len(by_kind[kind]), str(kind)))
+    by_kind[main] = [*by_kind[main], *unsaid]
+    ordered = sorted(by_kind, key=str)
+    senses = [_sense(by_kind[kind], kind) for kind in ordered]
+    if len(senses) == 1:
+        return senses
+    return [
+        replace(sense, qualifier=" ".join(filter(None, (sense.qualifier, str(sense.kind).lower())))) for sense in senses
+    ]
+
+
+def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
+    first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
+    known = kind or kind_of(first.stem)
+    documents = tuple(sorted({one.document for one in evidence}))
+    chosen = first.type or entity_type_of(first.stem, known)
+    return Sense(first.shown, first.stem, first.qualifier, chosen, known, documents)

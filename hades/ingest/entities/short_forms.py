@@ -1,0 +1,111 @@
+"""Short forms inside one document: Hackman for Gene Hackman, J. Smith for John Smith, SVM where the text explains it.
+
+A short form means a full one only when the document holds exactly one that fits; what holds in one document says nothing
+about the next.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.ingest.entities.names import Names, Origin
+from hades.ingest.entities.senses import Sense
+from hades.ingest.entities.tokens import Flags, Ints, Longs, fold
+from hades.ingest.entities.words import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
+from schemas.nodes import NameType
+
+_LONGEST_PERSON = 4  # words
+_MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
+
+
+@dataclass(frozen=True)
+class ShortForm:
+    """A (document, name) pair that means a sense of that document, and by which rule."""
+
+    pair: int
+    sense: int
+    rule: str
+
+
+def find_short_forms(
+    names: Names,
+    pairs: tuple[Longs, Longs],
+    meaning: Ints,
+    senses: Sequence[Sense],
+    title_of: Sequence[int],
+    definitions: Iterable[tuple[int, int, int]],
+) -> Iterator[ShortForm]:
+    """Every pair of (document, name) that is a short form, explained acronyms first."""
+    document, name = pairs
+    yield from _explained(names, document * max(1, len(names)) + name, meaning, definitions)
+    is_short, is_full = _short_names(names), _full_names(names)
+    fits: dict[tuple[int, str], set[int]] = defaultdict(set)
+    for index in np.flatnonzero(is_full[name]).tolist():
+        _hold(fits, int(document[index]), names.plain[name[index]], int(meaning[index]), senses)
+    for here, sense in enumerate(title_of):
+        if sense >= 0 and 1 < len(words := tuple(fold(senses[sense].stem).split())) <= _LONGEST_PERSON:
+            _hold(fits, here, words, sense, senses)
+    for index in np.flatnonzero(is_short[name]).tolist():
+        here, words = int(document[index]), names.plain[name[index]]
+        if len(words) > 1:
+            handles = [(f"{words[0]} {words[-1]}", "initials")]
+        else:
+            handles = [(f"* {words[0]}", "family_name"), (f"{words[0]} *", "given_name")]
+        for handle, rule in handles:
+            found = fits.get((here, handle), ())
+            if len(found) == 1:
+                yield ShortForm(index, next(iter(found)), rule)
+                break
+
+
+def _explained(
+    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
+) -> Iterator[ShortForm]:
+    """Acronyms in documents that explain them mean what is explained."""
+    for here, short, long in sorted(set(definitions)):
+        places = np.searchsorted(codes, (here * len(names) + short, here * len(names) + long))
+        if (places < len(codes)).all() and codes[places[0]] % len(names) == short and codes[places[1]] % len(names) == long:
+            if (codes[places] // len(names) == here).all():
+                yield ShortForm(int(places[0]), int(meaning[places[1]]), "acronym")
+
+
+def _hold(
+    fits: dict[tuple[int, str], set[int]], here: int, words: tuple[str, ...], sense: int, senses: Sequence[Sense]
+) -> None:
+    """Notes by which short forms a document may speak of a full name it holds."""
+    if senses[sense].kind not in _MAY_BE_PEOPLE:
+        return
+    fits[here, f"* {words[-1]}"].add(sense)
+    fits[here, f"{words[0][0]} {words[-1]}"].add(sense)
+    if words[0] in GIVEN_NAMES:
+        fits[here, f"{words[0]} *"].add(sense)
+
+
+def _short_names(names: Names) -> Flags:
+    """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
+    found = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
+    shape = np.array([len(words) == 1 or _is_initials(words) for words in names.plain], dtype=np.bool_)
+    short: Flags = found & shape
+    return short
+
+
+def _is_initials(words: tuple[str, ...]) -> bool:
+    return len(words[-1]) > 1 and all(len(word) == 1 for word in words[:-1])
+
+
+def _full_names(names: Names) -> Flags:
+    """Capitalised names of two to four words that could be a person's."""
+    known = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
+    shape = np.array([_may_be_person(words) for words in names.plain], dtype=np.bool_)
+    full: Flags = known & shape
+    return full
+
+
+def _may_be_person(words: tuple[str, ...]) -> bool:
+    if not 1 < len(words) <= _LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
+        return False
+    return words[-1].isalpha() and not any(word in CONNECTORS or word in WEAK_CONNECTORS for word in words)

@@ -1,0 +1,178 @@
+"""Phase nodes: material as rows of documents, papers, files and functions, and the hash by which it is known.
+
+A document is known by its source and origin, so reading it again finds the same rows. Functions of one name in one file
+are told apart by a suffix that counts them in order of appearance: same input, same keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from hades.ingest.material import CodeFile, Material, Rejected, Section
+from schemas.chunks import ChunkKind
+from schemas.ids import content_key, node_id, sha256_text
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NodeRows:
+    """Rows of one document, by collection, and the hash of everything the source said about it."""
+
+    key: str
+    digest: str
+    rows: dict[str, list[Row]]
+
+
+def node_rows(material: Material) -> NodeRows:
+    """Every node a document gives rise to by itself."""
+    key = document_key(material.source, material.origin)
+    facts = _facts(material)
+    document = {
+        "_key": key,
+        "origin": material.origin,
+        "source": str(material.source),
+        "uri": material.uri,
+        "title": material.title,
+        "mime": material.mime,
+        "text": material.text,
+        "sha256": sha256_text(material.text),
+        "created": material.created,
+        "facts": canonical(facts),
+        "metadata": canonical(material.metadata),
+    }
+    rows: dict[str, list[Row]] = {"documents": [document]}
+    if material.paper:
+        rows["papers_raw"] = [_paper_row(material, key)]
+    if material.code:
+        rows["files"] = [_file_row(material.code, key, document["sha256"])]
+        rows["funcs"] = func_rows(material.code, key)
+    described = {name: value for name, value in document.items() if name != "uri"}
+    return NodeRows(key, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
+
+
+def document_key(source: str, origin: str) -> str:
+    """The key of a document: its source and the id it came in with."""
+    return content_key("d", str(source), origin)
+
+
+def quarantine_row(rejected: Rejected) -> Row:
+    """Input that was set aside, as a row."""
+    return {
+        "_key": content_key("q", str(rejected.source), rejected.uri),
+        "source": str(rejected.source),
+        "uri": rejected.uri,
+        "reason": str(rejected.reason),
+        "detail": rejected.detail,
+        "size": rejected.size,
+    }
+
+
+def func_rows(code: CodeFile, document: str) -> list[Row]:
+    """Functions of a file; the second of a name gets the suffix -2, and so on."""
+    seen: Counter[str] = Counter()
+    rows = []
+    for symbol in code.symbols:
+        seen[symbol.qualified_name] += 1
+        count = seen[symbol.qualified_name]
+        key = content_key("f", document, symbol.qualified_name) + (f"-{count}" if count > 1 else "")
+        rows.append(
+            {
+                "_key": key,
+                "name": symbol.name,
+                "qualified_name": symbol.qualified_name,
+                "kind": str(symbol.kind),
+                "path": code.path,
+                "language": code.language,
+                "document": node_id("documents", document),
+                "span": [symbol.start, symbol.end],
+                "signature": symbol.signature,
+                "docstring": symbol.docstring,
+            }
+        )
+    return rows
+
+
+def canonical(value: object) -> str:
+    """JSON that is the same for the same value."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
+    """The sections kept in a document's facts; the whole text as prose when the source gave none."""
+    kept = facts.get("sections")
+    if not kept:
+        return [Section(0, length, ChunkKind.PROSE)]
+    return [
+        Section(start, end, ChunkKind(kind), tuple(headings), symbol) for start, end, kind, headings, symbol in kept
+    ]
+
+
+def _facts(material: Material) -> dict[str, Any]:
+    """What the source states beside the text, as plain JSON; absent parts are left out."""
+    facts: dict[str, Any] = {
+        "sections": [[s.start, s.end, str(s.kind), list(s.headings), s.symbol] for s in material.sections],
+        "names": [[given.name, str(given.kind) if given.kind else None] for given in material.names],
+        "triples": [list(triple) for triple in material.triples],
+        "links": [
+            {
+                "relation": str(link.relation),
+                "target": link.target,
+                "external": link.external,
+                "count": link.count,
+                "context": link.context,
+            }
+            for link in material.links
+        ],
+    }
+    if material.code:
+        facts["code"] = {
+            "path": material.code.path,
+            "language": material.code.language,
+            "module": material.code.module,
+            "symbols": [
+                [symbol.qualified_name, list(symbol.calls), list(symbol.bases)] for symbol in material.code.symbols
+            ],
+            "imports": [[one.module, one.name, one.alias] for one in material.code.imports],
+        }
+    if material.paper:
+        facts["paper"] = {
+            "id": material.paper.arxiv_id,
+            "authors": list(material.paper.authors),
+            "categories": list(material.paper.categories),
+        }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _paper_row(material: Material, document: str) -> Row:
+    paper = material.paper
+    assert paper is not None
+    return {
+        "_key": content_key("p", paper.arxiv_id),
+        "id": paper.arxiv_id,
+        "title": paper.title,
+        "abstract": paper.abstract,
+        "authors": list(paper.authors),
+        "categories": list(paper.categories),
+        "date": paper.date,
+        "document": node_id("documents", document),
+        "metadata": canonical(paper.metadata),
+    }
+
+
+def _file_row(code: CodeFile, document: str, sha256: str) -> Row:
+    return {
+        "_key": content_key("file", document),
+        "path": code.path,
+        "language": code.language,
+        "document": node_id("documents", document),
+        "sha256": sha256,
+        "size": code.size,
+        "module": code.module,
+    }
+
+

@@ -1,0 +1,314 @@
+"""Source in other languages through tree-sitter: symbols, doc comments, imports and the names that are called.
+
+The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows with
+the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+from tree_sitter import Language as Grammar
+from tree_sitter import Node, Parser
+
+from hades.ingest.sources import import_forms
+from hades.ingest.sources.code_facts import (
+    CharOffsets,
+    CodeFacts,
+    Enclosing,
+    ImportFact,
+    SectionFact,
+    SymbolFact,
+    code_heads,
+    headings,
+    is_worth_reading,
+    one_line,
+    settled,
+)
+from hades.ingest.sources.languages import BY_NAME, Language
+
+_MAX_NAME_BYTES = 200
+_MAX_IMPORT_BYTES = 20_000
+_TYPE_ARGUMENTS = re.compile(r"(?:::)?<[^<>]*>")
+_CHAIN = re.compile(r"~?[@$\w]+(?:\.[@$\w]+)*[!?]?")
+_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)$")  # the type in Go's `(s *Store[T])`
+_BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents
+_FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator_function"})
+_COMMENT_MARKS = re.compile(r"^\s*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\s*\*+/\s*$", re.MULTILINE)
+_PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+
+
+def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
+    """The facts of one file. Grammars recover from errors, so broken code still gives what can be read."""
+    language = BY_NAME[language_name]
+    data = text.encode("utf-8", "surrogatepass")
+    reader = _Reader(text, data, path, language)
+    reader.read(_parser(language_name).parse(data).root_node)
+    return reader.facts()
+
+
+@cache
+def _parser(language_name: str) -> Parser:
+    language = BY_NAME[language_name]
+    return Parser(Grammar(getattr(importlib.import_module(language.grammar), language.loader)()))
+
+
+@dataclass
+class _Scope:
+    """A named region; only those with a `kind` are symbols. Offsets are bytes until the facts are made."""
+
+    names: tuple[str, ...]
+    kind: str
+    start: int
+    end: int
+    row: int = 0
+    body: int | None = None
+    calls: dict[str, None] = field(default_factory=dict)
+    bases: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass
+class _Comment:
+    """Comments on adjoining lines, with nothing else on them."""
+
+    start: int
+    end: int
+    first_row: int
+    last_row: int
+
+
+class _Reader:
+    """One walk over the tree; regions close when a node begins beyond their end."""
+
+    def __init__(self, text: str, data: bytes, path: str, language: Language) -> None:
+        self._text, self._data, self._path, self._language = text, data, path, language
+        self._chars = CharOffsets(data)
+        self._module = self._prefix = language.module(path)
+        package = _PACKAGE.search(data) if language.name == "java" else None
+        if package:
+            self._prefix = package.group(1).decode("ascii", "replace")
+            self._module = f"{self._prefix}.{path.rpartition('/')[2].rpartition('.')[0]}"
+        self._open: list[_Scope] = []
+        self._symbols: list[_Scope] = []
+        self._imports: dict[ImportFact, None] = {}
+        self._comments: list[_Comment] = []
+        self._traits: dict[str, list[str]] = {}
+
+    def read(self, root: Node) -> None:
+        """Visits every node once, in the order of the text."""
+        language = self._language
+        named = language.classes | language.functions | language.scopes | language.implementations | language.holders
+        others = language.calls.keys() | language.imports | language.comments | language.bases
+        cursor = root.walk()
+        while True:
+            node = cursor.node
+            assert node is not None
+            kind = node.type
+            if kind in named:
+                self._open_scope(node, kind)
+            if kind in others:
+                self._note(node, kind)
+            if cursor.goto_first_child():
+                continue
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
+
+    def facts(self) -> CodeFacts:
+        """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
+        docs = {comment.last_row: comment for comment in self._comments}
+        lines = self._data.split(b"\n")
+        sections: list[SectionFact] = []
+        symbols: list[SymbolFact] = []
+        used: set[int] = set()
+        for scope in self._symbols:
+            row = scope.row
+            while row > 0 and lines[row - 1].lstrip().startswith(tuple(mark.encode() for mark in _BETWEEN)):
+                row -= 1
+            doc = docs.get(row - 1)
+            symbol = self._symbol(scope, doc)
+            symbols.append(symbol)
+            if doc is not None and doc.start not in used:
+                used.add(doc.start)
+                sections.append(self._section(doc, "docstring", symbol))
+        enclosing = Enclosing(symbols)
+        for comment in self._comments:
+            span = self._text[self._chars[comment.start] : self._chars[comment.end]]
+            lines_long = comment.last_row - comment.first_row + 1
+            if comment.start not in used and is_worth_reading(span, lines_long, at_top=comment.first_row < 3):
+                sections.append(self._section(comment, "comment", enclosing.at(self._chars[comment.start])))
+        sections += code_heads(self._text, self._module, symbols)
+        settled_sections = settled(self._text, self._module, sections)
+        return CodeFacts(self._module, tuple(symbols), tuple(self._imports), settled_sections)
+
+    def _open_scope(self, node: Node, kind: str) -> None:
+        """Begins a region, unless it stands inside a function: what is defined there belongs to the function."""
+        self._close_before(node.start_byte)
+        if self._open and self._open[-1].kind in ("function", "method"):
+            return
+        language = self._language
+        names = self._names(node, kind)
+        if not names or (kind in language.needs_body and _body_of(node) is None):
+            return
+        if kind in language.holders:
+            value = node.child_by_field_name("value")
+            if value is None or value.type not in _FUNCTION_VALUES:
+                return
+        outer = self._open[-1] if self._open else None
+        inside_type = outer is not None and outer.kind in ("class", "implementation")
+        if kind in language.classes:
+            symbol_kind = "class"
+        elif kind in language.implementations:
+            symbol_kind = "implementation"
+        elif kind in language.scopes:
+            symbol_kind = ""
+        else:
+            symbol_kind = "method" if inside_type or len(names) > 1 else "function"
+        body = _body_of(node)
+        scope = _Scope(
+            names=(*(outer.names if outer else ()), *names),
+            kind=symbol_kind,
+            start=node.start_byte,
+            end=node.end_byte,
+            row=node.start_point[0],
+            body=body.start_byte if body is not None else None,
+        )
+        self._open.append(scope)
+        if symbol_kind in ("class", "function", "method"):
+            self._symbols.append(scope)
+
+    def _names(self, node: Node, kind: str) -> tuple[str, ...]:
+        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver, an implementation."""
+        if kind in self._language.implementations:
+            owner = _dotted(self._field(node, "type"))
+            trait = _dotted(self._field(node, "trait"))
+            if owner and trait:
+                self._traits.setdefault(owner, []).append(trait)
+            return (owner,) if owner else ()
+        name = node.child_by_field_name("name") or node.child_by_field_name("property")
+        if name is None:
+            name = node.child_by_field_name("declarator")
+            while name is not None and (inner := _declared_in(name)) is not None:
+                name = inner
+        parts = tuple(filter(None, _dotted(self._slice(name)).split("."))) if name is not None else ()
+        receiver = _RECEIVER.search(self._field(node, "receiver"))
+        return (receiver.group(1), *parts) if receiver and parts else parts
+
+    def _note(self, node: Node, kind: str) -> None:
+        """A call, an import, a comment or the names of base classes."""
+        language = self._language
+        self._close_before(node.start_byte)
+        if kind in language.comments:
+            self._note_comment(node)
+            return
+        scope = next((one for one in reversed(self._open) if one.kind), None)
+        if kind in language.bases and scope is not None:
+            text = re.sub(r"\b(extends|implements|public|private|protected|virtual)\b", ",", self._slice(node))
+            text = _TYPE_ARGUMENTS.sub("", text)
+            scope.bases.update(dict.fromkeys(filter(None, (_dotted(part.strip(" <:\n")) for part in text.split(",")))))
+        if kind in language.imports:
+            if not language.import_field or node.child_by_field_name(language.import_field) is not None:
+                text = self._slice(node, _MAX_IMPORT_BYTES)
+                self._imports.update(dict.fromkeys(language.imported(text, self._path)))
+        if kind in language.calls:
+            self._note_call(node, *language.calls[kind], scope)
+
+    def _note_call(self, node: Node, receiver_field: str, name_field: str, scope: _Scope | None) -> None:
+        called = _dotted(self._field(node, name_field))
+        if receiver_field and node.child_by_field_name(receiver_field) is not None:
+            receiver = _dotted(self._field(node, receiver_field))
+            called = f"{receiver}.{called}" if receiver and called else ""
+        if called == "require" and self._language.import_field:
+            arguments = self._field(node, "arguments")
+            self._imports.update(dict.fromkeys(import_forms.required(arguments, self._path)))
+        elif called and scope is not None:
+            scope.calls[called] = None
+
+    def _note_comment(self, node: Node) -> None:
+        start, end = node.start_byte, node.end_byte
+        line = self._data.rfind(b"\n", 0, start) + 1
+        if self._data[line:start].strip():
+            return
+        text = self._data[start:end].rstrip()
+        end = start + len(text)
+        first_row = node.start_point[0]
+        last_row = first_row + text.count(b"\n")
+        last = self._comments[-1] if self._comments else None
+        is_line = not text.startswith(b"/*")
+        if last and is_line and last.last_row == first_row - 1 and self._data[last.start : last.start + 2] == text[:2]:
+            last.end, last.last_row = end, last_row
+        else:
+            self._comments.append(_Comment(start, end, first_row, last_row))
+
+    def _close_before(self, byte: int) -> None:
+        while self._open and self._open[-1].end <= byte:
+            self._open.pop()
+
+    def _symbol(self, scope: _Scope, doc: _Comment | None) -> SymbolFact:
+        qualified = ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
+        start, end = self._chars[scope.start], self._chars[scope.end]
+        line_end = self._text.find("\n", start, end)
+        has_body = scope.body is not None and not self._language.header_is_one_line
+        body = self._chars[scope.body or 0] if has_body else line_end
+        bases = [*scope.bases, *(self._traits.get(scope.names[-1], ()) if scope.kind == "class" else ())]
+        comment = self._text[self._chars[doc.start] : self._chars[doc.end]] if doc else ""
+        return SymbolFact(
+            name=scope.names[-1],
+            qualified_name=qualified,
+            kind=scope.kind,
+            start=start,
+            end=end,
+            signature=one_line(self._text[start : body if body >= 0 else end]).rstrip("{; "),
+            docstring=_COMMENT_MARKS.sub("", comment).strip(),
+            calls=tuple(scope.calls),
+            bases=tuple(dict.fromkeys(bases)),
+        )
+
+    def _section(self, comment: _Comment, kind: str, symbol: SymbolFact | None) -> SectionFact:
+        start, end = self._chars[comment.start], self._chars[comment.end]
+        if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
+            inner = self._text[start:end].lstrip("/*!")
+            start, end = end - len(inner), end - len("*/")
+        qualified = symbol.qualified_name if symbol else None
+        return SectionFact(start, max(start, end), kind, headings(self._prefix or self._module, qualified), qualified)
+
+    def _field(self, node: Node, name: str) -> str:
+        child = node.child_by_field_name(name)
+        return self._slice(child) if child is not None else ""
+
+    def _slice(self, node: Node, limit: int = 2 * _MAX_NAME_BYTES) -> str:
+        if node.end_byte - node.start_byte > limit:
+            return ""
+        return self._data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _body_of(node: Node) -> Node | None:
+    """The body of a definition; that of `typedef struct {...} Name` stands in its type, unless that has its own name."""
+    body = node.child_by_field_name("body")
+    inner = node.child_by_field_name("type") if node.type == "type_definition" else None
+    if inner is not None and inner.child_by_field_name("name") is None:
+        return inner.child_by_field_name("body")
+    return body
+
+
+def _declared_in(node: Node) -> Node | None:
+    """The next inner part of a C declarator: `*f(int)` -> `f(int)` -> `f`."""
+    inner = node.child_by_field_name("declarator")
+    if inner is None and node.type == "reference_declarator":
+        return node.named_child(0)
+    return inner
+
+
+def _dotted(text: str) -> str:
+    """`a::b`, `a->b`, `a?.b`, `a.b::<T>` as `a.b`; empty for anything computed or longer than a name can be."""
+    if len(text) > _MAX_NAME_BYTES:
+        return ""
+    plain = _TYPE_ARGUMENTS.sub("", "".join(text.split()))
+    for separator in ("?.", "->", "::"):
+        plain = plain.replace(separator, ".")
+    plain = plain.strip(".*&")
+    return plain if _CHAIN.fullmatch(plain) else ""
+

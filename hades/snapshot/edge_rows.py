@@ -1,0 +1,114 @@
+"""Edges: a handle each, by collection and then key; ends as node numbers, and where each was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.errors import SnapshotError
+from hades.ports.store import RowStore
+from hades.ports.view import ALWAYS, EDGES, FOREVER
+from hades.snapshot import csr
+from hades.snapshot.arrays import Column, Folder
+from hades.snapshot.columns import NOWHERE, Coder, append_texts, floats, integers, spans
+from hades.snapshot.document_rows import DocumentRows
+from hades.snapshot.heaps import HeapWriter
+from hades.snapshot.node_rows import NodeSpace, Progress
+from schemas.catalogue import collection_named
+
+BOUNDS = {"valid_from": ALWAYS, "valid_until": FOREVER, "recorded_at": ALWAYS, "retracted_at": FOREVER}
+_MAX_EDGES = np.iinfo(np.int32).max
+_BATCH_ROWS = 262_144  # the table of node ids is hashed once a batch
+_COMMON = ("_key", "_from", "_to", "type", "weight", *BOUNDS)
+
+
+def edge_types() -> tuple[str, ...]:
+    """Every type an edge of the graph can have, in catalogue order; its place is its code in every view."""
+    found: dict[str, None] = {}
+    for name in EDGES:
+        collection = collection_named(name)
+        assert collection is not None
+        choices = next(column.choices for column in collection.columns if column.name == "type")
+        found.update(dict.fromkeys(choices))
+    return tuple(found)
+
+
+class EdgeRows:
+    """Writes all edges of a store, then both directions of their adjacency."""
+
+    def __init__(self, folder: Folder, documents: DocumentRows, nodes: NodeSpace) -> None:
+        self._folder, self._documents, self._nodes = folder, documents, nodes
+        self._key, self._label = HeapWriter(folder, "edge.key"), HeapWriter(folder, "edge.label")
+        self._ends = {name: folder.column(f"edge.{name}", np.int32) for name in ("source", "target")}
+        self._type = folder.column("edge.type", np.uint8)
+        self._weight = folder.column("edge.weight", np.float64)
+        self._places = [folder.column(f"edge.{name}", np.int32) for name in ("document", "start", "end")]
+        self._types = Coder(edge_types())
+        self._bounds: dict[str, Column] = {}
+
+    @property
+    def has_validity(self) -> bool:
+        """Whether some edge has an interval; without one no validity is written."""
+        return bool(self._bounds)
+
+    def write(self, store: RowStore, progress: Progress) -> dict[str, int]:
+        """Scan each collection once, in key order; how many edges each has."""
+        counts: dict[str, int] = {}
+        for name in EDGES:
+            before = self._key.count
+            for batch in self._scan(store, name):
+                self._common(name, batch)
+                if name == EDGES[0]:  # relations come first, so these columns end with them
+                    self._provenance(batch)
+                progress(name, self._key.count - before)
+            counts[name] = self._key.count - before
+        if self._key.count > _MAX_EDGES:
+            raise SnapshotError(f"{self._key.count} edges are more than a snapshot holds ({_MAX_EDGES}); use HADES_VIEW=arango")
+        self._write_adjacency()
+        return counts
+
+    def _scan(self, store: RowStore, name: str) -> Iterator[pa.RecordBatch]:
+        columns = [*_COMMON, "provenance", "label"] if name == EDGES[0] else list(_COMMON)
+        return store.scan(name, columns=columns, batch_rows=_BATCH_ROWS)
+
+    def _common(self, name: str, batch: pa.RecordBatch) -> None:
+        first = self._key.count
+        append_texts(self._key, batch.column("_key"))
+        for end, column in (("_from", "source"), ("_to", "target")):
+            self._ends[column].append(self._numbers(name, batch, end))
+        self._type.append(self._types.encode(batch.column("type")))
+        self._weight.append(floats(batch.column("weight")))
+        if not self._bounds and any(batch.column(bound).null_count < batch.num_rows for bound in BOUNDS):
+            for bound, open_end in BOUNDS.items():
+                self._bounds[bound] = self._folder.column(f"edge.{bound}", np.int64)
+                self._bounds[bound].append(np.full(first, open_end))
+        for bound, written in self._bounds.items():
+            written.append(integers(batch.column(bound), int(BOUNDS[bound])))
+
+    def _numbers(self, name: str, batch: pa.RecordBatch, end: str) -> NDArray[np.int64]:
+        numbers = integers(pc.index_in(batch.column(end).cast(pa.large_string()), value_set=self._nodes.ids), NOWHERE)
+        if (numbers == NOWHERE).any():
+            row = int(np.argmax(numbers == NOWHERE))
+            raise SnapshotError(
+                f"{name}/{batch.column('_key')[row].as_py()}: {end} is {batch.column(end)[row].as_py()}, which is not "
+                "stored; delete the edge or write the node, nothing was published"
+            )
+        return numbers
+
+    def _provenance(self, batch: pa.RecordBatch) -> None:
+        append_texts(self._label, batch.column("label"))
+        read = batch.column("provenance")
+        document, span = pc.struct_field(read, "doc"), pc.struct_field(read, "span")
+        for column, values in zip(self._places, (self._documents.find(document), *spans(span)), strict=True):
+            column.append(values)
+
+    def _write_adjacency(self) -> None:
+        source, target = self._folder["edge.source"], self._folder["edge.target"]
+        types, weights = self._folder["edge.type"], csr.effective(self._folder["edge.weight"])
+        n_nodes = len(self._nodes.ids)
+        csr.write(self._folder, "out", csr.build(source, target, types, weights, n_nodes))
+        csr.write(self._folder, "into", csr.build(target, source, types, weights, n_nodes))

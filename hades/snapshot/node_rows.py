@@ -1,0 +1,178 @@
+"""Nodes: numbered by collection, then by key, with the few columns that questions need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.ports.store import RowStore
+from hades.ports.view import ALWAYS, KINDS, Kind
+from hades.snapshot.arrays import Folder
+from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, spans, texts
+from hades.snapshot.document_rows import DocumentRows
+from hades.snapshot.heaps import HeapWriter
+from hades.snapshot.lexical import LexicalWriter
+from hades.snapshot.lookup import hash_texts
+from hades.snapshot.names import NamesWriter
+from hades.snapshot.vector_rows import VectorWriter
+from schemas.catalogue import Collection, collection_named
+
+HEADING_SEPARATOR = "\x1f"
+_BATCH_ROWS = 8_192
+_COLUMNS: dict[Kind, tuple[str, ...]] = {
+    Kind.ENTITY: (
+        *("name", "canonical_name", "aliases", "type", "cluster_id", "summary", "deg_out", "domain", "frequency"),
+        *("embedding", "embedding_model"),
+    ),
+    Kind.CHUNK: (
+        *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
+        *("embedding", "embedding_model"),
+    ),
+    Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),
+    Kind.FUNC: ("qualified_name", "kind", "document", "span", "docstring", "embedding", "embedding_model"),
+    Kind.FILE: ("path", "document"),
+}
+_NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
+_SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstring"}
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class NodeSpace:
+    """What the rest of publishing needs to know of the nodes; a node's number is its place in `ids`."""
+
+    counts: dict[str, int]
+    ids: pa.Array
+    types: tuple[str, ...]
+    models: dict[str, tuple[str, ...]]
+    longest_name: int
+
+
+class NodeRows:
+    """Writes all nodes of a store."""
+
+    def __init__(self, folder: Folder, documents: DocumentRows) -> None:
+        self._folder, self._documents = folder, documents
+        self._key, self._name, self._summary = (
+            HeapWriter(folder, f"node.{name}") for name in ("key", "name", "summary")
+        )
+        self._type = folder.column("node.type", np.uint8)
+        self._places = [folder.column(f"node.{name}", np.int32) for name in ("document", "start", "end")]
+        self._headings = HeapWriter(folder, "chunk.headings")
+        self._tokens = folder.column("chunk.tokens", np.int32)
+        self._moment = folder.column("chunk.moment", np.int64)
+        self._entity = {
+            name: folder.column(f"entity.{name}", np.int32) for name in ("cluster", "domain", "deg_out", "frequency")
+        }
+        self._types, self._clusters, self._domains = Coder(), Coder(), Coder()
+        self._names = NamesWriter()
+
+    def write(self, store: RowStore, progress: Progress) -> NodeSpace:
+        """Scan each collection once, in key order."""
+        counts: dict[str, int] = {}
+        models: dict[str, tuple[str, ...]] = {}
+        ids: list[pa.Array] = [pa.array([], pa.large_string())]
+        for kind in KINDS:
+            before = self._key.count
+            for batch in self._scan(store, kind, models):
+                ids.append(pc.binary_join_element_wise(kind.value, batch.column("_key"), "/").cast(pa.large_string()))
+                progress(kind.value, self._key.count - before)
+            counts[kind.value] = self._key.count - before
+        joined = pa.concat_arrays(ids)
+        hashes = hash_texts(joined.to_pylist())
+        order = np.argsort(hashes, kind="stable")
+        self._folder.whole("node.hash", hashes[order])
+        self._folder.whole("node.number", order.astype(np.int32))
+        self._names.write(self._folder)
+        for name, coder in (("cluster_id", self._clusters), ("domain_name", self._domains)):
+            HeapWriter(self._folder, f"entity.{name}").append(coder.codes)
+        return NodeSpace(counts, joined, tuple(self._types.codes), models, self._names.longest)
+
+    def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
+        collection = collection_named(kind.value)
+        assert collection is not None
+        words = LexicalWriter(self._folder.path, f"lexical.{kind}") if collection.text_fields else None
+        vectors = VectorWriter(self._folder, kind.value) if collection.vector_field else None
+        columns = ("_key", *_COLUMNS[kind])
+        rows = 0
+        for batch in store.scan(kind.value, columns=columns, batch_rows=_BATCH_ROWS):
+            self._common(kind, batch)
+            if kind is Kind.ENTITY:
+                self._entities(batch, rows)
+            if kind is Kind.CHUNK:
+                self._chunks(batch)
+            if words:
+                words.append(_searched(collection, batch))
+            if vectors:
+                vectors.append(rows, batch, str(collection.vector_field))
+            rows += batch.num_rows
+            yield batch
+        if words:
+            words.write(self._folder)
+        if vectors:
+            models[kind.value] = vectors.write(rows)
+
+    def _common(self, kind: Kind, batch: pa.RecordBatch) -> None:
+        append_texts(self._key, batch.column("_key"))
+        append_texts(self._name, batch.column(_NAME.get(kind, "name")))
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        append_texts(self._summary, batch.column(_SUMMARY[kind]) if kind in _SUMMARY else nothing)
+        self._type.append(self._types.encode(_types(kind, batch)))
+        for column, values in zip(self._places, self._cited(kind, batch), strict=True):
+            column.append(values)
+
+    def _cited(self, kind: Kind, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], ...]:
+        """Document, start and end of each node; -1 where it has none."""
+        nowhere = np.full(batch.num_rows, NOWHERE, np.int64)
+        if "document" not in batch.schema.names:
+            return nowhere, nowhere, nowhere
+        if kind is Kind.FILE:
+            return self._documents.find(batch.column("document")), nowhere, nowhere
+        starts, ends = spans(batch.column("span"))
+        if kind is not Kind.CHUNK:
+            return self._documents.find(batch.column("document")), starts, ends
+        keys, bodies = batch.column("_key").to_pylist(), texts(batch.column("text"))
+        named = texts(batch.column("document"))
+        numbers = self._documents.stored_number(batch.column("document"))
+        self._documents.check_chunks(keys, numbers, starts, ends, bodies)
+        for row in np.flatnonzero(numbers == NOWHERE).tolist():
+            starts[row] = max(0, int(starts[row]))
+            ends[row] = starts[row] + len(bodies[row])
+            numbers[row] = self._documents.keep_text(named[row], bodies[row], int(starts[row]))
+        return numbers, starts, ends
+
+    def _entities(self, batch: pa.RecordBatch, rows: int) -> None:
+        aliases = batch.column("aliases").to_pylist()
+        plain, canonical = texts(batch.column("name")), texts(batch.column("canonical_name"))
+        names = [(one, two, *(others or ())) for one, two, others in zip(plain, canonical, aliases, strict=True)]
+        self._names.append(rows, names)  # entities are the first kind, so a row is a number
+        self._entity["cluster"].append(self._clusters.encode(batch.column("cluster_id")))
+        self._entity["domain"].append(self._domains.encode(batch.column("domain")))
+        for name in ("deg_out", "frequency"):
+            self._entity[name].append(integers(batch.column(name), 0))
+
+    def _chunks(self, batch: pa.RecordBatch) -> None:
+        append_texts(self._headings, pc.binary_join(batch.column("headings"), HEADING_SEPARATOR))
+        self._tokens.append(integers(batch.column("token_count"), 0))
+        self._moment.append(integers(batch.column("timestamp"), int(ALWAYS)))
+
+
+def _types(kind: Kind, batch: pa.RecordBatch) -> pa.Array:
+    if kind is Kind.CLUSTER:
+        return pc.binary_join_element_wise("L", batch.column("level").cast(pa.string()), "")
+    if kind is Kind.FILE:
+        return pa.repeat("file", batch.num_rows)
+    return batch.column("type" if kind is Kind.ENTITY else "kind")
+
+
+def _searched(collection: Collection, batch: pa.RecordBatch) -> list[str]:
+    """The text fields of each row as one text."""
+    fields = [pc.fill_null(batch.column(name), "") for name in collection.text_fields]
+    joined: list[str] = pc.binary_join_element_wise(*fields, " ").to_pylist()
+    return joined

@@ -1,0 +1,143 @@
+"""Publishing: the store is read once, a new snapshot is written beside the old ones, and one pointer moves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hades.errors import SnapshotError
+from hades.ports.store import RowStore
+from hades.ports.view import EDGES, KINDS
+from hades.snapshot import manifest as manifests
+from hades.snapshot import pointer
+from hades.snapshot.arrays import Folder
+from hades.snapshot.document_rows import DocumentRows
+from hades.snapshot.edge_rows import EdgeRows, edge_types
+from hades.snapshot.manifest import MANIFEST, Manifest
+from hades.snapshot.node_rows import NodeRows, Progress
+from hades.snapshot.verification import note, stamps_of, verify
+from schemas.catalogue import collection_named
+from schemas.intervals import iso
+
+ABOUT = "about.json"
+_BUILDING = ".building-"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved."""
+
+    snapshot: str
+    path: Path
+    manifest_hash: str
+    nodes: dict[str, int]
+    edges: dict[str, int]
+    is_new: bool
+
+
+def publish(
+    store: RowStore, home: Path, *, created_at: datetime | None = None, progress: Progress = lambda stage, rows: None
+) -> Published:
+    """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
+
+    Each collection is scanned once; nobody may write the store meanwhile, and an edge that lost its end refuses the
+    whole. Killed at any moment, the snapshot that served before still does. `created_at` is kept beside, unhashed.
+    """
+    root = pointer.root_of(home)
+    with pointer.changing(root):
+        sweep(root)
+        building = root / f"{_BUILDING}{os.getpid()}"
+        building.mkdir()
+        try:
+            contents = build(store, building, progress)
+            body = contents.to_bytes()
+            manifest_hash = manifests.hash_of(body)
+            snapshot = manifests.id_of(manifest_hash)
+            is_new = not _is_sound(root / snapshot)
+            if is_new:
+                _finish(building, body, contents, created_at)
+                _adopt(root, building, snapshot)
+            pointer.move(root, snapshot)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    return Published(snapshot, root / snapshot, manifest_hash, contents.nodes, contents.edges, is_new)
+
+
+def build(store: RowStore, path: Path, progress: Progress) -> Manifest:
+    """Write every array of a snapshot into an empty folder; what its manifest says."""
+    with Folder(path) as folder:
+        documents = DocumentRows(store, folder)
+        progress("documents", documents.stored)
+        nodes = NodeRows(folder, documents).write(store, progress)
+        edges = EdgeRows(folder, documents, nodes)
+        counts = edges.write(store, progress)
+        folder.finish()
+    return Manifest(
+        catalogue=catalogue_hash(),
+        nodes=nodes.counts,
+        edges=counts,
+        documents=documents.stored,
+        types=edge_types(),
+        node_types=nodes.types,
+        models=nodes.models,
+        longest_name=nodes.longest_name,
+        has_validity=edges.has_validity,
+        arrays=folder.files,
+    )
+
+
+def catalogue_hash() -> str:
+    """The hash of the declarations a snapshot was made under: columns of what it reads, and its edge types."""
+    digest = hashlib.sha256(json.dumps(edge_types()).encode())
+    for name in ("documents", *KINDS, *EDGES):
+        collection = collection_named(name)
+        assert collection is not None
+        columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
+        digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
+    return digest.hexdigest()
+
+
+def sweep(root: Path) -> None:
+    """Remove what publishers that died left behind. Whoever holds the lock knows that no other is at work."""
+    for left in root.glob(".*-*"):
+        if left.is_dir():
+            shutil.rmtree(left)
+
+
+def _is_sound(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    try:
+        verify(folder, manifests.load(folder)[0].arrays)
+    except SnapshotError:
+        return False
+    return True
+
+
+def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetime | None) -> None:
+    """Write the manifest, the unhashed note beside it and the mark of verification: the hashes are fresh."""
+    about = {"created_at": None if created_at is None else iso(created_at)}
+    for name, text in ((ABOUT, json.dumps(about).encode()), (MANIFEST, body)):
+        with (building / name).open("xb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    note(building, stamps_of(building, contents.arrays))
+    pointer.sync(building)
+
+
+def _adopt(root: Path, building: Path, snapshot: str) -> None:
+    """Give the folder its name. A damaged one of that name goes aside first; whoever has it open keeps it."""
+    if (root / snapshot).exists():
+        damaged = root / f".damaged-{snapshot}"
+        (root / snapshot).rename(damaged)
+        building.rename(root / snapshot)
+        shutil.rmtree(damaged)
+    else:
+        building.rename(root / snapshot)
+    pointer.sync(root)

@@ -1,0 +1,198 @@
+"""Provisioning on the loopback double: everything once, nothing twice, and strangers are left alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hades.errors import NotProvisioned, SettingsError, StoreError
+from hades.ports.store import Mode
+from hades.stores.arango import vectors
+from hades.stores.arango.client import ArangoEndpoints
+from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.store import ArangoStore
+from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS
+from tests.arango_double.server import ArangoDouble
+
+SECRET = "not to be seen"
+ONCE = RetryPolicy(attempts=1)
+
+
+@pytest.fixture
+def double() -> Iterator[ArangoDouble]:
+    with ArangoDouble(root_password=SECRET) as server:
+        yield server
+
+
+def opened(double: ArangoDouble, mode: Mode = Mode.ADMIN, **options: Any) -> ArangoStore:
+    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
+    return ArangoStore.open(endpoints, mode, fail_on_warning=True, retry=ONCE, **options)
+
+
+def test_everything_is_made_once_and_reported(double: ArangoDouble) -> None:
+    store = opened(double)
+    created = store.provision().created
+    indexes = sum(len(collection.indexes) for collection in COLLECTIONS)
+    views = sum(collection.view is not None for collection in COLLECTIONS)
+    assert len(created) == 1 + len(COLLECTIONS) + indexes + 1 + views + len(GRAPHS)
+    assert created[0] == "database kg"
+    assert {"collection relations", "index entities(name_lower)", f"analyzer {ANALYZER}", "graph HADES_KG"} < set(
+        created
+    )
+    assert store.provision().created == ()
+    assert store.check() == []
+
+
+def test_what_was_made_is_what_the_catalogue_says(double: ArangoDouble) -> None:
+    store = opened(double)
+    store.provision()
+    db = store.session.db
+    kinds = {one["name"]: one["type"] for one in cast(list[Any], db.collections())}
+    assert (kinds["entities"], kinds["relations"]) == ("document", "edge")
+    held = {tuple(one["fields"]): one for one in cast(list[Any], db.collection("entities").indexes())}
+    assert held[("name_lower",)]["sparse"] is True
+    assert held[("name_lower",)]["unique"] is False
+    graph = next(one for one in cast(list[Any], db.graphs()) if one["name"] == "HADES_KG")
+    ends = {one["edge_collection"]: one for one in graph["edge_definitions"]}
+    assert sorted(ends["cluster_edges"]["from_vertex_collections"]) == ["clusters", "entities"]
+    view = cast(dict[str, Any], db.view("doc_chunks_view"))
+    assert set(view["links"]["doc_chunks"]["fields"]) == {"title", "text"}
+    analyzer = next(one for one in cast(list[Any], db.analyzers()) if one["name"].endswith(ANALYZER))
+    assert analyzer["properties"]["stemming"] is True
+    assert analyzer["properties"]["stopwords"] == []
+
+
+def test_an_analyzer_of_our_name_is_used_only_when_it_does_the_same(double: ArangoDouble) -> None:
+    store = opened(double)
+    store.session.system_database().create_database("kg")
+    db = store.session.db
+    db.create_analyzer(ANALYZER, "text", {"locale": "en", "stemming": False, "stopwords": []}, ["frequency", "norm"])
+    with pytest.raises(StoreError, match="exists with another definition"):
+        store.provision()
+    db.delete_analyzer(ANALYZER)
+    store.provision()
+
+
+def test_a_view_that_lost_a_field_gets_it_back(double: ArangoDouble) -> None:
+    store = opened(double)
+    store.provision()
+    only_name = {"links": {"entities": {"fields": {"name": {"analyzers": [ANALYZER]}}}}}
+    store.session.db.replace_view("entities_view", only_name)
+    assert store.provision().created == ("fields of view entities_view",)
+    assert store.provision().created == ()
+
+
+def test_a_document_collection_where_edges_belong_is_refused(double: ArangoDouble) -> None:
+    store = opened(double)
+    store.session.system_database().create_database("kg")
+    store.session.db.create_collection("relations")
+    with pytest.raises(StoreError, match="relations is a document collection, expected edge"):
+        store.provision()
+
+
+def test_a_graph_of_somebody_else_is_left_and_noted(double: ArangoDouble) -> None:
+    store = opened(double)
+    store.session.system_database().create_database("kg")
+    definition = {
+        "edge_collection": "relations",
+        "from_vertex_collections": ["entities"],
+        "to_vertex_collections": ["entities"],
+    }
+    store.session.db.create_graph("HADES_KG", edge_definitions=[definition])
+    report = store.provision()
+    assert "graph HADES_KG" not in report.created
+    assert any("HADES_KG joins other collections" in note for note in report.notes)
+
+
+def test_an_empty_server_says_what_to_run(double: ArangoDouble) -> None:
+    with pytest.raises(NotProvisioned, match="hades provision"):
+        opened(double, Mode.READ_ONLY).count("entities")
+
+
+def test_a_wrong_password_is_about_the_account_and_does_not_show_it(double: ArangoDouble) -> None:
+    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password="wrong and secret")
+    with pytest.raises(SettingsError, match="HADES_ARANGO_PASSWORD") as caught:
+        ArangoStore.open(endpoints, Mode.ADMIN, retry=ONCE).provision()
+    assert "wrong and secret" not in str(caught.value)
+
+
+def test_each_mode_goes_through_its_own_socket(double: ArangoDouble, tmp_path: Path) -> None:
+    sockets = {name: double.unix_socket(tmp_path / f"{name}.sock") for name in ("ro", "rw", "admin")}
+    endpoints = ArangoEndpoints(
+        database="kg",
+        user="root",
+        password=SECRET,
+        ro_socket=sockets["ro"],
+        rw_socket=sockets["rw"],
+        admin_socket=sockets["admin"],
+    )
+    admin, reader = ArangoStore.open(endpoints, Mode.ADMIN), ArangoStore.open(endpoints, Mode.READ_ONLY)
+    admin.provision()
+    assert reader.describe()["endpoint"] == f"unix:{sockets['ro']}"
+    assert reader.count("entities") == 0
+
+
+def loaded(store: ArangoStore, rows: int) -> np.ndarray[Any, Any]:
+    chance = np.random.default_rng(3)
+    matrix = chance.normal(size=(rows, 4)).astype(np.float32)
+    table = pa.table(
+        {
+            "_key": [f"k{row:03}" for row in range(rows)],
+            "name": ["n"] * rows,
+            "name_lower": ["n"] * rows,
+            "type": ["concept"] * rows,
+            "embedding": list(matrix),
+            "embedding_model": ["m@1/4"] * rows,
+        }
+    )
+    store.upsert("entities", table)
+    store.upsert("entities", pa.table({"_key": ["no-vector"], "name": ["n"], "name_lower": ["n"], "type": ["concept"]}))
+    return matrix
+
+
+def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them() -> None:
+    with ArangoDouble(version="3.12.8", vector_index=True, root_password=SECRET) as server:
+        store = opened(server, approximate=True)
+        first = store.provision()
+        assert any("entities has no vectors yet" in note for note in first.notes)
+        matrix = loaded(store, 40)
+        assert store.provision().created == ("vector index entities(embedding)",)
+        assert store.provision().created == ()
+        assert vectors.rebuild(store.session) == ["vector index entities(embedding)"]
+        server.requests.clear()
+        near = store.nearest("entities", matrix[7].tolist(), model="m@1/4", limit=3)
+        assert near.column("_key")[0].as_py() == "k007"
+        assert any("APPROX_NEAR_COSINE" in request.query for request in server.requests)
+        exact = opened(server, Mode.READ_ONLY).nearest("entities", matrix[7].tolist(), model="m@1/4", limit=3)
+        assert exact.column("_key").to_pylist() == near.column("_key").to_pylist()
+
+
+@pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.11.9", False)])
+def test_without_a_usable_vector_index_search_is_exact(version: str, flag: bool) -> None:
+    with ArangoDouble(version=version, vector_index=flag, root_password=SECRET) as server:
+        store = opened(server, approximate=True)
+        store.provision()
+        matrix = loaded(store, 10)
+        report = store.provision()
+        assert report.created == ()
+        assert any("search is exact" in note for note in report.notes)
+        assert store.nearest("entities", matrix[2].tolist(), model="m@1/4", limit=1).column("_key")[0].as_py() == "k002"
+
+
+def test_check_names_what_is_missing_and_what_is_wrong(double: ArangoDouble) -> None:
+    store = opened(double)
+    assert any("database kg is missing" in problem for problem in store.check())
+    store.provision()
+    db = store.session.db
+    db.delete_graph("HADES_MEMORY")
+    db.delete_view("funcs_view")
+    db.collection("entities").insert({"_key": "odd", "name": "odd", "name_lower": "odd", "type": "animal", "layer": 0})
+    db.collection("merge_log").insert({"_key": "late", "alias": "a", "canonical": "b", "rule": "r", "at": "late"})
+    problems = "\n".join(store.check())
+    assert "graph HADES_MEMORY is missing; run `hades provision`" in problems
+    assert "view funcs_view is missing" in problems
+    assert "entities (_key 'odd'): " in problems
+    assert "merge_log.at holds something that is not timestamp" in problems

@@ -1,0 +1,242 @@
+"""Writes on the loopback double when things go wrong: conflicts, dropped connections, expiry. All of it or nothing."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
+from hades.ports.store import Mode, RowStore, Term
+from hades.stores.arango import writing
+from hades.stores.arango.client import ArangoEndpoints
+from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.store import ArangoStore
+from tests.arango_double.server import ArangoDouble
+
+SECRET = "not to be seen"
+COMMIT = "PUT /_api/transaction/"
+INSERT = "POST /_api/document/entities"
+
+
+@pytest.fixture(scope="module")
+def double() -> Iterator[ArangoDouble]:
+    with ArangoDouble(root_password=SECRET, write_lock_seconds=0.05) as server:
+        opened(server, Mode.ADMIN).provision()
+        yield server
+
+
+def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, **options: Any) -> ArangoStore:
+    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
+    quick = RetryPolicy(attempts=4, sleep=lambda _: None)
+    return ArangoStore.open(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
+
+
+@pytest.fixture
+def store(double: ArangoDouble) -> Iterator[ArangoStore]:
+    handle = opened(double)
+    handle.delete("entities", where=[Term("name", "not_null")])
+    handle.delete("relations", where=[Term("type", "not_null")])
+    double.requests.clear()
+    yield handle
+    double.faults.clear()
+    handle.close()
+
+
+def entities(*keys: str, **more: Any) -> pa.Table:
+    rows = [{"_key": key, "name": key, "name_lower": key, "type": "concept", **more} for key in keys]
+    return pa.Table.from_pylist(rows)
+
+
+def sent(double: ArangoDouble, what: str) -> int:
+    return sum(what in f"{request.method} {request.path}" for request in double.requests)
+
+
+def test_a_conflict_is_met_by_doing_the_whole_unit_again(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.conflict(times=2)
+    store.upsert("entities", entities("a", "b"))
+    assert store.count("entities") == 2
+    assert sent(double, "POST /_api/transaction/begin") == 3
+
+
+def test_a_conflict_that_stays_is_a_busy_store_and_nothing_written(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.conflict(times=100)
+    with pytest.raises(StoreBusy, match="writing entities"):
+        store.upsert("entities", entities("a"))
+    double.faults.clear()
+    assert store.count("entities") == 0
+    assert sent(double, INSERT) == 4
+
+
+def test_an_insert_whose_answer_is_lost_is_undone_and_done_again(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.drop_after(matching=INSERT)
+    store.upsert("entities", entities("a"))
+    assert store.count("entities") == 1
+    assert sent(double, INSERT) == 2
+
+
+def test_a_commit_whose_answer_is_lost_is_asked_about_not_repeated(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.drop_after(matching=COMMIT)
+    store.upsert("entities", entities("a"))
+    assert store.count("entities") == 1
+    assert (sent(double, COMMIT), sent(double, INSERT)) == (1, 1)
+
+
+def test_a_commit_that_did_not_arrive_is_sent_again(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.drop_before(matching=COMMIT)
+    store.upsert("entities", entities("a"))
+    assert store.count("entities") == 1
+    assert (sent(double, COMMIT), sent(double, INSERT)) == (2, 1)
+
+
+def test_a_commit_nobody_can_vouch_for_says_so(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.drop_after(matching=COMMIT)
+    double.faults.drop_before(times=9, matching="GET /_api/transaction/")
+    with pytest.raises(StoreUnavailable, match="not known whether the change was kept"):
+        store.upsert("entities", entities("a"))
+
+
+def test_a_revision_that_changed_during_the_write_is_a_lost_update(double: ArangoDouble, store: ArangoStore) -> None:
+    store.upsert("entities", entities("a"))
+    read = store.get("entities", ["a"], with_rev=True)
+    other = opened(double)
+    with other.transaction(["entities"]) as theirs:
+        theirs.upsert("entities", entities("a", summary="theirs"))
+        with pytest.raises(StoreBusy):  # their write holds the row, ours gives way
+            store.upsert("entities", read, check_rev=True)
+    with pytest.raises(LostUpdate) as lost:
+        store.upsert("entities", read, check_rev=True)
+    assert (lost.value.key, lost.value.expected) == ("a", read.column("_rev")[0].as_py())
+    assert store.get("entities", ["a"]).column("summary").to_pylist() == ["theirs"]
+
+
+def test_a_conflict_of_a_checked_write_inside_a_transaction_is_a_lost_update(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
+    store.upsert("entities", entities("a"))
+    read = store.get("entities", ["a"], with_rev=True)
+    with store.transaction(["entities"]) as mine:
+        assert mine.count("entities") == 1
+        opened(double).upsert("entities", entities("a", summary="theirs"))
+        with pytest.raises(LostUpdate):
+            mine.upsert("entities", read, check_rev=True)
+    assert store.get("entities", ["a"]).column("summary").to_pylist() == ["theirs"]
+
+
+def test_a_large_batch_goes_in_pieces_and_is_still_all_or_nothing(
+    double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "REQUEST_BYTES", 2_000)
+    rows = entities(*(f"k{number:02}" for number in range(40)))
+    double.faults.error(1221, matching=lambda request: request.path == "/_api/document/entities" and _third(double))
+    with pytest.raises(Exception, match="1221"):
+        store.upsert("entities", rows)
+    assert store.count("entities") == 0
+    double.faults.clear()
+    double.requests.clear()
+    store.upsert("entities", rows)
+    assert store.count("entities") == 40
+    assert sent(double, INSERT) > 3
+    assert sent(double, COMMIT) == 1
+
+
+def _third(double: ArangoDouble) -> bool:
+    return sent(double, INSERT) >= 3
+
+
+def test_an_expired_transaction_is_a_busy_store_in_clear_words(double: ArangoDouble, store: ArangoStore) -> None:
+    def write_expire_and(then: Callable[[RowStore], object]) -> None:
+        with store.transaction(["entities"]) as inside:
+            inside.upsert("entities", entities("a"))
+            double.expire_transactions()
+            then(inside)
+
+    for then in (lambda inside: inside.upsert("entities", entities("b")), lambda inside: None):
+        with pytest.raises(StoreBusy, match="given up the transaction"):
+            write_expire_and(then)
+    assert store.count("entities") == 0
+
+
+def test_a_transaction_writes_only_what_it_was_opened_for(store: ArangoStore) -> None:
+    with store.transaction(["entities"]) as inside, pytest.raises(BadQuery, match="for entities, not for clusters"):
+        inside.delete("clusters", keys=["x"])
+
+
+def test_reads_inside_a_transaction_see_its_own_writes(store: ArangoStore) -> None:
+    with store.transaction(["entities", "relations"]) as inside:
+        inside.upsert("entities", entities("a", "b", embedding=[1.0, 0.0], embedding_model="m"))
+        edge = {"_key": "e", "_from": "entities/a", "_to": "entities/b", "type": "refers_to"}
+        inside.upsert("relations", pa.Table.from_pylist([edge]))
+        assert inside.get("entities", ["a"]).num_rows == 1
+        assert [batch.num_rows for batch in inside.scan("entities", batch_rows=1)] == [1, 1]
+        assert inside.neighbours(["entities/a"], fanout=1).column("neighbour").to_pylist() == ["entities/b"]
+        assert inside.nearest("entities", [1.0, 0.0], model="m", limit=1).column("_key").to_pylist() == ["a"]
+        inside.patch("entities", pa.table({"_key": ["a"], "summary": ["new"]}))
+        assert inside.delete("relations", keys=["e"]) == 1
+    assert store.get("entities", ["a"]).column("summary").to_pylist() == ["new"]
+    assert store.count("relations") == 0
+
+
+def test_a_bad_row_inside_a_transaction_takes_everything_back(store: ArangoStore) -> None:
+    edge = {"_key": "e", "_from": "entities/a", "_to": "entities/nobody", "type": "refers_to"}
+
+    def write_both() -> None:
+        with store.transaction(["entities", "relations"]) as inside:
+            inside.upsert("entities", entities("a"))
+            inside.upsert("relations", pa.Table.from_pylist([edge]))
+
+    with pytest.raises(BadRows, match="nobody"):
+        write_both()
+    assert store.count("entities") == 0
+
+
+def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(store: ArangoStore) -> None:
+    store.upsert("entities", entities("a", "b", metadata='{"x": 1, "y": {"z": 2}}'))
+    store.patch("entities", pa.table({"_key": ["a"], "metadata": ['{"y": {"w": null}}'], "domain": ["d"]}))
+    store.patch("entities", pa.table({"_key": ["a"], "domain": pa.nulls(1, pa.string())}))
+    row = store.get("entities", ["a"]).to_pylist()[0]
+    assert (row["metadata"], row["domain"]) == ('{"y": {"w": null}}', None)
+
+
+def test_a_lost_batch_of_a_scan_is_fetched_again(double: ArangoDouble, store: ArangoStore) -> None:
+    store.upsert("entities", entities(*(f"k{number:03}" for number in range(30))))
+    handle = opened(double, batch_rows=5)
+    double.faults.drop_after(times=2, matching="POST /_api/cursor/")
+    rows = [row for batch in handle.scan("entities", columns=[]) for row in batch.column("_key").to_pylist()]
+    assert rows == [f"k{number:03}" for number in range(30)]
+
+
+def test_a_scan_left_early_closes_its_cursor(double: ArangoDouble, store: ArangoStore) -> None:
+    store.upsert("entities", entities(*(f"k{number:03}" for number in range(30))))
+    scan = opened(double, batch_rows=5).scan("entities", batch_rows=5)
+    next(scan)
+    scan.close()  # type: ignore[attr-defined]
+    assert sent(double, "DELETE /_api/cursor/") == 1
+
+
+def test_a_query_that_runs_too_long_is_stopped(double: ArangoDouble, store: ArangoStore) -> None:
+    double.faults.error(1500, matching="POST /_api/cursor")
+    with pytest.raises(QueryTimeout, match="counting entities"):
+        store.count("entities")
+
+
+def test_a_server_that_is_late_is_unavailable_after_one_wait(double: ArangoDouble, store: ArangoStore) -> None:
+    hasty = opened(double, request_timeout_s=0.1)
+    double.faults.delay(0.4, matching="POST /_api/cursor")
+    with pytest.raises(StoreUnavailable, match=r"within 0\.1 s"):
+        hasty.count("entities")
+    assert sent(double, "POST /_api/cursor") == 1
+
+
+def test_the_server_refuses_what_the_client_did_not(double: ArangoDouble, store: ArangoStore) -> None:
+    admin = opened(double, Mode.ADMIN).session
+    system = admin.system_database()
+    system.create_user("reader", "r")
+    system.update_permission("reader", "ro", "kg")
+    reader = ArangoStore.open(
+        ArangoEndpoints(url=double.url, database="kg", user="reader", password="r"), Mode.READ_WRITE
+    )
+    assert reader.count("entities") == 0
+    with pytest.raises(ReadOnly, match="writing entities"):
+        reader.upsert("entities", entities("a"))
+    assert store.count("entities") == 0
