@@ -1,1 +1,17 @@
 """The library: what a knowledge graph that answers with cited paths means. No Prefect inside."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hades.wiring import open_hades
+
+__all__ = ["open_hades"]
+
+
+def __getattr__(name: str) -> Any:
+    """`open_hades`, imported when it is asked for: the package itself must stay light."""
+    if name == "open_hades":
+        from hades.wiring import open_hades
+
+        return open_hades
+    raise AttributeError(f"module 'hades' has no attribute {name!r}")

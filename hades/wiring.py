@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hades.errors import SettingsError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder
-from hades.settings import Settings
+from hades.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from hades.api import Hades
+    from hades.ingest.report import Progress
+
+
+def open_hades(settings: Settings | None = None, *, progress: Progress | None = None) -> Hades:
+    """The graph of the settings (by default those of the environment), ready to ingest and publish.
+
+    The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
+    """
+    from hades.api import Hades
+    from hades.ingest.report import silent
+    from hades.providers.tokens import MiniLmTokenizer
+
+    settings = settings or load_settings()
+    if settings.store == "sqlite":
+        store = open_store(settings, Mode.ADMIN)
+        store.provision()
+    else:
+        store = open_store(settings, Mode.READ_WRITE)
+    return Hades(store, open_embedder(settings), MiniLmTokenizer(), settings.home, progress or silent)
 
 
 def open_store(settings: Settings, mode: Mode) -> GraphStore:

@@ -90,6 +90,7 @@ class Entity(Keyed):
     prev_cluster_id: str | None = Field(None, description="the topic before the last build moved it")
     embedding: Vector | None = None
     embedding_model: str | None = Field(None, description="tag of the model that made the vector")
+    vector_of: str | None = Field(None, description="what the vector is of: its `name`, or the `document` it titles")
     summary: str = ""
     deg_out: int = Field(0, ge=0, description="out-degree, for hub demotion")
     domain: str | None = None

@@ -14,8 +14,9 @@ class ManifestEntry(Keyed):
 
     document: str
     source: str
+    corpus: str = Field("", description="which folder or file it came from; a mirrored folder forgets what it lost")
     origin: str
-    sha256: str
+    sha256: str = Field(description="of everything the source said about it")
     phases: Json = Field(default_factory=dict, description="phase -> hash of its inputs when it last completed")
 
 
@@ -23,10 +24,23 @@ class Quarantined(Keyed):
     """Input that was set aside, and why."""
 
     source: str
+    corpus: str = ""
     uri: str
     reason: str
     detail: str = ""
     size: int = Field(0, ge=0)
+
+
+class Extraction(Keyed):
+    """Names and triples a language model read in one text; kept by the text's hash, so it is asked once."""
+
+    sha256: str = Field(description="of the chunk's text")
+    model: str
+    names: Json = Field(default_factory=dict, description='{"names": [...]}')
+    triples: Json = Field(default_factory=dict, description='{"triples": [[subject, relation, object], ...]}')
+    prompt_tokens: int = Field(0, ge=0)
+    completion_tokens: int = Field(0, ge=0)
+    problem: str = Field("", description="why the answer could not be used; empty when it could")
 
 
 class Merge(Keyed):

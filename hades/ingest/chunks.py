@@ -12,6 +12,7 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.ingest.material import Section
+from hades.ingest.nodes import canonical
 from hades.ports.text import Tokenizer
 from schemas.ids import content_key, node_id, sha256_text
 
@@ -54,7 +55,9 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
     twins: Counter[tuple[str, str]] = Counter()
     for (document, section, start, end), tokens in zip(pieces, counts, strict=True):
         whole = [(start, end, tokens)]
-        for begin, stop, count in whole if tokens <= max_tokens else _cut(document.text, start, end, tokenizer, max_tokens):
+        for begin, stop, count in (
+            whole if tokens <= max_tokens else _cut(document.text, start, end, tokenizer, max_tokens)
+        ):
             text = document.text[begin:stop]
             index, position[document.key] = position[document.key], position[document.key] + 1
             twin = twins[document.key, text]
@@ -95,14 +98,8 @@ def _row(
         "file_path": document.path,
         "timestamp": document.created,
         "sha256": sha256_text(embedding_text(document.title, section.headings, text)),
-        "metadata": '{"symbol":' + _quoted(section.symbol) + "}" if section.symbol else "{}",
+        "metadata": canonical({"symbol": section.symbol}) if section.symbol else "{}",
     }
-
-
-def _quoted(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -60,6 +60,7 @@ class ModuleImport:
     module: str
     name: str | None = None
     alias: str | None = None
+    symbol: str | None = None  # qualified name of the function it stands in; None at module level
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,16 @@ class Source(Protocol):
     @property
     def kind(self) -> SourceKind:
         """Which source this is."""
+        ...
+
+    @property
+    def corpus(self) -> str:
+        """What this corpus is called, the same at every reading: the name of its folder or file."""
+        ...
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether the corpus is a folder to mirror: documents that are gone from it are forgotten."""
         ...
 
     def read(self) -> Iterator[Material | Rejected]:

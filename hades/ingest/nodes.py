@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hades.ingest.material import CodeFile, Material, Rejected, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
+from schemas.nodes import NameType
 
 Row = dict[str, Any]
 
@@ -73,28 +75,33 @@ def quarantine_row(rejected: Rejected) -> Row:
 
 
 def func_rows(code: CodeFile, document: str) -> list[Row]:
-    """Functions of a file; the second of a name gets the suffix -2, and so on."""
+    """Functions of a file."""
+    keys = func_keys(document, [symbol.qualified_name for symbol in code.symbols])
+    return [
+        {
+            "_key": key,
+            "name": symbol.name,
+            "qualified_name": symbol.qualified_name,
+            "kind": str(symbol.kind),
+            "path": code.path,
+            "language": code.language,
+            "document": node_id("documents", document),
+            "span": [symbol.start, symbol.end],
+            "signature": symbol.signature,
+            "docstring": symbol.docstring,
+        }
+        for key, symbol in zip(keys, code.symbols, strict=True)
+    ]
+
+
+def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
+    """Keys of a file's functions in order of appearance; the second of a name gets the suffix -2, and so on."""
     seen: Counter[str] = Counter()
-    rows = []
-    for symbol in code.symbols:
-        seen[symbol.qualified_name] += 1
-        count = seen[symbol.qualified_name]
-        key = content_key("f", document, symbol.qualified_name) + (f"-{count}" if count > 1 else "")
-        rows.append(
-            {
-                "_key": key,
-                "name": symbol.name,
-                "qualified_name": symbol.qualified_name,
-                "kind": str(symbol.kind),
-                "path": code.path,
-                "language": code.language,
-                "document": node_id("documents", document),
-                "span": [symbol.start, symbol.end],
-                "signature": symbol.signature,
-                "docstring": symbol.docstring,
-            }
-        )
-    return rows
+    keys = []
+    for name in qualified_names:
+        seen[name] += 1
+        keys.append(content_key("f", document, name) + (f"-{seen[name]}" if seen[name] > 1 else ""))
+    return keys
 
 
 def canonical(value: object) -> str:
@@ -116,7 +123,7 @@ def _facts(material: Material) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
         "sections": [[s.start, s.end, str(s.kind), list(s.headings), s.symbol] for s in material.sections],
-        "names": [[given.name, str(given.kind) if given.kind else None] for given in material.names],
+        "names": _names(material),
         "triples": [list(triple) for triple in material.triples],
         "links": [
             {
@@ -135,7 +142,14 @@ def _facts(material: Material) -> dict[str, Any]:
             "language": material.code.language,
             "module": material.code.module,
             "symbols": [
-                [symbol.qualified_name, list(symbol.calls), list(symbol.bases)] for symbol in material.code.symbols
+                {
+                    "name": symbol.name,
+                    "qualified_name": symbol.qualified_name,
+                    "kind": str(symbol.kind),
+                    "calls": list(symbol.calls),
+                    "bases": list(symbol.bases),
+                }
+                for symbol in material.code.symbols
             ],
             "imports": [[one.module, one.name, one.alias] for one in material.code.imports],
         }
@@ -146,6 +160,13 @@ def _facts(material: Material) -> dict[str, Any]:
             "categories": list(material.paper.categories),
         }
     return {name: value for name, value in facts.items() if value}
+
+
+def _names(material: Material) -> list[list[str | None]]:
+    """Names the source states outright, a paper's authors among them, each once."""
+    authors = [(author, str(NameType.PERSON)) for author in material.paper.authors] if material.paper else []
+    given = [(name.name, str(name.kind) if name.kind else None) for name in material.names]
+    return [list(pair) for pair in dict.fromkeys([*given, *authors])]
 
 
 def _paper_row(material: Material, document: str) -> Row:
@@ -174,5 +195,3 @@ def _file_row(code: CodeFile, document: str, sha256: str) -> Row:
         "size": code.size,
         "module": code.module,
     }
-
-

@@ -72,7 +72,7 @@ class ViewInfo:
 
 @dataclass(frozen=True)
 class Expansion:
-    """Edges found, all arrays of one length: by asked node, then heaviest first, then in the order of collection and key.
+    """Edges found, in arrays of one length: by asked node, then heaviest first, then by collection and key.
 
     `row` is the position of the node in the question, `type` a place in `type_names`. `work` counts the adjacency
     entries looked at; `capped` says that `max_work` ended the search.
@@ -107,7 +107,7 @@ class Csr:
 
 @dataclass(frozen=True)
 class Validity:
-    """Both intervals of each edge by handle, half-open, in microseconds since 1970; `ALWAYS` and `FOREVER` when absent."""
+    """Both half-open intervals of each edge, by handle, in microseconds since 1970; absent: `ALWAYS`, `FOREVER`."""
 
     valid_from: NDArray[np.int64]
     valid_until: NDArray[np.int64]
@@ -254,7 +254,7 @@ class GraphView(Protocol):
         ...
 
     def passages(self, numbers: Numbers) -> list[Passage]:
-        """Text of chunks, functions and files with what a citation needs, one read each; other kinds give `BadQuery`."""
+        """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
         ...
 
     def texts(self, document_ids: Sequence[str]) -> list[str | None]:

@@ -10,7 +10,7 @@ from hades.snapshot.stemmer import stem
 _WORD = re.compile(r"[\w\u0300-\u036f]+")
 _CACHED_WORDS = 1 << 20
 # What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
-_ASCII = bytes(ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in range(128)).ljust(256)
+_ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
 
 
 def fold(text: str) -> str:

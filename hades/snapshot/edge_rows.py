@@ -67,7 +67,9 @@ class EdgeRows:
                 progress(name, self._key.count - before)
             counts[name] = self._key.count - before
         if self._key.count > _MAX_EDGES:
-            raise SnapshotError(f"{self._key.count} edges are more than a snapshot holds ({_MAX_EDGES}); use HADES_VIEW=arango")
+            raise SnapshotError(
+                f"{self._key.count} edges are more than a snapshot holds ({_MAX_EDGES}); use HADES_VIEW=arango"
+            )
         self._write_adjacency()
         return counts
 

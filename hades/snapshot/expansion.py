@@ -36,11 +36,8 @@ def follow(rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None,
     kept_rows, kept_entries = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     work = 0
     while True:
-        width = np.where(need > 0, stop - cursor, 0)
-        if keep is None or fanout is None:
-            width = np.minimum(width, need)
-        else:
-            width = np.minimum(width, look)
+        bound = need if keep is None or fanout is None else look
+        width = np.minimum(np.where(need > 0, stop - cursor, 0), bound)
         if max_work is not None:
             before = np.cumsum(width) - width
             width = np.clip(max_work - work - before, 0, width)

@@ -22,10 +22,12 @@ from hades.snapshot.ranking import best
 K1 = 1.2
 B = 0.75
 _BLOCK_WORDS = 4_000_000
+_COMMON = 16  # a word in more than one of so many rows is worth avoiding
+_ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
 
 
 class LexicalWriter:
-    """Takes the texts of a collection in row order, then writes `<name>.hash`, `.starts`, `.row` and `.share`."""
+    """Takes the texts of a collection in row order, then writes `<name>.hash`, `.starts`, `.row`, `.share`, `.top`."""
 
     def __init__(self, scratch: Path, name: str) -> None:
         self._scratch, self._name = scratch, name
@@ -74,6 +76,8 @@ class LexicalWriter:
                 rows[place] = row
                 shares[place] = rarity[term] * times * (K1 + 1) / (times + penalty[row])
                 next_free[term[run]] += lasts
+            top = np.maximum.reduceat(shares, starts[:-1]) if len(order) else np.empty(0, np.float32)
+            folder.whole(f"{self._name}.top", np.asarray(top))
 
     def _put_aside(self) -> None:
         """Count the words since the last block and keep (term, row, times) on the disk, by term, then row."""
@@ -91,44 +95,69 @@ class LexicalWriter:
 
 
 class LexicalIndex:
-    """Answers from the four arrays."""
+    """Answers from the arrays."""
 
     def __init__(self, arrays: ArrayReader, name: str, rows: int) -> None:
         self._hash: NDArray[Any] = arrays[f"{name}.hash"]
         self._starts: NDArray[np.int64] = arrays[f"{name}.starts"]
+        self._top: NDArray[np.float32] = arrays[f"{name}.top"]
         self._row: NDArray[np.int32] = arrays[f"{name}.row"]
         self._share: NDArray[np.float32] = arrays[f"{name}.share"]
         self._rows = rows
 
     def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
-        """Rows and scores, best first, then by row."""
-        place = np.sort(find(self._hash, hash_texts(terms(text))).first)
-        postings = [slice(*self._starts[one : one + 2].tolist()) for one in place]
-        if not postings:
+        """Rows and scores, best first, then by row. Exact: a common word is skipped only where it cannot matter."""
+        place = find(self._hash, hash_texts(terms(text))).first
+        if not len(place):
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        if sum(one.stop - one.start for one in postings) * 4 < self._rows:
+        lengths = self._starts[place + 1] - self._starts[place]
+        place = place[np.lexsort((place, lengths))]  # rare words first, in one order for equal sums
+        postings = [slice(*self._starts[one : one + 2].tolist()) for one in place]
+        if int(lengths.sum()) * 4 < self._rows:
             rows, scores = self._add_few(postings)
         else:
-            rows, scores = self._add_many(postings)
+            still_to_gain = np.cumsum(self._top[place][::-1], dtype=np.float64)[::-1]
+            rows, scores = self._add_many(postings, still_to_gain, limit)
         kept = best(scores, rows, limit)
-        return rows[kept], scores[kept]
+        return rows[kept].astype(np.int64), scores[kept]
 
-    def _add_few(self, postings: list[slice]) -> tuple[Numbers, Weights]:
+    def _add_few(self, postings: list[slice]) -> tuple[NDArray[np.int32], Weights]:
         """By sorting what was found, so that a rare word costs little in a large collection."""
-        found = np.concatenate([self._row[one] for one in postings])
-        rows, group = np.unique(found, return_inverse=True)
+        rows, group = np.unique(np.concatenate([self._row[one] for one in postings]), return_inverse=True)
         scores = np.zeros(len(rows), np.float32)
         start = 0
         for one in postings:
             stop = start + one.stop - one.start
             scores[group[start:stop]] += self._share[one]  # a row stands once in a term's postings
             start = stop
-        return rows.astype(np.int64), scores
+        return rows, scores
 
-    def _add_many(self, postings: list[slice]) -> tuple[Numbers, Weights]:
-        """By adding into an array of all rows."""
+    def _add_many(
+        self, postings: list[slice], still_to_gain: NDArray[np.float64], limit: int
+    ) -> tuple[NDArray[np.int32], Weights]:
+        """By adding into an array of all rows, until the words that are left cannot bring a new row among the best.
+
+        This is the MaxScore rule of Turtle and Flood (1995).
+        """
         scores = np.zeros(self._rows, np.float32)
-        for one in postings:
+        for turn, one in enumerate(postings):
+            if (one.stop - one.start) * _COMMON > self._rows:
+                rows = np.flatnonzero(scores).astype(np.int32)
+                if len(rows) >= limit:
+                    bar = np.partition(scores[rows], len(rows) - limit)[len(rows) - limit]
+                    gain = still_to_gain[turn] * _ROUNDING
+                    if gain < bar:
+                        rows = rows[scores[rows] + gain >= bar]
+                        return rows, self._add_to(rows, scores[rows], postings[turn:])
             scores[self._row[one]] += self._share[one]
-        rows = np.flatnonzero(scores)
+        rows = np.flatnonzero(scores).astype(np.int32)
         return rows, scores[rows]
+
+    def _add_to(self, rows: NDArray[np.int32], scores: Weights, postings: list[slice]) -> Weights:
+        """By looking a few rows up in the postings, which are sorted."""
+        for one in postings:
+            held = self._row[one]
+            place = np.minimum(np.searchsorted(held, rows), len(held) - 1)
+            there = held[place] == rows
+            scores[there] += self._share[one][place[there]]
+        return scores

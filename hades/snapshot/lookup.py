@@ -28,6 +28,12 @@ class Places:
     first: NDArray[np.int64]
     last: NDArray[np.int64]
 
+    def spread(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Question and place of every answer, in the order of the questions."""
+        counts = self.last - self.first
+        skipped = np.cumsum(counts) - counts
+        return np.repeat(self.asked, counts), np.repeat(self.first - skipped, counts) + np.arange(int(counts.sum()))
+
 
 def find(hashes: NDArray[Any], wanted: Hashes) -> Places:
     """Where these hashes stand in a sorted array; only those that do."""

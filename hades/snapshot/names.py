@@ -85,12 +85,7 @@ class NameIndex:
     def match(self, text: str) -> NameMatches:
         """See `GraphView.match_names`."""
         runs = runs_of_words(text, self._longest)
-        places = find(self._hash, hash_texts(form for _, _, form in runs))
-        counts = places.last - places.first
-        total = int(counts.sum())
-        skipped = np.cumsum(counts) - counts
-        entries = np.repeat(places.first - skipped, counts) + np.arange(total)
-        asked = np.repeat(places.asked, counts)
+        asked, entries = find(self._hash, hash_texts(form for _, _, form in runs)).spread()
         starts = np.array([run[0] for run in runs], np.int64)[asked]
         ends = np.array([run[1] for run in runs], np.int64)[asked]
         return outermost(starts, ends, self._number[entries].astype(np.int64))

@@ -15,6 +15,7 @@ from hades.ports.view import ALWAYS, KINDS, Kind
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, spans, texts
 from hades.snapshot.document_rows import DocumentRows
+from hades.snapshot.facts import HEADING_SEPARATOR
 from hades.snapshot.heaps import HeapWriter
 from hades.snapshot.lexical import LexicalWriter
 from hades.snapshot.lookup import hash_texts
@@ -22,7 +23,6 @@ from hades.snapshot.names import NamesWriter
 from hades.snapshot.vector_rows import VectorWriter
 from schemas.catalogue import Collection, collection_named
 
-HEADING_SEPARATOR = "\x1f"
 _BATCH_ROWS = 8_192
 _COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (

@@ -58,4 +58,7 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
     except SnapshotError as error:
         problems.append(str(error))
         now = pointer.read_or_none(root, pointer.PREVIOUS)
+    if now is None and (before := pointer.read_or_none(root, pointer.PREVIOUS)) is not None:
+        problems.append(f"{root / pointer.CURRENT} is missing; publish again")
+        now = before
     return [] if now is None else list(dict.fromkeys((now.snapshot, *now.before)))

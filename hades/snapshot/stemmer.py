@@ -6,6 +6,7 @@ The steps and their names are those of https://snowballstem.org/algorithms/engli
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 _VOWELS = "aeiouy"
 _DOUBLES = frozenset(("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt"))
@@ -20,9 +21,7 @@ _WHOLE_WORDS = {
     "gently": "gentl", "ugly": "ugli", "early": "earli", "only": "onli", "singly": "singl",
     **{word: word for word in ("sky", "news", "howe", "atlas", "cosmos", "bias", "andes")},
 }  # fmt: skip
-_DONE_AFTER_1A = frozenset(
-    ("inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed")
-)
+_DONE_AFTER_1A = frozenset(("inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed"))
 _STEP_2 = {
     "ization": "ize", "ational": "ate", "fulness": "ful", "ousness": "ous", "iveness": "ive", "tional": "tion",
     "biliti": "ble", "lessli": "less", "entli": "ent", "ation": "ate", "alism": "al", "aliti": "al",
@@ -33,10 +32,9 @@ _STEP_3 = {
     "ational": "ate", "tional": "tion", "alize": "al", "icate": "ic", "iciti": "ic", "ative": "", "ical": "ic",
     "ness": "", "ful": "",
 }  # fmt: skip
-_STEP_4 = (
-    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous", "ive", "ize",
-    "ion", "al", "er", "ic",
-)  # fmt: skip
+_STEP_4 = frozenset(
+    "ement ance ence able ible ment ant ent ism ate iti ous ive ize ion al er ic".split()  # noqa: SIM905
+)
 
 
 def stem(word: str) -> str:
@@ -94,28 +92,32 @@ def _step_1b(word: str, r1: int) -> str:
 
 
 def _step_2(word: str, r1: int) -> str:
-    for ending, other in _STEP_2.items():
-        if word.endswith(ending):
-            rest = word[: -len(ending)]
-            allowed = (ending != "li" or rest[-1:] in _BEFORE_LI) and (ending != "ogi" or rest[-1:] == "l")
-            return rest + other if len(rest) >= r1 and allowed else word
-    return word
+    ending = _longest_ending(word, _STEP_2, 7)
+    rest = word[: len(word) - len(ending)]
+    if not ending or len(rest) < r1:
+        return word
+    if (ending == "li" and rest[-1:] not in _BEFORE_LI) or (ending == "ogi" and rest[-1:] != "l"):
+        return word
+    return rest + _STEP_2[ending]
 
 
 def _step_3(word: str, r1: int, r2: int) -> str:
-    for ending, other in _STEP_3.items():
-        if word.endswith(ending):
-            rest = word[: -len(ending)]
-            return rest + other if len(rest) >= (r2 if ending == "ative" else r1) else word
-    return word
+    ending = _longest_ending(word, _STEP_3, 7)
+    rest = word[: len(word) - len(ending)]
+    return rest + _STEP_3[ending] if ending and len(rest) >= (r2 if ending == "ative" else r1) else word
 
 
 def _step_4(word: str, r2: int) -> str:
-    for ending in _STEP_4:
-        if word.endswith(ending):
-            rest = word[: -len(ending)]
-            return rest if len(rest) >= r2 and (ending != "ion" or rest[-1:] in ("s", "t")) else word
-    return word
+    ending = _longest_ending(word, _STEP_4, 5)
+    rest = word[: len(word) - len(ending)]
+    return rest if ending and len(rest) >= r2 and (ending != "ion" or rest[-1:] in ("s", "t")) else word
+
+
+def _longest_ending(word: str, endings: Container[str], longest: int) -> str:
+    for size in range(longest, 1, -1):
+        if word[-size:] in endings:
+            return word[-size:]
+    return ""
 
 
 def _step_5(word: str, r1: int, r2: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -297,6 +298,17 @@ def _check_column(collection: Collection, column: Column, table: pa.Table) -> No
         _refuse(collection, table, pc.greater(values, column.maximum), f"{column.name} must be <= {column.maximum:g}")
     if column.is_vector:
         _check_vectors(collection, column, table)
+    if column.is_json:
+        distinct = pc.unique(values)
+        broken = [text for text in distinct.to_pylist() if text is not None and not _is_json_object(text)]
+        _refuse_values(collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text")
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _check_vectors(collection: Collection, column: Column, table: pa.Table) -> None:

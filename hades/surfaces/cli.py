@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -97,6 +99,113 @@ def status(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
         from hades.surfaces.cli_store import show_status
 
         return show_status()
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+ingest_app = typer.Typer(help="Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.")
+app.add_typer(ingest_app, name="ingest", no_args_is_help=True)
+
+PhaseOption = Annotated[
+    str | None, typer.Option("--phase", help="Run one phase only: nodes, chunks, embeddings or edges.")
+]
+NoEdgesFlag = Annotated[bool, typer.Option("--no-edges", help="Stop before the edges phase.")]
+PHASES = ("nodes", "chunks", "embeddings", "edges")
+
+
+@ingest_app.command("workspace")
+def ingest_workspace(
+    path: Annotated[Path, typer.Argument(help="Folder of code; .gitignore is respected.")],
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest code: files, functions, docstrings, comments and pages. Files that are gone are forgotten."""
+    _ingest(lambda hades, phases: hades.ingest.workspace(path, phases), phase, no_edges, as_json, debug)
+
+
+@ingest_app.command("documents")
+def ingest_documents(
+    path: Annotated[Path, typer.Argument(help="Folder or file of Markdown, text, HTML or PDF.")],
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest documents. Files that are gone from the folder are forgotten."""
+    _ingest(lambda hades, phases: hades.ingest.documents(path, phases), phase, no_edges, as_json, debug)
+
+
+@ingest_app.command("arxiv")
+def ingest_arxiv(
+    papers: Annotated[Path, typer.Argument(help="PAPERS.jsonl[.gz], the public snapshot's form or ours.")],
+    citations: Annotated[Path | None, typer.Option(help="Rows of src, dst and n_mentions or context.")] = None,
+    code_links: Annotated[Path | None, typer.Option(help="Rows of id and repo.")] = None,
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest papers by their metadata, with citations and links to code."""
+    _ingest(
+        lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases), phase, no_edges, as_json, debug
+    )
+
+
+@ingest_app.command("passages")
+def ingest_passages(
+    corpus: Annotated[Path, typer.Argument(help="CORPUS.jsonl[.gz]: rows of id, title and text.")],
+    triples: Annotated[Path | None, typer.Option(help="Rows of id, entities and triples.")] = None,
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest passages, with ready-made triples where there are any."""
+    _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges, as_json, debug)
+
+
+def _ingest(read: Callable[[Any, Any], Any], phase: str | None, no_edges: bool, as_json: bool, debug: bool) -> None:
+    if phase is not None and phase not in PHASES:
+        raise typer.BadParameter(f"{phase!r} is not a phase; use one of {', '.join(PHASES)}")
+
+    def body() -> Answer:
+        from hades.surfaces.cli_ingest import run_ingest
+
+        return run_ingest(read, phase, no_edges)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str], typer.Argument(metavar="DOCUMENT_ID...", help="Ids as they came in, or document keys.")],
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Remove documents and every fact that only they support; print a certificate."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli_ingest import run_forget
+
+        return run_forget(ids)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def publish(
+    prune: Annotated[int | None, typer.Option(help="Afterwards keep only so many of the newest snapshots.")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write the read index from the store and let readers see it at once."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli_ingest import run_publish
+
+        return run_publish(prune)
 
     answer_with(body, as_json=as_json, debug=debug)
 

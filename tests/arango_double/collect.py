@@ -29,7 +29,7 @@ def collect_stage(compiler: Compiler, node: syntax.Collect) -> Callable[[Iterato
     groups = [(item.variable, compiler.compile(item.value)) for item in node.groups]
     aggregates = [_aggregate(compiler, item) for item in node.aggregates]
     describe = _describer(compiler, node)
-    context = compiler.context
+    context, outer = compiler.context, set(node.outer)
 
     def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
         found: dict[Any, tuple[list[Value], Row, list[Row]]] = {}
@@ -43,7 +43,7 @@ def collect_stage(compiler: Compiler, node: syntax.Collect) -> Callable[[Iterato
         if not groups and not found:
             found[()] = ([], base, [])
         for values, first, members in sorted(found.values(), key=lambda item: [sort_key(value) for value in item[0]]):
-            made = {name: first[name] for name in node.outer if name in first}
+            made = {name: value for name, value in first.items() if name.removeprefix("$hit:") in outer}
             made.update({name: value for (name, _), value in zip(groups, values, strict=True)})
             for name, argument, reduce in aggregates:
                 made[name] = reduce([argument(row) for row in members])

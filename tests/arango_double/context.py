@@ -102,9 +102,8 @@ class QueryContext:
             raise ServerError(32, "AQL: query would use more memory than allowed (while executing)")
 
     def document(self, collection: str, key: str) -> Value:
-        """DOCUMENT(): null when the collection or the key is missing."""
+        """DOCUMENT(): null, without a warning, when the collection or the key is missing."""
         if self.database.find_collection(collection) is None:
-            self.warn(1203, f"collection or view not found: {collection}")
             return None
         self.transaction.allow_read(collection)
         found = self.transaction.get(collection, key)

@@ -9,6 +9,7 @@ from tests.arango_double.errors import NotInDouble, aql_error
 from tests.arango_double.evaluate import Compiler
 from tests.arango_double.index_choice import Choice, choose, wishes_for
 from tests.arango_double.indexes import Condition, Document
+from tests.arango_double.limits import limit_value
 from tests.arango_double.modify import modification_stage, upsert_stage
 from tests.arango_double.operators import constant, span
 from tests.arango_double.options import FOR_OPTIONS, read_options
@@ -90,9 +91,9 @@ class Executor:
         if isinstance(statement, syntax.For):
             return self._for(statement, following)
         if isinstance(statement, syntax.Traversal):
-            return traversal_stage(self.compiler, statement)
+            return traversal_stage(self.compiler, statement, following)
         if isinstance(statement, syntax.Paths):
-            return paths_stage(self.compiler, statement)
+            return paths_stage(self.compiler, statement, following)
         if isinstance(statement, syntax.Filter):
             return self._filter(statement)
         if isinstance(statement, syntax.Let):
@@ -112,12 +113,14 @@ class Executor:
     # -- FOR ------------------------------------------------------------------------------------------------------
 
     def _for(self, node: syntax.For, following: list[Statement]) -> Stage:
-        options = read_options(self.context, "FOR", node.options, FOR_OPTIONS)
         source = node.source
+        name = ""
         if isinstance(source, (syntax.CollectionRef, syntax.SourceBind)):
             name = self.compiler.source_name(source)
             if name in self.context.database.views:
                 return view_stage(self.compiler, node, name)
+        options = read_options(self.context, "FOR", node.options, FOR_OPTIONS)
+        if name:
             if node.search is not None:
                 aql_error(1501, "SEARCH condition used on non-view", "planning")
             return self._collection_loop(node.variable, name, following, options)
@@ -149,7 +152,7 @@ class Executor:
     ) -> Stage:
         context = self.context
         hint = options.get("indexHint")
-        wishes = [] if options.get("disableIndex") else wishes_for(variable, following)
+        wishes = [] if options.get("disableIndex") else wishes_for(variable, following, context.binds)
         choice = choose(context.database.collection(name), wishes, hint if isinstance(hint, str) else None)
         if options.get("forceIndexHint") and hint is not None and (choice is None or choice.index.name != hint):
             aql_error(1577, "could not use forced index hint to serve query", "planning")
@@ -249,7 +252,8 @@ class Executor:
         return aql_error(1553, "sort direction must be 'ASC', 'DESC' or a boolean", "planning")
 
     def _limit(self, node: syntax.Limit, counted: bool) -> Stage:
-        offset, count = self._limit_value(node.offset), self._limit_value(node.count)
+        offset = limit_value(node.offset, self.context)
+        count = limit_value(node.count, self.context, unlimited=True)
         stats = self.context.stats
 
         def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
@@ -266,9 +270,3 @@ class Executor:
                 stats.full_count = seen
 
         return stage
-
-    def _limit_value(self, node: Node) -> int:
-        known, value = constant(node, self.context.binds)
-        if not known or not is_number(value) or value < 0:
-            aql_error(1504, "number out of range: LIMIT values must be constant non-negative numbers", "planning")
-        return int(value)

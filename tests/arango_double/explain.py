@@ -68,7 +68,7 @@ def _loop(compiler: Compiler, node: syntax.For, following: list[Statement]) -> d
     database = compiler.context.database
     if name in database.views:
         return {"type": "EnumerateViewNode", "view": name}
-    choice = choose(database.collection(name), wishes_for(node.variable, following))
+    choice = choose(database.collection(name), wishes_for(node.variable, following, compiler.context.binds))
     if choice is None:
         return {"type": "EnumerateCollectionNode", "collection": name}
     return {"type": "IndexNode", "collection": name, "indexes": [choice.index.body(name)]}

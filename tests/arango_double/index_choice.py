@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from tests.arango_double import syntax
 from tests.arango_double.documents import Collection
 from tests.arango_double.indexes import Buckets, Index
+from tests.arango_double.operators import attribute_path
 from tests.arango_double.syntax import Node, Statement
+from tests.arango_double.values import Value
 
 _FLIPPED = {"==": "==", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _VOLATILE = ("RAND", "NOOPT", "NOEVAL", "SLEEP")
@@ -29,7 +31,7 @@ class Choice:
     wishes: list[Wish]
 
 
-def wishes_for(variable: str, following: list[Statement]) -> list[Wish]:
+def wishes_for(variable: str, following: list[Statement], binds: dict[str, Value]) -> list[Wish]:
     """Conditions on `variable` in the FILTERs right after its FOR."""
     hidden = {variable}
     found: list[Wish] = []
@@ -38,7 +40,7 @@ def wishes_for(variable: str, following: list[Statement]) -> list[Wish]:
             hidden.add(statement.variable)
         elif isinstance(statement, syntax.Filter):
             for part in _conjuncts(statement.condition):
-                wish = _wish(part, variable)
+                wish = _wish(part, variable, binds)
                 if wish is not None and _is_known_before(wish.value, hidden):
                     found.append(wish)
         else:
@@ -91,10 +93,10 @@ def _conjuncts(node: Node) -> list[Node]:
     return [node]
 
 
-def _wish(node: Node, variable: str) -> Wish | None:
+def _wish(node: Node, variable: str, binds: dict[str, Value]) -> Wish | None:
     if not isinstance(node, syntax.Binary):
         return None
-    left, right = _path(node.left, variable), _path(node.right, variable)
+    left, right = _path(node.left, variable, binds), _path(node.right, variable, binds)
     if node.operator == "IN":
         if left is not None:
             return Wish(left, "IN", node.right)
@@ -106,14 +108,10 @@ def _wish(node: Node, variable: str) -> Wish | None:
     return Wish(right, _FLIPPED[node.operator], node.left) if right is not None else None
 
 
-def _path(node: Node, variable: str) -> str | None:
+def _path(node: Node, variable: str, binds: dict[str, Value]) -> str | None:
     if isinstance(node, syntax.Expansion) and isinstance(node.item, syntax.Ref) and node.condition is None:
         node = node.base
-    names: list[str] = []
-    while isinstance(node, syntax.Attribute):
-        names.insert(0, node.name)
-        node = node.base
-    return ".".join(names) if names and isinstance(node, syntax.Ref) and node.name == variable else None
+    return attribute_path(node, variable, binds)
 
 
 def _is_known_before(node: Node, hidden: set[str]) -> bool:

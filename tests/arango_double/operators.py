@@ -71,3 +71,20 @@ def constant(node: Node, binds: dict[str, Value]) -> tuple[bool, Value]:
         entries = [(entry.key, constant(entry.value, binds)) for entry in node.entries]
         return all(known for _, (known, _) in entries), {str(key): value for key, (_, value) in entries}
     return False, None
+
+
+def attribute_path(node: Node, variable: str, binds: dict[str, Value]) -> str | None:
+    """`d.a.@b["c"]` as "a.b.c" when `d` is the variable and every name is known; else None."""
+    names: list[str] = []
+    while True:
+        if isinstance(node, syntax.Attribute):
+            names.insert(0, node.name)
+        elif isinstance(node, syntax.BoundAttribute):
+            bound = binds.get(node.bind.name)
+            names = [*(bound if isinstance(bound, list) else [str(bound)]), *names]
+        elif isinstance(node, syntax.Index) and isinstance(name := constant(node.index, binds)[1], str):
+            names.insert(0, name)
+        else:
+            break
+        node = node.base
+    return ".".join(names) if names and isinstance(node, syntax.Ref) and node.name == variable else None

@@ -1,6 +1,7 @@
 """Statement grammar of AQL; `parse` turns a query text into a checked syntax tree."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tests.arango_double import syntax
 from tests.arango_double.errors import NotInDouble, ServerError
@@ -18,8 +19,9 @@ class Parsed:
     text: str
 
 
+@lru_cache(maxsize=512)
 def parse(text: str, language: Language) -> Parsed:
-    """Parse one query; every mistake is a ServerError with the server's number."""
+    """Parse one query; every mistake is a ServerError with the server's number. The tree is shared, never changed."""
     if not text.strip():
         raise ServerError(1502, "AQL: query is empty (while parsing)")
     parser = StatementParser(text, language)
@@ -42,9 +44,11 @@ class StatementParser(WriteParser):
         return syntax.Query(statements, withs)
 
     def subquery(self) -> Node:
+        hidden = self.scopes.hide_currents()
         self.scopes.open("subquery")
         query = syntax.Query(self._statements())
         self.scopes.close_subquery()
+        self.scopes.restore_currents(hidden)
         return syntax.Subquery(query)
 
     def _statements(self) -> list[Statement]:

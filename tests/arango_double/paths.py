@@ -9,6 +9,8 @@ from tests.arango_double.evaluate import Compiler
 from tests.arango_double.graph_access import GraphAccess, depth_range, vertex_reader, weigher
 from tests.arango_double.indexes import Document
 from tests.arango_double.options import PATH_OPTIONS, read_options
+from tests.arango_double.syntax import Statement
+from tests.arango_double.usage import used_names, used_parts
 from tests.arango_double.values import Row, normal
 
 Stage = Callable[[Iterator[Row], Row], Iterator[Row]]
@@ -20,7 +22,7 @@ class _Path(NamedTuple):
     edges: tuple[Document, ...]
 
 
-def paths_stage(compiler: Compiler, node: syntax.Paths) -> Stage:
+def paths_stage(compiler: Compiler, node: syntax.Paths, following: list[Statement]) -> Stage:
     """Rows for every path (or, for SHORTEST_PATH, for every vertex on the path)."""
     context = compiler.context
     options = read_options(context, node.kind, node.options, PATH_OPTIONS)
@@ -28,6 +30,8 @@ def paths_stage(compiler: Compiler, node: syntax.Paths) -> Stage:
     access = GraphAccess(compiler, node.subject, node.direction, {})
     start = vertex_reader(compiler, node.start, node.kind)
     target = vertex_reader(compiler, node.target, node.kind)
+    shows_vertex = node.variables[0] in used_names(following)
+    parts = used_parts(node.variables[0], following)
     weighted = node.kind in ("SHORTEST_PATH", "K_SHORTEST_PATHS")
     weigh = (weigher(options) if weighted else None) or (lambda edge: 1)
 
@@ -45,28 +49,29 @@ def paths_stage(compiler: Compiler, node: syntax.Paths) -> Stage:
             if node.kind == "SHORTEST_PATH":
                 path = next(find(first, last), None)
                 if path is not None:
-                    yield from _along(node, access, row, path)
+                    yield from _along(node, access if shows_vertex else None, row, path)
                 continue
             for path in find(first, last):
-                yield {**row, node.variables[0]: _shown(node.kind, access, path)}
+                yield {**row, node.variables[0]: _shown(node.kind, access, path, parts)}
 
     return stage
 
 
-def _along(node: syntax.Paths, access: GraphAccess, row: Row, path: _Path) -> Iterator[Row]:
+def _along(node: syntax.Paths, access: GraphAccess | None, row: Row, path: _Path) -> Iterator[Row]:
     edges: list[Document | None] = [None, *path.edges]
     for vertex, edge in zip(path.vertices, edges, strict=True):
-        made = {**row, node.variables[0]: access.vertex(vertex)}
+        made = {**row, node.variables[0]: access.vertex(vertex) if access is not None else None}
         if len(node.variables) > 1:
             made[node.variables[1]] = edge
         yield made
 
 
-def _shown(kind: str, access: GraphAccess, path: _Path) -> Row:
-    shown: Row = {
-        "vertices": [access.vertex(vertex) for vertex in path.vertices],
-        "edges": list(path.edges),
-    }
+def _shown(kind: str, access: GraphAccess, path: _Path, parts: frozenset[str]) -> Row:
+    shown: Row = {}
+    if "vertices" in parts:
+        shown["vertices"] = [access.vertex(vertex) for vertex in path.vertices]
+    if "edges" in parts:
+        shown["edges"] = list(path.edges)
     if kind == "K_SHORTEST_PATHS":
         shown["weight"] = normal(path.weight)
     return shown

@@ -37,6 +37,13 @@ def availability(request: Request) -> Response:
     return Response(200, {**_OK, "mode": "default"})
 
 
+@ROUTER.route("GET", "/_admin/license")
+def license_status(request: Request) -> Response:
+    request.allow()
+    usage = {"bytesUsed": 0, "bytesLimit": 100 * 2**30, "limitReached": False, "status": "good"}
+    return Response(200, {"upgrading": False, "diskUsage": usage})
+
+
 @ROUTER.route("GET", "/_api/database")
 def list_databases(request: Request) -> Response:
     request.allow()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.arango_double import graphs, writes
-from tests.arango_double.errors import ServerError
+from tests.arango_double.errors import NotInDouble, ServerError
 from tests.arango_double.indexes import Document
 from tests.arango_double.routing import ROUTER, Request, Response
 from tests.arango_double.transactions import Transaction
@@ -63,7 +63,11 @@ def add_member(request: Request, graph: str) -> Response:
 def replace_definition(request: Request, graph: str, collection: str) -> Response:
     request.allow("waitForSync", "dropCollections")
     request.changes_structure()
-    return _graph(202, graphs.replace_definition(request.database, graph, collection, request.object()))
+    body = dict(request.object("collection", "from", "to", "purge", "waitForSync"))
+    if body.pop("purge", False):
+        raise NotInDouble("purge of replaced edge definitions")
+    body.pop("waitForSync", None)
+    return _graph(202, graphs.replace_definition(request.database, graph, collection, body))
 
 
 @ROUTER.route("DELETE", "/_api/gharial/{graph}/(?P<kind>vertex|edge)/{collection}")

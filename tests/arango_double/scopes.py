@@ -75,6 +75,14 @@ class Scopes:
     def pop_current(self) -> None:
         self._currents.pop()
 
+    def hide_currents(self) -> list[str]:
+        """A subquery runs before the expression around it, so CURRENT means nothing inside; returns what to restore."""
+        hidden, self._currents = self._currents, []
+        return hidden
+
+    def restore_currents(self, hidden: list[str]) -> None:
+        self._currents = hidden
+
     def nest_names(self) -> list[str]:
         """Variables of the current query that a COLLECT is about to hide."""
         names: list[str] = []

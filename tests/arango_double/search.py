@@ -7,12 +7,16 @@ from typing import NoReturn
 from tests.arango_double import syntax
 from tests.arango_double.errors import aql_error
 from tests.arango_double.evaluate import Compiler
+from tests.arango_double.operators import attribute_path
 from tests.arango_double.options import VIEW_OPTIONS, read_options
 from tests.arango_double.scoring import Evidence, Hit
 from tests.arango_double.search_terms import (
-    attribute_path,
+    Matches,
+    both,
     compare_scalars,
     edit_matches,
+    either,
+    enough,
     like_matches,
     ngram_matches,
     phrase_matches,
@@ -24,7 +28,6 @@ from tests.arango_double.syntax import Node
 from tests.arango_double.values import Row, Value, to_number, truthy
 from tests.arango_double.views import TermIndex, View
 
-Matches = dict[str, tuple[Evidence, ...]]
 Condition = Callable[[Row], Matches]
 
 
@@ -103,6 +106,9 @@ class _Scope:
     def _without(self, matches: Matches) -> Matches:
         return {handle: () for handle in self.view.handles() if handle not in matches}
 
+    def _path(self, node: Node) -> str | None:
+        return attribute_path(node, self.variable, self.compiler.context.binds)
+
     def _index(self, path: str) -> TermIndex:
         return self.view.index(path, self.analyzer)
 
@@ -119,12 +125,12 @@ class _Scope:
     def _binary(self, node: syntax.Binary) -> Condition:
         if node.operator in ("AND", "OR"):
             left, right = self.compile(node.left), self.compile(node.right)
-            join = _both if node.operator == "AND" else _either
+            join = both if node.operator == "AND" else either
             return lambda row: join(left(row), right(row))
         flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-        path, operator, other = attribute_path(node.left, self.variable), node.operator, node.right
+        path, operator, other = self._path(node.left), node.operator, node.right
         if path is None:
-            path, other = attribute_path(node.right, self.variable), node.left
+            path, other = self._path(node.right), node.left
             if operator in ("IN", "NOT IN"):
                 operator = "==" if operator == "IN" else "!="
             operator = flipped.get(operator, operator)
@@ -153,9 +159,9 @@ class _Scope:
         matches: Matches = {}
         for value in values if isinstance(values, list) else []:
             if isinstance(value, str):
-                matches = _either(matches, self._found(index, term_matches(index, [value])))
+                matches = either(matches, self._found(index, term_matches(index, [value])))
             else:
-                matches = _either(matches, compare_scalars(self._any_index(path), "==", value))
+                matches = either(matches, compare_scalars(self._any_index(path), "==", value))
         return matches
 
     def _ordered(self, path: str, operator: str, value: Value) -> Matches:
@@ -165,7 +171,7 @@ class _Scope:
         return self._found(index, range_matches(index, operator, value))
 
     def _within(self, path: str, low: Value, high: Value, with_low: bool, with_high: bool) -> Matches:
-        return _both(
+        return both(
             self._ordered(path, ">=" if with_low else ">", low), self._ordered(path, "<=" if with_high else "<", high)
         )
 
@@ -177,7 +183,7 @@ class _Scope:
         return self._index(path)
 
     def _quantified(self, node: syntax.Quantified) -> Condition:
-        path = attribute_path(node.right, self.variable)
+        path = self._path(node.right)
         if path is None or _mentions(node.left, self.variable) or node.operator not in ("IN", "=="):
             return self._refuse()
         values = self.compiler.compile(node.left)
@@ -187,13 +193,13 @@ class _Scope:
             terms = values(row)
             parts = [self._any_equal(path, [term]) for term in terms] if isinstance(terms, list) else []
             if node.quantifier == "NONE":
-                return self._without(_enough(parts, 1))
+                return self._without(enough(parts, 1))
             if not parts:
                 return self.everything(row) if node.quantifier == "ALL" else {}
             wanted = {"ALL": len(parts), "ANY": 1}.get(node.quantifier)
             if wanted is None and least is not None:
                 wanted = int(to_number(least(row)))
-            return _enough(parts, wanted or 0)
+            return enough(parts, wanted or 0)
 
         return test
 
@@ -212,8 +218,8 @@ class _Scope:
         if node.name == "MIN_MATCH":
             parts = [self.compile(part) for part in arguments[:-1]]
             least = self.compiler.compile(arguments[-1])
-            return lambda row: _enough([part(row) for part in parts], int(to_number(least(row))))
-        path = attribute_path(arguments[0], self.variable)
+            return lambda row: enough([part(row) for part in parts], int(to_number(least(row))))
+        path = self._path(arguments[0])
         if path is None or any(_mentions(argument, self.variable) for argument in arguments[1:]):
             return self._refuse()
         rest = [self.compiler.compile(argument) for argument in arguments[1:]]
@@ -245,7 +251,7 @@ class _Scope:
         index = self._index(path)
         prefixes = values[0] if isinstance(values[0], list) else [values[0]]
         parts = [self._found(index, prefix_matches(index, str(prefix))) for prefix in prefixes]
-        return _enough(parts, int(to_number(values[1])) if len(values) > 1 else 1)
+        return enough(parts, int(to_number(values[1])) if len(values) > 1 else 1)
 
     def _fn_exists(self, path: str, values: list[Value]) -> Matches:
         index = self._any_index(path)
@@ -280,24 +286,3 @@ class _Scope:
 
 def _mentions(node: Node, variable: str) -> bool:
     return any(isinstance(part, syntax.Ref) and part.name == variable for part in syntax.walk(node))
-
-
-def _both(left: Matches, right: Matches) -> Matches:
-    return {handle: evidence + right[handle] for handle, evidence in left.items() if handle in right}
-
-
-def _either(left: Matches, right: Matches) -> Matches:
-    joined = dict(left)
-    for handle, evidence in right.items():
-        joined[handle] = joined.get(handle, ()) + evidence
-    return joined
-
-
-def _enough(parts: list[Matches], least: int) -> Matches:
-    counts: dict[str, int] = {}
-    joined: Matches = {}
-    for part in parts:
-        for handle in part:
-            counts[handle] = counts.get(handle, 0) + 1
-        joined = _either(joined, part)
-    return {handle: evidence for handle, evidence in joined.items() if counts[handle] >= least}

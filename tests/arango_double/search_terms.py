@@ -1,33 +1,14 @@
-"""Term lookups behind SEARCH; each gives {term: {document: frequency}}."""
+"""Term lookups behind SEARCH, each {term: {document: frequency}}, and how sets of matches combine."""
 
-from tests.arango_double import syntax
 from tests.arango_double.context import QueryContext
 from tests.arango_double.functions_text import edit_distance, like
 from tests.arango_double.indexes import holds
 from tests.arango_double.scoring import Evidence
-from tests.arango_double.syntax import Node
 from tests.arango_double.values import Value, to_number, type_rank
 from tests.arango_double.views import TermIndex
 
 Found = dict[str, dict[str, int]]
-
-
-def attribute_path(node: Node, variable: str) -> str | None:
-    """`d.a.b` as "a.b" when `d` is the view's variable."""
-    names: list[str] = []
-    while True:
-        if isinstance(node, syntax.Attribute):
-            names.insert(0, node.name)
-        elif (
-            isinstance(node, syntax.Index)
-            and isinstance(node.index, syntax.Literal)
-            and isinstance(node.index.value, str)
-        ):
-            names.insert(0, node.index.value)
-        else:
-            break
-        node = node.base
-    return ".".join(names) if names and isinstance(node, syntax.Ref) and node.name == variable else None
+Matches = dict[str, tuple[Evidence, ...]]
 
 
 def term_matches(index: TermIndex, terms: list[str]) -> Found:
@@ -58,7 +39,7 @@ def edit_matches(index: TermIndex, target: str, distance: int, swaps: bool) -> F
     return _chosen(index, [term for term in index.postings if edit_distance(term, target, swaps) <= distance])
 
 
-def compare_scalars(index: TermIndex, operator: str, value: Value) -> dict[str, tuple[Evidence, ...]]:
+def compare_scalars(index: TermIndex, operator: str, value: Value) -> Matches:
     """Documents whose number, boolean or null fulfils the comparison."""
     rank = type_rank(value)
     return {
@@ -123,3 +104,27 @@ def _longest(grams: list[str], known: dict[str, list[int]]) -> int:
 
 def _chosen(index: TermIndex, terms: list[str]) -> Found:
     return {term: {handle: len(positions) for handle, positions in index.postings[term].items()} for term in terms}
+
+
+def both(left: Matches, right: Matches) -> Matches:
+    """Documents in both, with the evidence of both."""
+    return {handle: evidence + right[handle] for handle, evidence in left.items() if handle in right}
+
+
+def either(left: Matches, right: Matches) -> Matches:
+    """Documents in either, with all evidence."""
+    joined = dict(left)
+    for handle, evidence in right.items():
+        joined[handle] = joined.get(handle, ()) + evidence
+    return joined
+
+
+def enough(parts: list[Matches], least: int) -> Matches:
+    """Documents in at least `least` of the parts."""
+    counts: dict[str, int] = {}
+    joined: Matches = {}
+    for part in parts:
+        for handle in part:
+            counts[handle] = counts.get(handle, 0) + 1
+        joined = either(joined, part)
+    return {handle: evidence for handle, evidence in joined.items() if counts[handle] >= least}

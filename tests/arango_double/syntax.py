@@ -1,7 +1,7 @@
 """AQL syntax tree. Names are resolved while parsing: a reference is a variable, anything else is a collection."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -9,8 +9,8 @@ class Node:
     """Base of all nodes; `children` walks dataclass fields in source order."""
 
     def children(self) -> Iterator["Node"]:
-        for item in fields(self):
-            yield from _nodes(getattr(self, item.name))
+        for name in self.__dataclass_fields__:
+            yield from _nodes(getattr(self, name))
 
 
 def _nodes(value: object) -> Iterator[Node]:

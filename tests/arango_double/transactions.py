@@ -93,6 +93,12 @@ class Transaction:
             if self.refreshes and not self.overlays:
                 self.snapshot = database.sequence
 
+    def renew(self) -> None:
+        """Take the snapshot anew: a query reads the state after its collection locks were granted."""
+        with self.database.condition:
+            if self.declared is None and not self.overlays:
+                self.snapshot = self.database.sequence
+
     # -- reading --------------------------------------------------------------------------------------------------
 
     def get(self, name: str, key: str) -> Document | None:

@@ -12,6 +12,8 @@ from tests.arango_double.graph_access import GraphAccess, depth_range, vertex_re
 from tests.arango_double.indexes import Document
 from tests.arango_double.options import TRAVERSAL_OPTIONS, read_options
 from tests.arango_double.paths import paths_stage
+from tests.arango_double.syntax import Node, Statement
+from tests.arango_double.usage import used_names, used_parts
 from tests.arango_double.values import Row, Value, normal, truthy
 
 __all__ = ["paths_stage", "traversal_stage"]
@@ -40,6 +42,8 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    names: frozenset[str]
+    parts: frozenset[str]
     low: int
     high: int
     order: str
@@ -48,11 +52,11 @@ class _Plan:
     weigh: Callable[[Document], float] | None
 
 
-def traversal_stage(compiler: Compiler, node: syntax.Traversal) -> Stage:
+def traversal_stage(compiler: Compiler, node: syntax.Traversal, following: list[Statement]) -> Stage:
     """One row per visited path end, in the order the options ask for."""
     context = compiler.context
     options = read_options(context, "TRAVERSAL", node.options, TRAVERSAL_OPTIONS)
-    plan = _plan(compiler, node, options)
+    plan = _plan(compiler, node, options, following)
     access = GraphAccess(compiler, node.subject, node.direction, options)
     start = vertex_reader(compiler, node.start, "traversal")
     prune = compiler.compile(node.prune) if node.prune is not None else None
@@ -66,7 +70,7 @@ def traversal_stage(compiler: Compiler, node: syntax.Traversal) -> Stage:
     return stage
 
 
-def _plan(compiler: Compiler, node: syntax.Traversal, options: dict[str, Value]) -> _Plan:
+def _plan(compiler: Compiler, node: syntax.Traversal, options: dict[str, Value], following: list[Statement]) -> _Plan:
     low, high = depth_range(compiler.context, node.depth)
     order = options.get("order") or ("bfs" if options.get("bfs") else "dfs")
     vertices = options.get("uniqueVertices", "none")
@@ -75,7 +79,10 @@ def _plan(compiler: Compiler, node: syntax.Traversal, options: dict[str, Value])
         aql_error(10, "uniqueVertices: 'global' is only supported, with mode: bfs | weighted", "planning")
     if edges == "global":
         aql_error(10, "uniqueEdges: 'global' is not supported, use 'path' or 'none' instead", "planning")
-    return _Plan(low, high, order, vertices, edges, weigher(options) if order == "weighted" else None)
+    readers: list[Node] = [*following, *([node.prune] if node.prune is not None else [])]
+    parts = used_parts(node.variables[2], readers) if len(node.variables) > 2 else frozenset()
+    weigh = weigher(options) if order == "weighted" else None
+    return _Plan(frozenset(used_names(readers)), parts, low, high, order, vertices, edges, weigh)
 
 
 def _visit(
@@ -131,19 +138,24 @@ def _repeats(plan: _Plan, step: _Step, edge: Document, target: str) -> bool:
 
 
 def _row(node: syntax.Traversal, plan: _Plan, access: GraphAccess, row: Row, step: _Step) -> Row:
-    made = {**row, node.variables[0]: access.vertex(step.vertex)}
+    """The row for one visited vertex; what no one reads is not loaded, so it cannot warn about dangling edges."""
+    made = {**row, node.variables[0]: access.vertex(step.vertex) if node.variables[0] in plan.names else None}
     if len(node.variables) > 1:
         made[node.variables[1]] = step.edge
     if len(node.variables) > 2:
-        chain = step.chain()
-        path: Row = {
-            "vertices": [access.vertex(item.vertex) for item in chain],
-            "edges": [item.edge for item in chain if item.edge is not None],
-        }
-        if plan.order == "weighted":
-            path["weights"] = [normal(item.weight) for item in chain]
-        made[node.variables[2]] = path
+        made[node.variables[2]] = _path(plan, access, step.chain()) if plan.parts else None
     return made
+
+
+def _path(plan: _Plan, access: GraphAccess, chain: list[_Step]) -> Row:
+    path: Row = {}
+    if "vertices" in plan.parts:
+        path["vertices"] = [access.vertex(item.vertex) for item in chain]
+    if "edges" in plan.parts:
+        path["edges"] = [item.edge for item in chain if item.edge is not None]
+    if plan.order == "weighted" and "weights" in plan.parts:
+        path["weights"] = [normal(item.weight) for item in chain]
+    return path
 
 
 class _Stack:

@@ -69,6 +69,7 @@ def check_sources(parsed: Parsed, context: QueryContext) -> Sources:
             context.transaction.allow_read(name)
     for name, exclusive in sources.writes.items():
         context.transaction.allow_write(name, exclusive)
+    context.transaction.renew()
     _check_operands(parsed.query, context)
     _check_order(parsed.query, context, _Written())
     return sources

@@ -13,8 +13,8 @@ from tests.arango_double.evaluate import Compiler
 from tests.arango_double.functions_vectors import cosine, inner_product, l2
 from tests.arango_double.indexes import Index, value_at
 from tests.arango_double.language import VECTOR_FUNCTIONS
-from tests.arango_double.operators import constant
-from tests.arango_double.search_terms import attribute_path
+from tests.arango_double.limits import limit_value
+from tests.arango_double.operators import attribute_path, constant
 from tests.arango_double.syntax import Node, Statement
 from tests.arango_double.values import Row, Value, is_number, truthy
 
@@ -82,7 +82,7 @@ def _sort_call(value: Node, lets: list[syntax.Let]) -> syntax.Call:
 
 def _index_for(compiler: Compiler, name: str, variable: str, call: syntax.Call) -> tuple[Index, Node]:
     metric = _METRICS[call.name][0]
-    left, right = (attribute_path(argument, variable) for argument in call.arguments[:2])
+    left, right = (attribute_path(argument, variable, compiler.context.binds) for argument in call.arguments[:2])
     path, query = (left, call.arguments[1]) if left is not None else (right, call.arguments[0])
     if len(call.arguments) == 3:
         known, options = constant(call.arguments[2], compiler.context.binds)
@@ -111,9 +111,7 @@ def _stage(
     wanted = compiler.compile(query)
     conditions = [compiler.compile(item.condition) for item in filters]
     plain = [(item.variable, None if item.value is call else compiler.compile(item.value)) for item in lets]
-    (known, offset), (count_known, count) = constant(limit.offset, context.binds), constant(limit.count, context.binds)
-    if not (known and count_known and is_number(offset) and is_number(count)) or offset < 0 or count < 0:
-        aql_error(1504, "number out of range: LIMIT values must be constant non-negative numbers", "planning")
+    offset, count = limit_value(limit.offset, context), limit_value(limit.count, context)
     path, dimension = index.fields[0].split("."), index.definition["params"]["dimension"]
 
     def distances(row: Row) -> list[tuple[float, Row]]:
@@ -137,7 +135,7 @@ def _stage(
     def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
         ranked = [item for row in rows for item in distances(row)]
         ranked.sort(key=lambda item: item[0], reverse=descending)
-        for _, made in ranked[int(offset) : int(offset) + int(count)]:
+        for _, made in ranked[offset : offset + count]:
             yield made
 
     return stage

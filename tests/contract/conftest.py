@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from hades.ports.store import GraphStore, Mode
+from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
-
-ArangoDouble = object
+from tests.arango_double.server import ArangoDouble
 
 REAL_SERVER = os.environ.get("HADES_TEST_ARANGO_URL")
 OpenStore = Callable[[Mode], GraphStore]
@@ -60,7 +61,7 @@ def store(open_store: OpenStore) -> GraphStore:
     return open_store(Mode.READ_WRITE)
 
 
-def _endpoints(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+def _endpoints(request: pytest.FixtureRequest, tmp_path: Path) -> ArangoEndpoints:
     database = f"test_{uuid.uuid4().hex[:12]}"
     if REAL_SERVER:
         if request.param == "arango-socket":

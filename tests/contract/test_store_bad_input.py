@@ -118,12 +118,18 @@ def test_a_document_of_ten_megabytes_is_refused(store: GraphStore) -> None:
     refused(store, "entities", rows, 1, "summary is larger than")
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "null", "plain"])
+def test_free_form_fields_hold_json_objects(store: GraphStore, text: str) -> None:
+    rows = table("entities", [entity("a"), entity("b", metadata=text)])
+    refused(store, "entities", rows, 1, "metadata must be a JSON object")
+
+
 def test_patching_a_row_that_is_not_there_is_refused(store: GraphStore) -> None:
     put(store, "entities", entity("a"))
-    rows = table("entities", [{"_key": "a", "summary": "x"}, {"_key": "b", "summary": "y"}])
+    rows = table("entities", [{"_key": "b", "summary": "y"}, {"_key": "a", "summary": "x"}])
     with pytest.raises(BadRows, match="no row to patch") as raised:
         store.patch("entities", rows)
-    assert raised.value.key == "b"
+    assert (raised.value.row, raised.value.key) == (0, "b")
     assert store.get("entities", ["a"]).column("summary").to_pylist() == [""]
 
 

@@ -6,8 +6,8 @@ sides are titles of documents, since two pages are two things, or where a person
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz.distance import DamerauLevenshtein
@@ -16,12 +16,13 @@ from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.words import HONORIFICS
 
-_SUFFIXES = frozenset("inc ltd corp co company corporation fc jr sr plc llc gmbh ag".split())
+_SUFFIXES = frozenset("inc ltd corp co company corporation fc plc llc gmbh ag".split())
 _ARTICLES = frozenset(("the", "a", "an"))
 _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
-_MIN_JOINED = 8
+_MIN_JOINED = 10
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
+_LONGEST_PERSON = 4  # words
 _SLIP_TEXTS = 2  # a misspelling is seldom made in more texts than this
 
 
@@ -110,7 +111,7 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     while len(rest) > 2 and rest[0] in HONORIFICS:
         rest = rest[1:]
         yield rest, "honorific"
-    if words[-1] in _SUFFIXES and len(words) > 1:
+    if words[-1] in _SUFFIXES and len(words) > 2:
         yield words[:-1], "suffix"
     elif words[-2:] == ("f", "c") and len(words) > 2:
         yield words[:-2], "suffix"
@@ -168,3 +169,32 @@ def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) 
             score = 1.0 - 1.0 / letters
             if score >= rules.fuzzy_min_score:
                 yield Alias(row, other, "fuzzy", round(score, 6))
+
+
+def propose_acronyms(
+    definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int], rules: EntityRules
+) -> list[Alias]:
+    """Acronyms that stand for one thing wherever the corpus explains them, by the share of explaining documents."""
+    documents: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for document, short, long in definitions:
+        documents[canonical[short]].add((canonical[long], document))
+    found: list[Alias] = []
+    for short, explained in sorted(documents.items()):
+        counts = Counter(long for long, _ in explained)
+        long = min(counts, key=lambda row: (-counts[row], row))
+        share = counts[long] / len(explained)
+        if long != short and share >= rules.acronym_min_share:
+            found.append(Alias(short, long, "acronym", round(share, 6)))
+    return found
+
+
+def propose_middle_names(names: Names, holds: Callable[[int, int], bool]) -> list[Alias]:
+    """Taylor Eric Kemp is Taylor Kemp where one document `holds` both (given the rows of the two names)."""
+    known = {words: row for row, words in enumerate(names.plain) if len(words) == 2}
+    people = (names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)).tolist()
+    return [
+        Alias(row, other, "middle_name", 0.9)
+        for row, words in enumerate(names.plain)
+        if people[row] and 2 < len(words) <= _LONGEST_PERSON and all(map(str.isalpha, words))
+        if (other := known.get((words[0], words[-1]))) is not None and people[other] and holds(row, other)
+    ]

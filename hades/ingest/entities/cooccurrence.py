@@ -73,13 +73,13 @@ def _strength(count: Longs, left: Longs, right: Longs, total: int) -> NDArray[np
 
 
 def _strongest(left: Longs, right: Longs, strength: NDArray[np.float64], count: Longs, most: int) -> Flags:
-    """Which pairs are among the strongest of at least one of their two ends."""
+    """Which pairs are among the strongest of both their ends, so that no thing keeps more than `most`."""
     worth = strength * np.log1p(count)
-    keep = np.zeros(len(left), dtype=np.bool_)
+    keep = np.ones(len(left), dtype=np.bool_)
     for side, other in ((left, right), (right, left)):
         order = np.lexsort((other, -worth, side))
         ordered = side[order]
         begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
         rank = np.arange(len(ordered)) - np.repeat(begins, np.diff(np.concatenate([begins, [len(ordered)]])))
-        keep[order[rank < most]] = True
+        keep[order[rank >= most]] = False
     return keep

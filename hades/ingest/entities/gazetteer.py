@@ -46,7 +46,7 @@ def build_gazetteer(
     starts: Flags,
     spans: Spans,
     definitions: Definitions,
-    stated: Sequence[tuple[str, Origin]],
+    stated: Sequence[tuple[str, int]],
     n_texts: int,
     rules: EntityRules,
 ) -> Gazetteer:
@@ -58,13 +58,13 @@ def build_gazetteer(
     place = proposed.place
     found = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
     said, which = whole([name for name, _ in stated])
-    why = np.array([int(origin) for _, origin in stated], dtype=np.int32)[which]
-    why |= np.where(_any_capital(said), int(Origin.CAPITAL), 0).astype(np.int32)
+    why = np.array([why for _, why in stated], dtype=np.int32)[which]
+    why |= np.where(_any_capital(said), Origin.CAPITAL, 0).astype(np.int32)
     identity = np.unique(np.concatenate([found.identity, said.identity]))
     merged = np.zeros(len(identity), dtype=np.int32)
     merged[np.searchsorted(identity, found.identity)] = origin[keep]
     np.bitwise_or.at(merged, np.searchsorted(identity, said.identity), why)
-    merged = np.where(merged & int(Origin.STATED), merged & ~int(Origin.RARE), merged).astype(np.int32)
+    merged = np.where(merged & Origin.STATED, merged & ~Origin.RARE, merged).astype(np.int32)
     texts = np.zeros(len(identity), dtype=np.int32)
     most = np.maximum(proposed.named, proposed.termed)
     texts[np.searchsorted(identity, found.identity)] = most[keep]
@@ -134,8 +134,8 @@ def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int,
     termed = (proposed.termed >= rules.term_min_texts) & (proposed.termed <= cap)
     termed &= _association(tokens, proposed) >= rules.term_min_association
     termed &= _is_at_home(tokens, proposed, rules)
-    origin = np.where(named, int(Origin.NAME | Origin.CAPITAL), 0)
-    origin |= np.where(rare & ~termed, int(Origin.RARE), 0) | np.where(termed, int(Origin.TERM), 0)
+    origin = np.where(named, Origin.NAME | Origin.CAPITAL, 0)
+    origin |= np.where(rare & ~termed, Origin.RARE, 0) | np.where(termed, Origin.TERM, 0)
     return origin.astype(np.int32)
 
 

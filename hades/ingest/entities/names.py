@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntFlag
 
 import numpy as np
 
 from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, span_hashes, tokenize
 
 
-class Origin(IntFlag):
-    """Why a name is known."""
+class Origin:
+    """Why a name is known, as bits of a plain number: names are asked for them by the hundred thousand."""
 
     TITLE = 1
     GIVEN = 2
@@ -33,7 +32,7 @@ class Names:
     words: Hashes
     plain: tuple[tuple[str, ...], ...]  # the same words, folded, as text
     origin: Ints
-    texts: Ints  # number of texts that propose it
+    texts: Ints  # number of texts that propose it, later: that hold it
 
     def __len__(self) -> int:
         return len(self.identity)
@@ -45,9 +44,17 @@ class Names:
         place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
         return np.where(self.identity[place] == identity, place, -1)
 
-    def has(self, why: Origin) -> Flags:
+    def has(self, why: int) -> Flags:
         """Which names are known for one of these reasons."""
-        return (self.origin & int(why)) != 0
+        return (self.origin & why) != 0
+
+    def only(self, rows: Longs, texts: Ints) -> Names:
+        """Some of the names, in the same order, with the number of texts that hold each."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        inside = np.repeat(self.offsets[:-1][rows] - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
+        plain = tuple(self.plain[row] for row in rows.tolist())
+        return Names(self.identity[rows], offsets, self.words[inside], plain, self.origin[rows], texts)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,20 @@ class Resolved:
     meaning: Ints  # beside `pairs`, a row of `senses`
     of_name: Ints  # the sense a name means where nothing else is said, -1 when it has none
     decisions: tuple[tuple[str, int, str], ...]  # (name as shown, sense, rule)
+    stated: Stated
+    canonical: Ints
+
+    def means(self, document: int, name: int) -> int:
+        """The sense a document means by a name, whether or not its text holds it; -1 for no name."""
+        if name < 0:
+            return -1
+        code = document * len(self.of_name) + name
+        place = int(np.searchsorted(self.pairs, code))
+        if place < len(self.pairs) and self.pairs[place] == code:
+            return int(self.meaning[place])
+        claims = self.stated.claims.get(int(self.canonical[name]), ())
+        own = [sense for sense in claims if document in self.senses[sense].documents]
+        return own[0] if len(own) == 1 else int(self.of_name[name])
 
 
 class Senses:
@@ -97,7 +111,7 @@ def resolve_mentions(
         if meaning[form.pair] != form.sense and (shown, senses.all[form.sense].name) not in rules.kept_apart:
             meaning[form.pair] = form.sense
             decisions.add((shown, form.sense, form.rule))
-    return Resolved(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)))
+    return Resolved(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
 
 
 def _tell_homonyms(

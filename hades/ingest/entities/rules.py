@@ -16,6 +16,7 @@ class EntityRules:
     term_min_association: float = 0.25  # normalised pointwise mutual information of a term's halves
     term_min_share: float = 0.1  # of a proper noun's occurrences that a term beginning with it must hold
     case_free_letters: int = 10  # a single word at least this long is found in any case
+    acronym_min_share: float = 0.6  # of the documents that explain an acronym, those that agree
     fuzzy_min_letters: int = 12
     fuzzy_min_score: float = 0.93
     max_related: int = 12  # co-occurrence relations kept for one entity

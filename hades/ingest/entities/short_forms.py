@@ -47,7 +47,7 @@ def find_short_forms(
     for index in np.flatnonzero(is_full[name]).tolist():
         _hold(fits, int(document[index]), names.plain[name[index]], int(meaning[index]), senses)
     for here, sense in enumerate(title_of):
-        if sense >= 0 and 1 < len(words := tuple(fold(senses[sense].stem).split())) <= _LONGEST_PERSON:
+        if sense >= 0 and _may_be_person(words := tuple(fold(senses[sense].stem).split())):
             _hold(fits, here, words, sense, senses)
     for index in np.flatnonzero(is_short[name]).tolist():
         here, words = int(document[index]), names.plain[name[index]]

@@ -111,7 +111,7 @@ def encode(hashes: Hashes) -> tuple[Ints, Hashes]:
 
 def fold(text: str) -> str:
     """Lower case without diacritics, letter by letter, as words are compared."""
-    return text.lower() if text.isascii() else "".join(_fold_char(char) for char in text)
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def _blocks(texts: Sequence[str]) -> list[tuple[int, int]]:
@@ -244,6 +244,17 @@ def _class_of(char: str) -> int:
     if not char.isalnum():
         return 0
     return _LETTER | (_UPPER if char.isupper() else 0) | (_DIGIT if char.isdigit() else 0)
+
+
+class _Folding(dict[int, str]):
+    """The folded letter of each code point, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = _fold_char(chr(code))
+        return folded
+
+
+_FOLDING = _Folding()
 
 
 def _fold_char(char: str) -> str:

@@ -1,9 +1,9 @@
 """Parsers in a child process with bounded memory and processor time, because input may be hostile.
 
-Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields keep
-`ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from inside the
-process, so the kernel stops the child and the file is set aside. This module loads little more than the standard library:
-a child starts in a tenth of a second.
+Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields
+keep `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
+inside the process, so the kernel stops the child and the file is set aside. This module loads little more than the
+standard library: a child starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import struct
 import subprocess
 import sys
+from queue import LifoQueue
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -56,7 +57,8 @@ class Confined:
     def call(self, *arguments: object, cpu_seconds: float) -> Any:
         """What the function returns; raises `Stopped` when it needs more than it may or dies."""
         child = self._child = self._child or self._start()
-        assert child.stdin is not None and child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout is not None
         request = pickle.dumps((cpu_seconds, arguments), protocol=5)
         try:
             child.stdin.write(_HEADER.pack(len(request)) + request)
@@ -112,6 +114,33 @@ class Confined:
         if code == _OUT_OF_MEMORY:
             return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
         return "the parser crashed on it"
+
+
+class ConfinedPool:
+    """Several children for one function, started as they are needed; calls may come from as many threads."""
+
+    def __init__(self, function: str, size: int) -> None:
+        self._children = [Confined(function) for _ in range(size)]
+        self._idle: LifoQueue[Confined] = LifoQueue()
+        for child in self._children:
+            self._idle.put(child)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self._children:
+            child.close()
+
+    def call(self, *arguments: object, cpu_seconds: float) -> Any:
+        """As `Confined.call`, in the child that was busy last."""
+        child = self._idle.get()
+        try:
+            return child.call(*arguments, cpu_seconds=cpu_seconds)
+        finally:
+            self._idle.put(child)
 
 
 def serve() -> None:

@@ -1,7 +1,8 @@
 """HTML as plain text with headings, in time linear in its size.
 
-The standard library's parser is not used: on broken input its time grows with the square of the size (200 kB of `<!--` take a
-minute on Python 3.11). Only tag names matter here, so a scan with `str.find` is enough, and it has no nesting to overflow.
+The standard library's parser is not used: on broken input its time grows with the square of the size (200 kB of `<!--`
+take a minute on Python 3.11). Only tag names matter here, so a scan with `str.find` is enough, and it has no nesting to
+overflow.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-from hades.ingest.sources.markup import Heading, Outline, outline
+from hades.ingest.sources.markup import MAX_HEADINGS, Heading, Outline, outline
 
 _TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]{0,30})")
+_OPENING = re.compile(r"<(?=[a-zA-Z!?/])")  # any other is a character of the text
 _TAG_PUNCTUATION = re.compile(r"[>\"']")
 _SPACE = re.compile(r"[ \t\r\n\f\v\xa0]+")
 _LONG_REFERENCE = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")  # beyond Unicode; int() refuses very long ones
 _RAW = frozenset({"script", "style", "noscript", "template", "svg", "math", "iframe", "object", "textarea"})
-_BLOCKS = frozenset(
-    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary table tbody tfoot thead "
-    "title tr ul".split()
+_BLOCK_NAMES = (
+    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary table tbody "
+    "tfoot thead title tr ul"
 )
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
 _BULLET = "- "
 _CELLS = frozenset({"td", "th"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -96,7 +99,7 @@ class _Writer:
         if self._heading is not None:
             level, start, first = self._heading
             title = " ".join("".join(self.parts[first:]).split())[:200]
-            if title:
+            if title and len(self.headings) < MAX_HEADINGS:
                 self.headings.append(Heading(level, title, start))
         self._heading = None
 
@@ -116,11 +119,12 @@ class _Writer:
 
 
 def _tokens(markup: str) -> Iterator[tuple[str, bool, str]]:
-    """Tags as (name, closing, "") and text as ("", False, text); comments, declarations and raw elements are dropped."""
+    """Tags as (name, closing, "") and text as ("", False, text); comments and raw elements are dropped."""
     seek = _Seeker(markup)
     position = 0
     while position < len(markup):
-        opening = seek.find("<", position)
+        candidate = _OPENING.search(markup, position)
+        opening = candidate.start() if candidate else len(markup)
         if opening > position:
             yield "", False, markup[position:opening]
         if opening >= len(markup):
@@ -130,11 +134,7 @@ def _tokens(markup: str) -> Iterator[tuple[str, bool, str]]:
             continue
         found = _TAG.match(markup, opening)
         if not found:
-            if markup[opening + 1 : opening + 2] in ("!", "?", "/"):
-                position = seek.after(">", opening + 1)
-            else:
-                yield "", False, "<"
-                position = opening + 1
+            position = seek.after(">", opening + 1)
             continue
         name, closing = found.group(1).lower(), markup[opening + 1] == "/"
         position = seek.end_of_tag(found.end())

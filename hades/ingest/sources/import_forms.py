@@ -76,11 +76,11 @@ def java(text: str, path: str) -> Iterator[ImportFact]:
 
 
 def go(text: str, path: str) -> Iterator[ImportFact]:
-    """`alias "host/path/pkg"`; the path is kept as written, only the workspace knows its own prefix."""
+    """`alias "host/path/pkg"`, used as `pkg`; the path is kept as written, only the workspace knows its own prefix."""
     quoted = _QUOTED.search(text)
     if quoted:
-        alias = text[: quoted.start()].strip()
-        yield ImportFact(quoted.group(1), None, alias if alias not in ("", "_", ".") else None)
+        alias = text[: quoted.start()].strip().strip("_.")
+        yield ImportFact(quoted.group(1), None, alias or posixpath.basename(quoted.group(1)))
 
 
 def c(text: str, path: str) -> Iterator[ImportFact]:

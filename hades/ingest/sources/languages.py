@@ -36,6 +36,16 @@ class Language:
     header_is_one_line: bool = False
     needs_body: frozenset[str] = frozenset()  # a declaration only when it has a body
 
+    @property
+    def naming(self) -> frozenset[str]:
+        """Nodes that name a region."""
+        return self.classes | self.functions | self.scopes | self.implementations | self.holders
+
+    @property
+    def noted(self) -> frozenset[str]:
+        """Nodes that say something about the region they stand in."""
+        return self.imports | self.comments | self.bases | self.calls.keys()
+
 
 _JAVASCRIPT_CALLS = {"call_expression": ("", "function"), "new_expression": ("", "constructor")}
 _JAVASCRIPT_FUNCTIONS = _kinds("function_declaration generator_function_declaration method_definition")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 _LINE = re.compile(r"[^\n]*\n?")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
@@ -14,6 +15,7 @@ _NOT_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)][ \t])|[ \t]*$| {4}|\t")
 _INLINE = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|[`*]|<[^<>\n]*>")
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
+MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
 _FRONT_LINES = 200
 _HEADING_CHARS = 200
 
@@ -47,13 +49,13 @@ class Outline:
 def outline_markdown(text: str) -> Outline:
     """Sections by ATX and Setext headings; fenced code and front matter hold none."""
     body, front_title = _after_front_matter(text)
-    found = list(_markdown_headings(text, body))
+    found = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
     return outline(text, found, body, front_title)
 
 
 def outline_rst(text: str) -> Outline:
     """Sections by underlined titles, levels in the order in which the adornments first appear."""
-    return outline(text, list(_rst_headings(text)))
+    return outline(text, list(islice(_rst_headings(text), MAX_HEADINGS)))
 
 
 def outline(text: str, found: list[Heading], begin: int = 0, title: str = "") -> Outline:

@@ -34,9 +34,9 @@ _STRINGS = (ast.Constant, ast.JoinedStr)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 # What a walk need not visit: half of all nodes are names and marks, which hold no call, string or definition.
 _LEAVES = {type(None), str, int, bool, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue}
-_FLAT_FIELDS = set("ctx op ops id attr kind level module names type_comment conversion type_ignores".split())
+_FLAT_FIELDS = "ctx op ops id attr kind level module names type_comment conversion type_ignores"
 _INNER_FIELDS = {
-    kind: tuple(name for name in kind._fields if name not in _FLAT_FIELDS)
+    kind: tuple(name for name in kind._fields if name not in _FLAT_FIELDS.split())
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 } | {ast.Constant: ()}
@@ -101,7 +101,7 @@ class _Reader:
         self._chars = CharOffsets(data)
         self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
         self._scopes: list[_Scope] = []
-        self._imports: list[ImportFact] = []
+        self._imports: list[tuple[int, int, tuple[ImportFact, ...]]] = []
         self._sections: list[SectionFact] = []
         self._inside_strings: set[int] = set()
 
@@ -112,8 +112,7 @@ class _Reader:
         bodies: list[tuple[ast.AST, _Scope]] = [(tree, outer)]
         while bodies:
             body, scope = bodies.pop()
-            for inner in self._read_body(body, scope):
-                bodies.append((inner, self._open(inner, scope)))
+            bodies += [(inner, self._open(inner, scope)) for inner in self._read_body(body, scope)]
         self._scopes.sort(key=lambda one: (one.start, -one.end))
 
     def _read_body(self, body: ast.AST, scope: _Scope) -> list[_Definition]:
@@ -135,17 +134,18 @@ class _Reader:
                     continue
                 self._add_docstring(node, scope)
             elif isinstance(node, _IMPORTS):
-                self._imports += self._resolve(node, scope.qualified_name)
+                facts = tuple(self._resolve(node, scope.qualified_name))
+                self._imports.append((node.lineno, node.col_offset, facts))
             pending += _children(node)
         return inner
 
     def facts(self) -> CodeFacts:
         """Everything found, in the order of the text."""
         symbols = [self._symbol(scope) for scope in self._scopes]
-        sections = [*self._sections, *code_heads(self._text, self._module, symbols), *self._comment_sections(symbols)]
-        return CodeFacts(
-            self._module, tuple(symbols), tuple(dict.fromkeys(reversed(self._imports))), settled(self._text, self._module, sections)
-        )
+        heads = code_heads(self._text, self._module, symbols)
+        sections = settled(self._text, self._module, [*self._sections, *heads, *self._comment_sections(symbols)])
+        imports = dict.fromkeys(fact for _, _, facts in sorted(self._imports) for fact in facts)
+        return CodeFacts(self._module, tuple(symbols), tuple(imports), sections)
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
         local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
@@ -159,7 +159,8 @@ class _Reader:
 
     def _symbol(self, scope: _Scope) -> SymbolFact:
         node = scope.node
-        assert node is not None and scope.qualified_name is not None
+        assert node is not None
+        assert scope.qualified_name is not None
         is_class = isinstance(node, ast.ClassDef)
         return SymbolFact(
             name=node.name,
@@ -231,7 +232,8 @@ class _Reader:
         yield from (ImportFact(module, name.name, name.asname, symbol) for name in node.names)
 
     def _offset(self, line: int | None, byte_column: int | None) -> int:
-        assert line is not None and byte_column is not None
+        assert line is not None
+        assert byte_column is not None
         return self._chars[self._lines[line - 1] + byte_column]
 
 

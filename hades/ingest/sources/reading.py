@@ -76,9 +76,9 @@ def decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        text = _decode_unmarked(data)
+        return _decode_unmarked(data)
     if "\0" in text:
-        text = _decode_unmarked(data)
+        return _decode_utf16(data)
     _require_few_controls(data)
     return text
 
@@ -132,7 +132,7 @@ def _decode_marked(data: bytes, encoding: str) -> str:
 
 
 def _decode_unmarked(data: bytes) -> str:
-    """Text that is not UTF-8: UTF-16 without a mark, a declared encoding, the most plausible one, Windows-1252, Latin-1."""
+    """Text that is not UTF-8: UTF-16 without a mark, else as declared, as detected, as Windows-1252 or Latin-1."""
     if b"\0" in data:
         return _decode_utf16(data)
     _require_few_controls(data)
@@ -147,7 +147,10 @@ def _decode_unmarked(data: bytes) -> str:
 def _decode_utf16(data: bytes) -> str:
     """UTF-16 shows as NUL in every other byte of Western text; any other NUL means binary data."""
     sample = data[: _SAMPLE_BYTES & ~1]
-    for encoding, zeros, letters in (("utf-16-le", sample[1::2], sample[::2]), ("utf-16-be", sample[::2], sample[1::2])):
+    for encoding, zeros, letters in (
+        ("utf-16-le", sample[1::2], sample[::2]),
+        ("utf-16-be", sample[::2], sample[1::2]),
+    ):
         if zeros.count(0) > 0.7 * len(zeros) and letters.count(0) == 0:
             try:
                 text = data.decode(encoding)

@@ -1,7 +1,7 @@
 """Source in other languages through tree-sitter: symbols, doc comments, imports and the names that are called.
 
-The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows with
-the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
+The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows
+with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from hades.ingest.sources import import_forms
 from hades.ingest.sources.code_facts import (
     CharOffsets,
     CodeFacts,
-    Enclosing,
     ImportFact,
     SectionFact,
     SymbolFact,
     code_heads,
-    headings,
-    is_worth_reading,
     one_line,
     settled,
 )
+from hades.ingest.sources.doc_comments import CommentBlocks
 from hades.ingest.sources.languages import BY_NAME, Language
 
 _MAX_NAME_BYTES = 200
@@ -35,9 +33,7 @@ _MAX_IMPORT_BYTES = 20_000
 _TYPE_ARGUMENTS = re.compile(r"(?:::)?<[^<>]*>")
 _CHAIN = re.compile(r"~?[@$\w]+(?:\.[@$\w]+)*[!?]?")
 _RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)$")  # the type in Go's `(s *Store[T])`
-_BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents
 _FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator_function"})
-_COMMENT_MARKS = re.compile(r"^\s*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\s*\*+/\s*$", re.MULTILINE)
 _PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
 
@@ -46,14 +42,18 @@ def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
     language = BY_NAME[language_name]
     data = text.encode("utf-8", "surrogatepass")
     reader = _Reader(text, data, path, language)
-    reader.read(_parser(language_name).parse(data).root_node)
+    parser, kinds = _parser(language_name)
+    reader.read(parser.parse(data).root_node, kinds)
     return reader.facts()
 
 
 @cache
-def _parser(language_name: str) -> Parser:
+def _parser(language_name: str) -> tuple[Parser, frozenset[int | None]]:
+    """The parser, and the numbers of the node kinds that matter: by number, most nodes are passed over faster."""
     language = BY_NAME[language_name]
-    return Parser(Grammar(getattr(importlib.import_module(language.grammar), language.loader)()))
+    grammar = Grammar(getattr(importlib.import_module(language.grammar), language.loader)())
+    kinds = language.naming | language.noted
+    return Parser(grammar), frozenset(grammar.id_for_node_kind(kind, True) for kind in kinds)
 
 
 @dataclass
@@ -70,16 +70,6 @@ class _Scope:
     bases: dict[str, None] = field(default_factory=dict)
 
 
-@dataclass
-class _Comment:
-    """Comments on adjoining lines, with nothing else on them."""
-
-    start: int
-    end: int
-    first_row: int
-    last_row: int
-
-
 class _Reader:
     """One walk over the tree; regions close when a node begins beyond their end."""
 
@@ -94,23 +84,22 @@ class _Reader:
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
         self._imports: dict[ImportFact, None] = {}
-        self._comments: list[_Comment] = []
+        self._comments = CommentBlocks(text, data, self._chars)
         self._traits: dict[str, list[str]] = {}
 
-    def read(self, root: Node) -> None:
+    def read(self, root: Node, kinds: frozenset[int | None]) -> None:
         """Visits every node once, in the order of the text."""
-        language = self._language
-        named = language.classes | language.functions | language.scopes | language.implementations | language.holders
-        others = language.calls.keys() | language.imports | language.comments | language.bases
+        naming, noted = self._language.naming, self._language.noted
         cursor = root.walk()
         while True:
             node = cursor.node
             assert node is not None
-            kind = node.type
-            if kind in named:
-                self._open_scope(node, kind)
-            if kind in others:
-                self._note(node, kind)
+            if node.kind_id in kinds:
+                kind = node.type
+                if kind in naming:
+                    self._open_scope(node, kind)
+                if kind in noted:
+                    self._note(node, kind)
             if cursor.goto_first_child():
                 continue
             while not cursor.goto_next_sibling():
@@ -119,28 +108,17 @@ class _Reader:
 
     def facts(self) -> CodeFacts:
         """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
-        docs = {comment.last_row: comment for comment in self._comments}
-        lines = self._data.split(b"\n")
+        prefix = self._prefix or self._module
+        ends = self._comments.by_last_row()
         sections: list[SectionFact] = []
         symbols: list[SymbolFact] = []
-        used: set[int] = set()
         for scope in self._symbols:
-            row = scope.row
-            while row > 0 and lines[row - 1].lstrip().startswith(tuple(mark.encode() for mark in _BETWEEN)):
-                row -= 1
-            doc = docs.get(row - 1)
-            symbol = self._symbol(scope, doc)
-            symbols.append(symbol)
-            if doc is not None and doc.start not in used:
-                used.add(doc.start)
-                sections.append(self._section(doc, "docstring", symbol))
-        enclosing = Enclosing(symbols)
-        for comment in self._comments:
-            span = self._text[self._chars[comment.start] : self._chars[comment.end]]
-            lines_long = comment.last_row - comment.first_row + 1
-            if comment.start not in used and is_worth_reading(span, lines_long, at_top=comment.first_row < 3):
-                sections.append(self._section(comment, "comment", enclosing.at(self._chars[comment.start])))
-        sections += code_heads(self._text, self._module, symbols)
+            doc = self._comments.before(scope.row, ends)
+            symbols.append(self._symbol(scope, self._comments.plain(doc)))
+            if doc is not None:
+                sections += self._comments.documentation(doc, prefix, symbols[-1])
+        sections += self._comments.remarks(prefix, symbols)
+        sections += code_heads(self._text, prefix, symbols)
         settled_sections = settled(self._text, self._module, sections)
         return CodeFacts(self._module, tuple(symbols), tuple(self._imports), settled_sections)
 
@@ -202,17 +180,17 @@ class _Reader:
         language = self._language
         self._close_before(node.start_byte)
         if kind in language.comments:
-            self._note_comment(node)
+            self._comments.add(node.start_byte, node.end_byte, node.start_point[0])
             return
         scope = next((one for one in reversed(self._open) if one.kind), None)
         if kind in language.bases and scope is not None:
             text = re.sub(r"\b(extends|implements|public|private|protected|virtual)\b", ",", self._slice(node))
             text = _TYPE_ARGUMENTS.sub("", text)
             scope.bases.update(dict.fromkeys(filter(None, (_dotted(part.strip(" <:\n")) for part in text.split(",")))))
-        if kind in language.imports:
-            if not language.import_field or node.child_by_field_name(language.import_field) is not None:
-                text = self._slice(node, _MAX_IMPORT_BYTES)
-                self._imports.update(dict.fromkeys(language.imported(text, self._path)))
+        needed = language.import_field
+        if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
+            text = self._slice(node, _MAX_IMPORT_BYTES)
+            self._imports.update(dict.fromkeys(language.imported(text, self._path)))
         if kind in language.calls:
             self._note_call(node, *language.calls[kind], scope)
 
@@ -227,34 +205,17 @@ class _Reader:
         elif called and scope is not None:
             scope.calls[called] = None
 
-    def _note_comment(self, node: Node) -> None:
-        start, end = node.start_byte, node.end_byte
-        line = self._data.rfind(b"\n", 0, start) + 1
-        if self._data[line:start].strip():
-            return
-        text = self._data[start:end].rstrip()
-        end = start + len(text)
-        first_row = node.start_point[0]
-        last_row = first_row + text.count(b"\n")
-        last = self._comments[-1] if self._comments else None
-        is_line = not text.startswith(b"/*")
-        if last and is_line and last.last_row == first_row - 1 and self._data[last.start : last.start + 2] == text[:2]:
-            last.end, last.last_row = end, last_row
-        else:
-            self._comments.append(_Comment(start, end, first_row, last_row))
-
     def _close_before(self, byte: int) -> None:
         while self._open and self._open[-1].end <= byte:
             self._open.pop()
 
-    def _symbol(self, scope: _Scope, doc: _Comment | None) -> SymbolFact:
+    def _symbol(self, scope: _Scope, docstring: str) -> SymbolFact:
         qualified = ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
         start, end = self._chars[scope.start], self._chars[scope.end]
         line_end = self._text.find("\n", start, end)
         has_body = scope.body is not None and not self._language.header_is_one_line
         body = self._chars[scope.body or 0] if has_body else line_end
         bases = [*scope.bases, *(self._traits.get(scope.names[-1], ()) if scope.kind == "class" else ())]
-        comment = self._text[self._chars[doc.start] : self._chars[doc.end]] if doc else ""
         return SymbolFact(
             name=scope.names[-1],
             qualified_name=qualified,
@@ -262,18 +223,10 @@ class _Reader:
             start=start,
             end=end,
             signature=one_line(self._text[start : body if body >= 0 else end]).rstrip("{; "),
-            docstring=_COMMENT_MARKS.sub("", comment).strip(),
+            docstring=docstring,
             calls=tuple(scope.calls),
             bases=tuple(dict.fromkeys(bases)),
         )
-
-    def _section(self, comment: _Comment, kind: str, symbol: SymbolFact | None) -> SectionFact:
-        start, end = self._chars[comment.start], self._chars[comment.end]
-        if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
-            inner = self._text[start:end].lstrip("/*!")
-            start, end = end - len(inner), end - len("*/")
-        qualified = symbol.qualified_name if symbol else None
-        return SectionFact(start, max(start, end), kind, headings(self._prefix or self._module, qualified), qualified)
 
     def _field(self, node: Node, name: str) -> str:
         child = node.child_by_field_name(name)
@@ -286,7 +239,7 @@ class _Reader:
 
 
 def _body_of(node: Node) -> Node | None:
-    """The body of a definition; that of `typedef struct {...} Name` stands in its type, unless that has its own name."""
+    """The body of a definition; that of `typedef struct {...} Name` stands in its type, if that has no name."""
     body = node.child_by_field_name("body")
     inner = node.child_by_field_name("type") if node.type == "type_definition" else None
     if inner is not None and inner.child_by_field_name("name") is None:
@@ -311,4 +264,3 @@ def _dotted(text: str) -> str:
         plain = plain.replace(separator, ".")
     plain = plain.strip(".*&")
     return plain if _CHAIN.fullmatch(plain) else ""
-

@@ -1,4 +1,4 @@
-"""Walking a folder in a stable order: `.gitignore` respected, links never followed, odd files named instead of opened."""
+"""Walking a folder in a stable order: ignore files respected, links never followed, odd files not opened."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, RegexPattern
 
 from hades.ingest.material import RejectReason
 from hades.ingest.sources.reading import Unusable, read_text, require_plain_name
 
-SKIPPED_FOLDERS = frozenset(
+_SKIPPED = (
     ".git .hg .svn .venv venv node_modules site-packages dist-packages __pycache__ .tox .nox .eggs .cache "
-    ".mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .idea .vscode".split()
+    ".mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .idea .vscode"
 )
+SKIPPED_FOLDERS = frozenset(_SKIPPED.split())
 _MAX_IGNORE_BYTES = 1 << 20
 # Patterns become backtracking expressions: this many stars between two slashes still match any name in milliseconds.
 _MAX_STARS = 4
@@ -36,7 +37,7 @@ class _Rules:
     """One `.gitignore` and the folder it speaks of."""
 
     folder: str
-    spec: GitIgnoreSpec
+    patterns: tuple[RegexPattern, ...]
 
 
 def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True) -> Iterator[Found]:
@@ -46,7 +47,9 @@ def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True)
         rules = _rules_above(root, start) if respect_ignores else ()
         full = os.path.join(root, start) if start else root
         if start and not os.path.isdir(full):
-            yield Found(full, start)
+            found = _examine(full, start, real_root)
+            if found is not None:
+                yield found
             continue
         yield from _walk_folder(root, real_root, start, rules, respect_ignores)
 
@@ -119,25 +122,43 @@ def _with_rules_of(full: str, relative: str, rules: tuple[_Rules, ...]) -> tuple
     return (*rules, _Rules(relative, _compile(lines)))
 
 
-def _compile(lines: Sequence[str]) -> GitIgnoreSpec:
-    """The patterns git would take; malformed ones are passed over as git does, overgrown ones to stay linear."""
-    patterns: list[str] = []
+def _compile(lines: Sequence[str]) -> tuple[RegexPattern, ...]:
+    """The patterns git would take, last one first; malformed ones are passed over as git does, overgrown ones too."""
+    patterns: list[RegexPattern] = []
     for line in lines:
         if any(part.count("*") > _MAX_STARS for part in line.split("/")) or line.count("**") > _MAX_STARS:
             continue
+        line = re.sub(r"(?<=.)/\*\*/$", "/**/*/", line)  # folders below, which the library takes for the folder itself
         try:
-            GitIgnoreSpec.from_lines([line])
+            compiled = GitIgnoreSpec.from_lines([line]).patterns
         except (ValueError, re.error):
             continue
-        patterns.append(line)
-    return GitIgnoreSpec.from_lines(patterns)
+        patterns += [one for one in compiled if isinstance(one, RegexPattern) and one.include is not None]
+    return tuple(reversed(patterns))
 
 
 def _is_ignored(relative: str, is_folder: bool, rules: tuple[_Rules, ...]) -> bool:
     """The deepest `.gitignore` that says anything decides; within one file the last matching line does."""
     for rule in reversed(rules):
         below = relative[len(rule.folder) + 1 :] if rule.folder else relative
-        verdict = rule.spec.check_file(below + "/" if is_folder else below).include
-        if verdict is not None:
-            return verdict
+        for pattern in rule.patterns:
+            if _matches_itself(pattern, below + "/" if is_folder else below):
+                return bool(pattern.include)
+    return False
+
+
+def _matches_itself(pattern: RegexPattern, path: str) -> bool:
+    """Whether a pattern means this very entry. The library also matches what lies below a folder it means.
+
+    The folder was asked first, and if it was not ignored its pattern says nothing of its entries: `*` with `!*/` keeps
+    folders but not what is in them. A match through a folder marks its slash as a group.
+    """
+    expression = pattern.regex
+    if expression is None:
+        return False
+    for match in expression.finditer(path):
+        if match.lastgroup is None:
+            return expression.search(path.removesuffix("/")) is not None  # `b/**` is not b itself
+        if match.end(match.lastgroup) == len(path):
+            return True
     return False

@@ -85,7 +85,7 @@ class ArangoSession:
 
         `bare` leaves failures as they are, for a unit that is repeated as a whole.
         """
-        db = inside or (self.patient_db if patient else self.db)
+        db = inside if inside is not None else self.patient_db if patient else self.db
         runtime_s = PATIENCE_S if patient else self._max_runtime_s
         if bare:
             return self._all(db, text, binds, runtime_s)
@@ -100,13 +100,9 @@ class ArangoSession:
         it computes all at once: the driver does not send the transaction's id with a fetch.
         """
         live = inside is None
-        cursor = self.run(
-            action,
-            lambda: self._execute(
-                inside or self.db, text, binds, SCAN_RUNTIME_S, batch, stream=live, ttl=SCAN_IDLE_S, allow_retry=live
-            ),
-            again=live,
-        )
+        db = self.db if inside is None else inside
+        options = {"stream": live, "ttl": SCAN_IDLE_S, "allow_retry": live}
+        cursor = self.run(action, lambda: self._execute(db, text, binds, SCAN_RUNTIME_S, batch, **options), again=live)
         try:
             while True:
                 rows = list(cursor.batch() or ())

@@ -51,10 +51,11 @@ class Session:
         target = rows.require(collection)
         written = batches = 0
         for table in rows.as_tables(rows_given):
-            changes = _sorted(rows.prepare(target, table, partial=True))
+            given = rows.prepare(target, table, partial=True)
+            changes = _sorted(given)
             present = self.get(collection, changes.column("_key").to_pylist())
             if present.num_rows < changes.num_rows:
-                self._refuse_missing(target, changes, present)
+                self._refuse_missing(target, given, present)
             for name in changes.column_names:
                 present = present.set_column(present.schema.get_field_index(name), name, changes.column(name))
             self._put(target, present)

@@ -122,7 +122,9 @@ def test_legal_keys_include_punctuation(store: Engine) -> None:
     assert store.run("INSERT {_key: @k} INTO c RETURN NEW._key", {"k": key}) == [key]
 
 
-@pytest.mark.parametrize("edge", [{}, {"_from": "c/a"}, {"_from": "c/a", "_to": "nocollection"}, {"_from": 1, "_to": 2}])
+@pytest.mark.parametrize(
+    "edge", [{}, {"_from": "c/a"}, {"_from": "c/a", "_to": "nocollection"}, {"_from": 1, "_to": 2}]
+)
 def test_edges_need_both_ends(store: Engine, edge: dict[str, object]) -> None:
     assert store.error("INSERT @e INTO e", {"e": edge}) == 1233
 

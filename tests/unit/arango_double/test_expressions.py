@@ -110,6 +110,8 @@ def test_questions_about_arrays(engine: Engine) -> None:
 
 def test_current_exists_only_inside_an_expansion(engine: Engine) -> None:
     assert engine.error("RETURN CURRENT") == 1203
+    assert engine.error("RETURN [1][* RETURN (FOR x IN [2] RETURN x + CURRENT)]") == 1203
+    assert engine.one("[1, 2][* RETURN CURRENT + SUM(FOR x IN [5] RETURN x)]") == [6, 7]
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,11 @@ def test_limit_takes_offset_and_count(engine: Engine) -> None:
     assert engine.run("FOR x IN 1..9 LIMIT 2, 3 RETURN x") == [3, 4, 5]
     assert engine.run("FOR x IN 1..9 LIMIT @n RETURN x", {"n": 2}) == [1, 2]
     assert engine.run("FOR x IN 1..9 LIMIT 0 RETURN x") == []
+    assert engine.run("FOR x IN 1..3 LIMIT 1, null RETURN x") == [2, 3]
+    assert engine.run("FOR x IN 1..3 LIMIT null, 1 RETURN x") == [1]
 
 
-@pytest.mark.parametrize("limit", ["x", "LENGTH([1])", "-1", "'1'", "null", "x.y, 3"])
+@pytest.mark.parametrize("limit", ["x", "LENGTH([1])", "-1", "'1'", "[1]", "x.y, 3"])
 def test_limit_must_be_a_constant_number(engine: Engine, limit: str) -> None:
     assert engine.error(f"FOR x IN 1..3 LIMIT {limit} RETURN x") == 1504
 
@@ -114,6 +116,8 @@ def test_an_equality_filter_uses_an_index_and_another_scans(people: Engine) -> N
     people.run("FOR p IN people FILTER p.name == 'Ann' RETURN p")
     assert (people.last.stats.scanned_index, people.last.stats.scanned_full) == (0, 4)  # type: ignore[union-attr]
     assert people.last.stats.filtered == 3  # type: ignore[union-attr]
+    people.run("FOR p IN people FILTER p.@field == 'Bonn' RETURN p", {"field": "city"})
+    assert people.last.stats.scanned_full == 0  # type: ignore[union-attr]
     people.run("FOR k IN ['a', 'b'] FOR p IN people FILTER p._key == k RETURN p")
     assert (people.last.stats.scanned_index, people.last.stats.scanned_full) == (2, 0)  # type: ignore[union-attr]
 
@@ -134,7 +138,9 @@ def test_indexes_change_the_cost_but_never_the_answer(people: Engine) -> None:
 
 def test_a_forced_hint_that_does_not_fit_is_an_error(people: Engine) -> None:
     people.database.add_index("people", {"type": "persistent", "fields": ["age"], "name": "by_age"})
-    query = "FOR p IN people OPTIONS {indexHint: 'by_age', forceIndexHint: true} FILTER p.@attribute == 20 RETURN p._key"
+    query = (
+        "FOR p IN people OPTIONS {indexHint: 'by_age', forceIndexHint: true} FILTER p.@attribute == 20 RETURN p._key"
+    )
     assert people.run(query.replace("@attribute", "age")) == ["b"]
     assert people.error(query.replace("@attribute", "name")) == 1577
 

@@ -18,9 +18,7 @@ def diamond(engine: Engine) -> Engine:
         ("v/c", "v/d", {"cost": 2}),
         ("v/d", "v/a", {"cost": 0}),
     )
-    create_graph(
-        engine.database, {"name": "g", "edgeDefinitions": [{"collection": "e", "from": ["v"], "to": ["v"]}]}
-    )
+    create_graph(engine.database, {"name": "g", "edgeDefinitions": [{"collection": "e", "from": ["v"], "to": ["v"]}]})
     return engine
 
 
@@ -126,6 +124,20 @@ def test_a_dangling_edge_gives_a_null_vertex_and_a_warning(diamond: Engine) -> N
     diamond.run("INSERT {_from: 'v/d', _to: 'v/gone'} INTO e")
     assert diamond.run("FOR x IN 1 OUTBOUND 'v/d' e FILTER x == null RETURN x") == [None]
     assert diamond.warnings() == [1202]
+
+
+def test_vertices_that_no_one_reads_are_not_loaded(diamond: Engine) -> None:
+    diamond.run("INSERT {_key: 'x', _from: 'v/d', _to: 'v/gone'} INTO e")
+    for result in ("e._to", "p.edges[*]._to", "LENGTH(p.edges)"):
+        diamond.run(f"FOR v, e, p IN 1 OUTBOUND 'v/d' e RETURN {result}", fail_on_warning=True)
+    for result in ("v._id", "p", "p.vertices[*]._key", "[p.edges, p]"):
+        assert diamond.error(f"FOR v, e, p IN 1 OUTBOUND 'v/d' e RETURN {result}", fail_on_warning=True) == 1202
+    grouped = "FOR v, e, p IN 1 OUTBOUND 'v/d' e COLLECT k = e._key INTO g RETURN g"
+    assert diamond.error(grouped, fail_on_warning=True) == 1202
+    assert diamond.run("FOR v, e, p IN 1 OUTBOUND 'v/a' e COLLECT k = e._key INTO g = p RETURN g[0].edges[0]._key") == [
+        "a-b",
+        "a-c",
+    ]
 
 
 def test_unknown_graphs_and_wrong_collection_types(diamond: Engine) -> None:

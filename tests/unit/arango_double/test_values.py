@@ -1,5 +1,6 @@
 """Values: one order over all types, truth, and how numbers and strings convert."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ values = st.recursive(
 
 def test_types_come_before_values() -> None:
     ordered: list[Any] = [None, False, True, -1, 0, 10, "", "0", "a", [], [0], {}, {"a": 0}]
-    assert all(compare(left, right) < 0 for left, right in zip(ordered, ordered[1:], strict=False))
+    assert all(compare(left, right) < 0 for left, right in itertools.pairwise(ordered))
 
 
 def test_missing_members_and_attributes_count_as_null() -> None:

@@ -1,0 +1,250 @@
+"""Phase edges: everything that follows from all documents together, computed whole, written as a difference.
+
+Entities, mentions, relations and code edges are a function of the set of documents, so after any history of ingesting,
+changing and forgetting the store holds what a build from scratch would. One transaction: all of it or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.ingest import manifest
+from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges
+from hades.ingest.difference import Change, Difference, apply_removals, apply_writes, difference
+from hades.ingest.entities.corpus import CorpusView
+from hades.ingest.entities.derive import Derived, derive
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.similar import similar_pairs
+from hades.ingest.entity_vectors import matrix_of, with_vectors
+from hades.ingest.nodes import func_keys
+from hades.ingest.openie import with_extractions
+from hades.ingest.report import Progress, silent
+from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
+from hades.ports.store import GraphStore, RowStore
+from hades.ports.text import Embedder
+from schemas.catalogue import collection_named
+from schemas.edges import CodeEdgeType, RelationType
+from schemas.ids import edge_key, node_id
+
+DERIVE_VERSION = 1  # raise it with any change of what is derived: the next run derives anew
+SIMILAR_THRESHOLD = 0.8
+SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
+SIMILAR_PER_ENTITY = 8
+
+# In writing order: nodes before the edges that join them. Removal goes the other way.
+_ORDER = ("entities", "relations", "mentions", "contains", "imports", "chunk_code_edges", "merge_log")
+# Columns that other builds fill in and a comparison must leave alone.
+_FOREIGN = {
+    "entities": {"layer", "cluster_id", "prev_cluster_id", "summary", "domain", "confidence"},
+    "relations": {
+        "weight", "weight_components", "cost", "layer_bridge", "sim",
+        "valid_from", "valid_until", "recorded_at", "retracted_at",
+    },
+    "mentions": {"weight", "valid_from", "valid_until", "recorded_at", "retracted_at"},
+}  # fmt: skip
+_BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
+
+
+@dataclass(frozen=True)
+class _Corpus:
+    """Documents, chunks and functions as read from the store."""
+
+    documents: pa.Table
+    chunks: pa.Table
+    code: list[CodeDocument]
+    funcs: dict[str, tuple[str, str, list[int]]]
+
+
+def derive_edges(
+    store: GraphStore, embedder: Embedder, rules: EntityRules, progress: Progress = silent
+) -> dict[str, Change]:
+    """Bring every derived collection to what the documents say; empty when nothing changed since the last time."""
+    digest = _digest(store, embedder, rules)
+    if manifest.derived_digest(store) == digest:
+        return {}
+    corpus = _read(store)
+    progress("edges", 1, 4)
+    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
+    progress("edges", 2, 4)
+    wanted = _wanted(store, embedder, corpus, derived, progress)
+    progress("edges", 3, 4)
+    with store.transaction([*_ORDER, "ingest_manifest"]) as inside:
+        changes = _write(inside, wanted)
+        manifest.record_derived(inside, digest)
+    progress("edges", 4, 4)
+    return changes
+
+
+def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
+    documents = sorted((key, sorted(entry.phases.items())) for key, entry in manifest.entries(store).items())
+    settings = sorted((name, repr(value)) for name, value in vars(rules).items())
+    extractions = [
+        key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
+    ]
+    return manifest.digest_of(documents, settings, embedder.model.tag, extractions, DERIVE_VERSION)
+
+
+def _read(store: RowStore) -> _Corpus:
+    documents = _all(store, "documents", ["_key", "origin", "title", "source", "created", "facts", "text"])
+    length = pc.utf8_length(documents.column("text"))
+    documents = documents.drop_columns(["text"]).append_column("length", length)
+    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "kind", "metadata"])
+    documents = with_extractions(store, documents, chunks)
+    funcs = {
+        row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
+        for row in _all(store, "funcs", ["_key", "qualified_name", "document", "span"]).to_pylist()
+    }
+    files = {
+        row["document"].partition("/")[2]: row["_key"] for row in _all(store, "files", ["_key", "document"]).to_pylist()
+    }
+    facts = zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True)
+    code = [_code_document(key, files[key], read_facts(text)["code"]) for key, text in facts if key in files]
+    return _Corpus(documents, chunks, code, funcs)
+
+
+def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocument:
+    names = [symbol["qualified_name"] for symbol in code.get("symbols", ())]
+    return CodeDocument(document, file, code, list(zip(func_keys(document, names), names, strict=True)))
+
+
+def _wanted(
+    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: Derived, progress: Progress
+) -> dict[str, pa.Table]:
+    """Every derived collection as it should be."""
+    titles = dict(
+        zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
+    )
+    rows = corpus.documents.to_pylist()
+    stated = stated_relations(
+        StatedCorpus(
+            documents=[{**row, "facts": read_facts(row["facts"])} for row in rows],
+            code=corpus.code,
+            func_spans=corpus.funcs,
+            title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
+            symbol_entity=symbols_of(derived.entities),
+        )
+    )
+    entities = with_vectors(store, embedder, derived.entities, derived.titles, progress)
+    relations = _one_each(pa.concat_tables([derived.relations, stated, _similar(entities)], promote_options="default"))
+    relations = _defaults("relations", relations)
+    return {
+        "entities": _with_degrees(_defaults("entities", entities), relations),
+        "relations": relations,
+        "mentions": _defaults("mentions", derived.mentions),
+        "contains": _code_table("contains", contains_edges(corpus.code)),
+        "imports": _code_table("imports", import_edges(corpus.code)),
+        "chunk_code_edges": _code_table("chunk_code_edges", _described(corpus)),
+        "merge_log": derived.merge_log,
+    }
+
+
+def _similar(entities: pa.Table) -> pa.Table:
+    """`similar_to` between names whose vectors nearly agree, among the most frequent entities."""
+    frequency = entities.column("frequency").to_numpy()
+    chosen = np.sort(np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES])
+    left, right, cosine = similar_pairs(matrix_of(entities, chosen), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
+    keys = entities.column("_key").to_pylist()
+    ends = [
+        (node_id("entities", keys[chosen[i]]), node_id("entities", keys[chosen[j]]))
+        for i, j in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    kind = str(RelationType.SIMILAR_TO)
+    return pa.table(
+        {
+            "_key": pa.array([edge_key(tail, kind, head) for tail, head in ends], pa.string()),
+            "_from": pa.array([tail for tail, _ in ends], pa.string()),
+            "_to": pa.array([head for _, head in ends], pa.string()),
+            "type": pa.array([kind] * len(ends), pa.string()),
+            "strength": pa.array(np.clip(cosine, 0.0, 1.0)),
+        }
+    )
+
+
+def _described(corpus: _Corpus) -> list[dict[str, Any]]:
+    """A chunk cut from a function's own text describes that function."""
+    by_name = {(document, name): key for key, (name, document, _) in sorted(corpus.funcs.items(), reverse=True)}
+    rows = []
+    columns = (corpus.chunks.column(name).to_pylist() for name in ("_key", "document", "metadata"))
+    for key, document, metadata in zip(*columns, strict=True):
+        symbol = read_facts(metadata).get("symbol")
+        func = by_name.get((document.partition("/")[2], symbol)) if symbol else None
+        if func:
+            source, target = node_id("doc_chunks", key), node_id("funcs", func)
+            kind = str(CodeEdgeType.DESCRIBES)
+            rows.append(
+                {"_key": edge_key(source, kind, target), "_from": source, "_to": target, "type": kind, "count": 1}
+            )
+    return rows
+
+
+def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
+    found: dict[str, Difference] = {
+        name: difference(store, name, wanted[name], _owned(name, wanted[name])) for name in _ORDER
+    }
+    for name in reversed(_ORDER):
+        if name != "entities":
+            apply_removals(store, name, found[name])
+    changes = {name: apply_writes(store, name, found[name]) for name in _ORDER}
+    apply_removals(store, "entities", found["entities"])
+    return changes
+
+
+def _owned(collection: str, table: pa.Table) -> list[str]:
+    foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
+    return [name for name in table.column_names if name not in foreign]
+
+
+def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
+    """`deg_out`: how many relations leave each entity."""
+    counted = pc.value_counts(relations.column("_from").combine_chunks())
+    degree = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
+    values = [degree.get(node_id("entities", key), 0) for key in entities.column("_key").to_pylist()]
+    index = entities.schema.get_field_index("deg_out")
+    return entities.set_column(index, "deg_out", pa.array(values, pa.int64()))
+
+
+def _one_each(relations: pa.Table) -> pa.Table:
+    """Each key once; of two sources of one relation the first given stays."""
+    keys = relations.column("_key").to_pylist()
+    first: dict[str, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    return relations if len(first) == len(keys) else relations.take(pa.array(list(first.values())))
+
+
+def _defaults(collection: str, table: pa.Table) -> pa.Table:
+    """Nulls of columns that have a default replaced by it, so that what is compared is what is stored."""
+    declared = collection_named(collection)
+    assert declared is not None
+    for column in declared.columns:
+        index = table.schema.get_field_index(column.name)
+        if column.default is None or column.nullable:
+            continue
+        filled = pa.repeat(pa.scalar(column.default, column.type), table.num_rows)
+        if index < 0:
+            table = table.append_column(column.name, filled)
+        elif table.column(index).null_count:
+            values = table.column(index).combine_chunks()
+            table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
+    return table
+
+
+def _code_table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    names = ("_key", "_from", "_to", "type", "count")
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in names])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _all(store: RowStore, collection: str, columns: list[str]) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in columns])
+    batches = [batch.select(columns) for batch in store.scan(collection, columns=columns)]
+    return pa.Table.from_batches(batches, schema=schema).combine_chunks()

@@ -1,0 +1,79 @@
+"""Finds the entities a question names, by the names and spellings the entities carry; nothing else of the corpus is needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hades.ingest.entities.boundaries import sentence_starts
+from hades.ingest.entities.corpus import split_title
+from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, Trie, build_trie, find_mentions
+from hades.ingest.entities.names import spell, whole
+from hades.ingest.entities.tokens import tokenize
+from hades.ingest.entities.words import FUNCTION_WORDS
+
+_CASE_FREE_LETTERS = 10
+_MOST_MEANINGS = 8
+
+
+@dataclass(frozen=True)
+class Named:
+    """A place in the question and the entities (rows of the table) it may name, the surest kind only."""
+
+    start: int
+    end: int
+    entities: tuple[int, ...]
+
+
+class NameIndex:
+    """All spellings of all entities in one trie. A spelling that is some entity's own name means that one first."""
+
+    def __init__(self, entities: pa.Table) -> None:
+        own: dict[str, list[int]] = defaultdict(list)
+        other: dict[str, list[int]] = defaultdict(list)
+        columns = (entities.column("name").to_pylist(), entities.column("aliases").to_pylist())
+        for row, (name, aliases) in enumerate(zip(*columns, strict=True)):
+            stem = split_title(name)[0]
+            for text in {name, stem}:
+                own[text].append(row)
+            for text in aliases or ():
+                other[text].append(row)
+        self._meanings, self._trie = _index(own, other)
+
+    def find(self, texts: Sequence[str], any_case: bool = False) -> list[list[Named]]:
+        """The named entities of each text, in order; `any_case` lets short single words be written in lower case."""
+        tokens = tokenize(list(texts))
+        starts = sentence_starts(tokens)
+        trie = self._trie if not any_case else Trie(self._trie.words, self._trie.levels, np.zeros_like(self._trie.case))
+        found = find_mentions(tokens, trie, starts)
+        named: list[list[Named]] = [[] for _ in texts]
+        for name, first, last in zip(found.name.tolist(), found.first.tolist(), found.last.tolist(), strict=True):
+            place = Named(int(tokens.start[first]), int(tokens.end[last - 1]), self._meanings[name])
+            named[int(tokens.text[first])].append(place)
+        return named
+
+
+def _index(own: dict[str, list[int]], other: dict[str, list[int]]) -> tuple[list[tuple[int, ...]], Trie]:
+    strings = sorted({*own, *other})
+    place, which = whole(strings)
+    identity, row = np.unique(place.identity, return_inverse=True)
+    mine: list[set[int]] = [set() for _ in range(len(identity))]
+    also: list[set[int]] = [set() for _ in range(len(identity))]
+    capital = np.ones(len(identity), dtype=np.bool_)
+    for position, index in zip(which.tolist(), row.tolist(), strict=True):
+        mine[index].update(own.get(strings[position], ()))
+        also[index].update(other.get(strings[position], ()))
+        capital[index] &= any(char.isupper() for char in strings[position])
+    offsets, words, plain = spell(identity, [place])
+    long = np.array([len(one) == 1 and len(one[0]) >= _CASE_FREE_LETTERS for one in plain], dtype=np.bool_)
+    case = np.where(capital & ~long, CAPITALISED, ANY_CASE).astype(np.uint8)
+    meanings = [tuple(sorted(first or (rest if len(rest) <= _MOST_MEANINGS else ()))) for first, rest in zip(mine, also, strict=True)]
+    sought = [
+        bool(meaning) and not (len(one) == 1 and (one[0] in FUNCTION_WORDS or len(one[0]) == 1 or one[0].isdigit()))
+        for meaning, one in zip(meanings, plain, strict=True)
+    ]
+    return meanings, build_trie(words, offsets, case, np.array(sought, dtype=np.bool_))

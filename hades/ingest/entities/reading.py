@@ -1,0 +1,141 @@
+"""One pass over the corpus: the words, the names they propose, which of them are known, and where each stands."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.ingest.entities.acronyms import Definitions, find_definitions
+from hades.ingest.entities.boundaries import sentence_starts
+from hades.ingest.entities.candidates import Spans, candidate_spans
+from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
+from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
+from hades.ingest.entities.names import Names, Origin, identities
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, span_hashes, tokenize
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Mentions in order of place, one row each, with the document, the chunk, its characters and its sentence."""
+
+    names: Names
+    common: frozenset[str]
+    name: Ints
+    chunk: Ints
+    document: Ints
+    start: Longs
+    end: Longs
+    sentence: Longs
+    sentence_begin: Longs  # of each sentence, in characters of its chunk
+    sentence_end: Longs
+    surface: tuple[str, ...]  # each mention as written, white space made single
+    row_of: Mapping[str, int]  # the name row of every stated string, -1 for one without a letter
+    definitions: tuple[tuple[int, int, int], ...]  # (document, short name, long name) explained in texts
+
+
+def read_names(corpus: Corpus, rules: EntityRules) -> Reading:
+    """Finds every known name in the corpus."""
+    tokens = tokenize(corpus.texts)
+    starts = sentence_starts(tokens)
+    spans, definitions = candidate_spans(tokens), find_definitions(tokens, starts)
+    stated = stated_names(corpus)
+    gazetteer = build_gazetteer(tokens, starts, spans, definitions, sorted(stated.items()), len(corpus.texts), rules)
+    found = _found(tokens, starts, spans, gazetteer)
+    chunk = tokens.text[found.first]
+    names, name = _alive(gazetteer.names, found, chunk)
+    start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
+    begins = np.flatnonzero(starts)
+    ends = np.concatenate([begins[1:], np.full(min(1, len(begins)), len(tokens))]) - 1
+    rows = zip(chunk.tolist(), start.tolist(), end.tolist(), strict=True)
+    strings = list(stated)
+    return Reading(
+        names,
+        gazetteer.common,
+        name,
+        chunk,
+        corpus.document_of[chunk],
+        start,
+        end,
+        np.searchsorted(begins, found.first, side="right") - 1,
+        tokens.start[begins].astype(np.int64),
+        tokens.end[ends].astype(np.int64),
+        tuple(" ".join(corpus.texts[index][begin:stop].split()) for index, begin, stop in rows),
+        dict(zip(strings, names.numbers(identities(strings)).tolist(), strict=True)),
+        _explained(tokens, definitions, names, corpus),
+    )
+
+
+def stated_names(corpus: Corpus) -> dict[str, int]:
+    """Every string that documents state as a name, and why."""
+    stated: dict[str, int] = defaultdict(int)
+    for document in corpus.documents:
+        facts = document.facts
+        for title in filter(None, (document.title, document.bare)):
+            stated[title] |= Origin.TITLE
+        for given in (*(name for name, _ in facts.names), *facts.repositories):
+            stated[given] |= Origin.GIVEN
+        for subject, _, target in facts.triples:
+            stated[subject] |= Origin.GIVEN
+            stated[target] |= Origin.GIVEN
+        for short, qualified in facts.symbols:
+            stated[short] |= Origin.SYMBOL
+            stated[qualified] |= Origin.SYMBOL
+    stated.pop("", None)
+    return dict(stated)
+
+
+def shown_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, Counter[str]]]:
+    """How each name is shown, and all its spellings: as a title has it, else as stated, else as most texts write it."""
+    written: dict[int, Counter[str]] = defaultdict(Counter)
+    for (row, surface), count in Counter(zip(reading.name.tolist(), reading.surface, strict=True)).items():
+        written[row][surface] += count
+    said: dict[int, list[tuple[bool, str]]] = defaultdict(list)
+    for text, why in stated.items():
+        if (row := reading.row_of[text]) >= 0:
+            said[row].append((not why & Origin.TITLE, text))
+            written[row][text] += 0
+    shown = [
+        min(said[row])[1] if row in said else _most_written(written.get(row), words)
+        for row, words in enumerate(reading.names.plain)
+    ]
+    return shown, written
+
+
+def _most_written(spellings: Counter[str] | None, words: tuple[str, ...]) -> str:
+    if not spellings:
+        return " ".join(words)
+    return min(spellings, key=lambda text: (-spellings[text], text))
+
+
+def _found(tokens: Tokens, starts: Flags, spans: Spans, gazetteer: Gazetteer) -> Found:
+    """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
+    found = find_mentions(tokens, gazetteer.trie, starts)
+    names = gazetteer.names
+    row = names.numbers(span_hashes(tokens, spans.first, spans.last))
+    rare = np.flatnonzero((row >= 0) & names.has(Origin.RARE)[row])
+    return add_proposals(found, row[rare], spans.first[rare], spans.last[rare], len(tokens))
+
+
+def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
+    """The names that are stated or met, and each mention's row among them; the rest were only proposed."""
+    met = np.unique(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
+    texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
+    rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED))
+    number = np.zeros(len(names), dtype=np.int32)
+    number[rows] = np.arange(len(rows), dtype=np.int32)
+    return names.only(rows, texts[rows]), number[found.name]
+
+
+def _explained(
+    tokens: Tokens, definitions: Definitions, names: Names, corpus: Corpus
+) -> tuple[tuple[int, int, int], ...]:
+    short = names.numbers(span_hashes(tokens, definitions.short, definitions.short + 1))
+    long = names.numbers(span_hashes(tokens, definitions.first, definitions.last))
+    document = corpus.document_of[tokens.text[definitions.short]]
+    rows = zip(document.tolist(), short.tolist(), long.tolist(), strict=True)
+    return tuple(sorted({row for row in rows if min(row) >= 0}))

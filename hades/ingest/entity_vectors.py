@@ -1,0 +1,98 @@
+"""Vectors of entities: of the document an entity titles, else of its name; what is already there is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.ingest.embeddings import as_lists
+from hades.ingest.report import Progress, silent
+from hades.ports.store import RowStore, Term
+from hades.ports.text import Embedder
+
+NAME, DOCUMENT = "name", "document"
+WINDOW = 4_096
+
+
+def with_vectors(
+    store: RowStore, embedder: Embedder, entities: pa.Table, titles: pa.Table, progress: Progress = silent
+) -> pa.Table:
+    """The entities with embedding, embedding_model and vector_of filled in."""
+    tag = embedder.model.tag
+    keys = entities.column("_key").to_pylist()
+    vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
+    of_document = document_vectors(store, titles, tag, embedder.model.dimension)
+    kept = _kept_names(store, tag, entities)
+    made_of = [DOCUMENT if key in of_document else NAME for key in keys]
+    missing = []
+    for row, key in enumerate(keys):
+        found = of_document.get(key) if made_of[row] == DOCUMENT else kept.get(key)
+        if found is None:
+            missing.append(row)
+        else:
+            vectors[row] = found
+    names = entities.column("name").to_pylist()
+    for start in range(0, len(missing), WINDOW):
+        part = missing[start : start + WINDOW]
+        vectors[part] = embedder.embed([names[row] for row in part])
+        progress("names", min(start + WINDOW, len(missing)), len(missing))
+    entities = _replaced(entities, "embedding", as_lists(vectors))
+    entities = _replaced(entities, "embedding_model", pa.array([tag] * len(keys), pa.string()))
+    return _replaced(entities, "vector_of", pa.array(made_of, pa.string()))
+
+
+def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int) -> Mapping[str, NDArray[np.float32]]:
+    """Entity key to the mean vector of the chunks of the documents it titles, unit length.
+
+    Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
+    """
+    entity_of = dict(
+        zip(
+            titles.column("document").to_pylist(),
+            (identifier.partition("/")[2] for identifier in titles.column("entity").to_pylist()),
+            strict=True,
+        )
+    )
+    sums: dict[str, NDArray[np.float64]] = {}
+    where = [Term("embedding_model", "==", tag)]
+    for batch in store.scan("doc_chunks", where=where, columns=["document", "embedding"]):
+        rows = batch.column("embedding").flatten().to_numpy().reshape(-1, dimension)
+        for document, vector in zip(batch.column("document").to_pylist(), rows, strict=True):
+            entity = entity_of.get(document)
+            if entity is not None:
+                held = sums.get(entity)
+                if held is None:
+                    sums[entity] = vector.astype(np.float64)
+                else:
+                    held += vector
+    norms = {key: float(np.sqrt(np.einsum("i,i->", total, total))) for key, total in sums.items()}
+    return {key: (total / norms[key]).astype(np.float32) for key, total in sums.items() if norms[key] > 0}
+
+
+def _kept_names(store: RowStore, tag: str, entities: pa.Table) -> dict[str, NDArray[np.float32]]:
+    """Vectors of names that were embedded before and are still called so."""
+    name_of = dict(zip(entities.column("_key").to_pylist(), entities.column("name").to_pylist(), strict=True))
+    where = [Term("embedding_model", "==", tag), Term("vector_of", "==", NAME)]
+    kept: dict[str, NDArray[np.float32]] = {}
+    for batch in store.scan("entities", where=where, columns=["name", "embedding"]):
+        lists = batch.column("embedding")
+        rows = lists.flatten().to_numpy().reshape(len(lists), -1)
+        named = zip(batch.column("_key").to_pylist(), batch.column("name").to_pylist(), rows, strict=True)
+        kept.update({key: vector for key, name, vector in named if name_of.get(key) == name})
+    return kept
+
+
+def matrix_of(entities: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """(n_rows, dim) of the entities' vectors."""
+    lists = pc.take(entities.column("embedding"), pa.array(rows)).combine_chunks()
+    flat: NDArray[np.float32] = lists.flatten().to_numpy()
+    return flat.reshape(len(rows), len(flat) // max(1, len(rows)))
+
+
+def _replaced(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    index = table.schema.get_field_index(name)
+    return table.append_column(name, values) if index < 0 else table.set_column(index, name, values)

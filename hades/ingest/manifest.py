@@ -1,0 +1,108 @@
+"""What has been ingested, by content: so that a second run touches only what changed.
+
+Each document has an entry with the hash of everything its source said, and for each phase the hash of what that phase
+last worked from. A phase that was stopped has not written its hash, and is done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hades.ingest.nodes import canonical
+from hades.ports.store import RowStore, Term
+from schemas.catalogue import collection_named
+from schemas.ids import node_id
+
+DERIVED = "derived"  # the entry of everything that follows from all documents together
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One document as last ingested."""
+
+    key: str
+    source: str
+    corpus: str
+    origin: str
+    sha256: str
+    phases: dict[str, str] = field(default_factory=dict)
+
+    def is_current(self, phase: str, digest: str) -> bool:
+        """Whether the phase has already worked from this."""
+        return self.phases.get(phase) == digest
+
+    def after(self, phase: str, digest: str) -> Entry:
+        """The entry once the phase is done."""
+        return Entry(self.key, self.source, self.corpus, self.origin, self.sha256, {**self.phases, phase: digest})
+
+
+def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:
+    """Entries by document key: those asked for, or all."""
+    batches: Iterable[pa.RecordBatch | pa.Table]
+    batches = store.scan("ingest_manifest") if keys is None else [store.get("ingest_manifest", keys)]
+    found = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["_key"] != DERIVED:
+                found[row["_key"]] = _entry(row)
+    return found
+
+
+def record(store: RowStore, changed: Iterable[Entry]) -> None:
+    """Write entries."""
+    rows = [
+        {
+            "_key": entry.key,
+            "document": node_id("documents", entry.key),
+            "source": entry.source,
+            "corpus": entry.corpus,
+            "origin": entry.origin,
+            "sha256": entry.sha256,
+            "phases": canonical(entry.phases),
+        }
+        for entry in changed
+    ]
+    if rows:
+        store.upsert("ingest_manifest", as_table("ingest_manifest", rows))
+
+
+def derived_digest(store: RowStore) -> str | None:
+    """What the derived rows were last computed from."""
+    found = store.get("ingest_manifest", [DERIVED], columns=["sha256"]).to_pylist()
+    return found[0]["sha256"] if found else None
+
+
+def record_derived(store: RowStore, digest: str) -> None:
+    """Say what the derived rows were computed from."""
+    row = {"_key": DERIVED, "document": "", "source": DERIVED, "corpus": "", "origin": "", "sha256": digest}
+    store.upsert("ingest_manifest", as_table("ingest_manifest", [{**row, "phases": "{}"}]))
+
+
+def keys_of_corpus(store: RowStore, source: str, corpus: str) -> set[str]:
+    """Documents that came from one corpus."""
+    where = [Term("source", "==", source), Term("corpus", "==", corpus)]
+    scan = store.scan("ingest_manifest", where=where, columns=["_key"])
+    return {key for batch in scan for key in batch.column("_key").to_pylist()}
+
+
+def digest_of(*parts: object) -> str:
+    """One hash over several things."""
+    return hashlib.sha256(canonical(list(parts)).encode()).hexdigest()
+
+
+def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows that all name the same columns, in the collection's types."""
+    declared = collection_named(collection)
+    assert declared is not None
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in rows[0]])
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], json.loads(row["phases"]))

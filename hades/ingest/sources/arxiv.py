@@ -1,0 +1,221 @@
+"""arXiv metadata in the public snapshot's form and in a shorter one, with citations and code links beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from hades.ingest.material import GivenName, Link, Material, PaperFacts, Rejected, RejectReason, Section
+from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
+from hades.ingest.sources.reading import Unusable
+from schemas.chunks import ChunkKind
+from schemas.edges import RelationType
+from schemas.nodes import NameType, SourceKind
+
+_READ = "id title abstract authors authors_parsed categories date created versions update_date"
+_READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata
+_AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
+_SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
+
+
+class ArxivSource:
+    """Papers as documents: title and abstract are the text, citations and repositories are links."""
+
+    kind = SourceKind.ARXIV
+    mirrors = False
+
+    def __init__(self, papers: Path, citations: Path | None = None, code_links: Path | None = None) -> None:
+        self._papers = require_rows(papers, "one paper a line with id, title and abstract")
+        self.corpus = papers.name
+        self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
+        self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
+
+    def estimate(self) -> int | None:
+        """Rows to expect."""
+        return estimate_rows(self._papers)
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Papers in the order of their file; then what was linked from papers that are not there."""
+        citations, code_links = _Links(RelationType.CITES, False), _Links(RelationType.IMPLEMENTS, True)
+        if self._citations:
+            yield from citations.load(self._citations, "src", "dst")
+        if self._code_links:
+            yield from code_links.load(self._code_links, "id", "repo")
+        seen: dict[str, None] = {}
+        for line, row in read_rows(self._papers):
+            try:
+                if isinstance(row, Unusable):
+                    raise row
+                material = _paper(row, citations, code_links)
+                if material.origin in seen:
+                    raise Unusable(RejectReason.DUPLICATE, f"paper {material.origin} stands in an earlier line")
+            except Unusable as problem:
+                yield _rejected(self._papers, line, problem)
+                continue
+            seen[material.origin] = None
+            yield material
+        for links, path in ((citations, self._citations), (code_links, self._code_links)):
+            if path:
+                yield from links.left_over(path, seen)
+
+
+@dataclass
+class _Stated:
+    """All rows that link the same two things."""
+
+    count: int = 0
+    contexts: dict[str, None] = field(default_factory=dict)
+
+
+class _Links:
+    """Rows of a link file by the paper they start from; rows about the same target are one link."""
+
+    def __init__(self, relation: RelationType, external: bool) -> None:
+        self._relation, self._external = relation, external
+        self._by_paper: defaultdict[str, dict[str, _Stated]] = defaultdict(dict)
+
+    def load(self, path: Path, source_field: str, target_field: str) -> Iterator[Rejected]:
+        """Reads the file; rows without both ends are rejected."""
+        for line, row in read_rows(path):
+            if isinstance(row, Unusable):
+                yield _rejected(path, line, row)
+                continue
+            source, target = row.get(source_field), row.get(target_field)
+            if not (isinstance(source, str) and source and isinstance(target, str) and target):
+                detail = f"expected texts {source_field!r} and {target_field!r}"
+                yield _rejected(path, line, Unusable(RejectReason.MALFORMED, detail))
+                continue
+            stated = self._by_paper[source].setdefault(target, _Stated())
+            mentions = row.get("n_mentions", 1)
+            # A reference that the running text never mentions is still stated once, in the list of references.
+            stated.count += max(1, mentions) if isinstance(mentions, int) else 1
+            context = row.get("context")
+            if isinstance(context, str) and context.strip():
+                stated.contexts[" ".join(context.split())] = None
+
+    def of(self, paper: str) -> Iterator[Link]:
+        """The links of one paper, each with its sentences, one a line."""
+        for target, stated in self._by_paper.get(paper, {}).items():
+            yield Link(self._relation, target, self._external, stated.count, "\n".join(stated.contexts))
+
+    def left_over(self, path: Path, papers: dict[str, None]) -> Iterator[Rejected]:
+        """One note for all rows of papers that were not read: a part of a corpus often comes with all its links."""
+        strangers = [paper for paper in self._by_paper if paper not in papers]
+        if strangers:
+            named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+            detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
+            yield Rejected(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
+
+
+def _paper(row: Row, citations: _Links, code_links: _Links) -> Material:
+    identifier = row.get("id")
+    if not isinstance(identifier, str) or not identifier.strip():
+        raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
+    identifier = identifier.strip()
+    title, abstract = _flat(row, "title"), _flat(row, "abstract")
+    if not title and not abstract:
+        raise Unusable(RejectReason.EMPTY, f"paper {identifier} has neither title nor abstract")
+    text = f"{title}\n\n{abstract}" if title and abstract else title or abstract
+    if "\0" in text or "\0" in identifier:
+        raise Unusable(RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text))
+    authors, date = _authors(row), _date(row)
+    facts = PaperFacts(
+        arxiv_id=identifier,
+        title=title,
+        abstract=abstract,
+        authors=authors,
+        categories=_categories(row.get("categories")),
+        date=date,
+        metadata={name: value for name, value in row.items() if name not in _READ_FIELDS and value is not None},
+    )
+    return Material(
+        origin=identifier,
+        source=SourceKind.ARXIV,
+        text=text,
+        title=title,
+        uri=f"https://arxiv.org/abs/{identifier}",
+        created=date,
+        sections=(Section(0, len(text), ChunkKind.ABSTRACT),),
+        paper=facts,
+        names=tuple([GivenName(author, NameType.PERSON) for author in authors]),
+        links=(*citations.of(identifier), *code_links.of(identifier)),
+    )
+
+
+def _flat(row: Row, name: str) -> str:
+    """A text field on one line: the snapshot wraps lines where the other forms do not."""
+    value = row.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Unusable(RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}")
+    return " ".join(value.split())
+
+
+def _authors(row: Row) -> tuple[str, ...]:
+    """Names in reading order, from the parsed form where there is one."""
+    parsed, plain = row.get("authors_parsed"), row.get("authors")
+    if isinstance(parsed, list) and parsed:
+        names = [_parsed_author(parts) for parts in parsed if isinstance(parts, list)]
+    elif isinstance(plain, list):
+        names = [" ".join(name.split()) for name in plain if isinstance(name, str)]
+    elif isinstance(plain, str):
+        names = _AUTHOR_SPLIT.split(" ".join(_without_brackets(plain).split()))
+    else:
+        names = []
+    return tuple(dict.fromkeys(name for name in names if name and "\0" not in name and not _SUFFIX.match(name)))
+
+
+def _parsed_author(parts: list[object]) -> str:
+    """`["Smith", "J. A.", "Jr."]` -> `J. A. Smith Jr.`; what follows are affiliations."""
+    last, first, suffix = [*[part if isinstance(part, str) else "" for part in parts[:3]], "", "", ""][:3]
+    return " ".join(f"{first} {last} {suffix}".split())
+
+
+def _without_brackets(authors: str) -> str:
+    """Affiliations stand in brackets, sometimes nested."""
+    depth, kept = 0, []
+    for character in authors:
+        depth += character == "("
+        if depth == 0:
+            kept.append(character)
+        depth -= character == ")" and depth > 0
+    return "".join(kept)
+
+
+def _categories(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split())
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def _date(row: Row) -> datetime | None:
+    """When the paper first appeared: its first version, else the date given, else that of the last update."""
+    versions = row.get("versions")
+    earliest = versions[0] if isinstance(versions, list) and versions else None
+    first = earliest.get("created") if isinstance(earliest, dict) else None
+    for value in (first, row.get("date"), row.get("created"), row.get("update_date")):
+        if isinstance(value, str) and value:
+            moment = _moment(value)
+            if moment is not None:
+                return moment
+    return None
+
+
+def _moment(value: str) -> datetime | None:
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = parse(value)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return None
+
+
+def _rejected(path: Path, line: int, problem: Unusable) -> Rejected:
+    return Rejected(SourceKind.ARXIV, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)

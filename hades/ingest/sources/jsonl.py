@@ -1,0 +1,107 @@
+"""JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import orjson
+
+from hades.ingest.material import RejectReason
+from hades.ingest.sources.reading import SourceError, Unusable
+
+MAX_ROW_BYTES = 8 << 20
+_MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
+_SAMPLE_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+_BROKEN_GZIP = (EOFError, OSError, zlib.error)
+
+Row = dict[str, Any]
+
+
+def require_rows(path: Path, expectation: str) -> Path:
+    """The path, if rows can be read from it."""
+    try:
+        is_file = stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}; expected {expectation}, as .jsonl or .jsonl.gz") from error
+    if not is_file:
+        raise SourceError(f"{path} is not a file; expected {expectation}, as .jsonl or .jsonl.gz")
+    if not os.access(path, os.R_OK):
+        raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
+    return path
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
+    """Each row with its line number; what is no JSON object comes as the reason why."""
+    with path.open("rb") as raw, _opened(raw) as lines:
+        number = 0
+        while True:
+            try:
+                line = lines.readline(MAX_ROW_BYTES + 1)
+                is_cut = len(line) > MAX_ROW_BYTES and not line.endswith(b"\n")
+                is_lost = is_cut and not _skip_line(lines)
+            except _BROKEN_GZIP as error:
+                detail = f"compressed data is damaged, the rest of the file is lost: {error}"
+                yield number + 1, Unusable(RejectReason.UNREADABLE, detail)
+                return
+            if not line:
+                return
+            number += 1
+            if is_cut:
+                rest = "; the rest of the file is not read" if is_lost else ""
+                yield number, Unusable(RejectReason.OVERSIZED, f"a row of more than {MAX_ROW_BYTES} bytes{rest}")
+                if is_lost:
+                    return
+            elif number == 1 and line.startswith(b"\xef\xbb\xbf"):
+                yield number, _parse(line[3:])
+            elif not line.isspace():
+                yield number, _parse(line)
+
+
+def estimate_rows(path: Path) -> int:
+    """How many rows to expect, from the first megabyte; exact for files that fit in it."""
+    size = path.stat().st_size
+    with path.open("rb") as raw, _opened(raw) as lines:
+        try:
+            sample = lines.read(_SAMPLE_BYTES)
+        except _BROKEN_GZIP:
+            return 0
+        seen = sample.count(b"\n") + (not sample.endswith(b"\n") and len(sample) < _SAMPLE_BYTES)
+        if len(sample) < _SAMPLE_BYTES:
+            return seen
+        consumed = len(sample) if lines is raw else raw.tell()
+        return max(seen, round(seen * size / consumed))
+
+
+def _opened(raw: IO[bytes]) -> IO[bytes]:
+    """The rows' bytes; told by the first bytes, because names lie."""
+    is_compressed = raw.read(2) == _GZIP
+    raw.seek(0)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_compressed else raw
+
+
+def _parse(line: bytes) -> Row | Unusable:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Unusable(RejectReason.MALFORMED, f"not JSON: {error}"[:200], len(line))
+    if not isinstance(value, dict):
+        return Unusable(RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line))
+    return value
+
+
+def _skip_line(lines: IO[bytes]) -> bool:
+    """Whether the line's end came within bounds."""
+    skipped = 0
+    while skipped < _MAX_SKIPPED_BYTES:
+        part = lines.readline(1 << 20)
+        skipped += len(part)
+        if not part or part.endswith(b"\n"):
+            return True
+    return False

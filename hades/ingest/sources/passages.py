@@ -1,0 +1,147 @@
+"""Passages with ready-made triples: a graph without a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hades.ingest.material import GivenName, Material, Rejected, RejectReason, Section
+from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
+from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
+from schemas.chunks import ChunkKind
+from schemas.nodes import SourceKind
+
+Triple = tuple[str, str, str]
+
+
+class PassagesSource:
+    """One passage a row; its text is the title, an empty line and the passage."""
+
+    kind = SourceKind.PASSAGES
+    mirrors = False
+
+    def __init__(self, corpus: Path, triples: Path | None = None) -> None:
+        self._corpus = require_rows(corpus, "one passage a line with id, title and text")
+        self.corpus = corpus.name
+        self._triples = (
+            require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
+        )
+
+    def estimate(self) -> int | None:
+        """Rows to expect."""
+        return estimate_rows(self._corpus)
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Passages in the order of their file; then triples of passages that are not there."""
+        stated: dict[str, _Stated] = {}
+        if self._triples:
+            yield from _load_triples(self._triples, stated)
+        seen: set[str] = set()
+        for line, row in read_rows(self._corpus):
+            try:
+                if isinstance(row, Unusable):
+                    raise row
+                identifier = _identifier(row)
+                if identifier in seen:
+                    raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} stands in an earlier line")
+                material = _passage(identifier, row, stated.get(identifier, _Stated()))
+            except Unusable as problem:
+                yield _rejected(self._corpus, line, problem)
+                continue
+            seen.add(identifier)
+            yield material
+        for identifier, facts in stated.items():
+            if identifier not in seen:
+                assert self._triples is not None
+                detail = f"triples for passage {identifier}, which was not read"
+                yield _rejected(self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
+
+
+@dataclass
+class _Stated:
+    """What the triples file says of one passage."""
+
+    line: int = 0
+    entities: dict[str, None] = field(default_factory=dict)
+    triples: dict[Triple, None] = field(default_factory=dict)
+
+
+def _load_triples(path: Path, stated: dict[str, _Stated]) -> Iterator[Rejected]:
+    """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its row is kept."""
+    for line, row in read_rows(path):
+        try:
+            if isinstance(row, Unusable):
+                raise row
+            facts = stated.setdefault(_identifier(row), _Stated(line))
+            entities, triples = _list(row, "entities"), _list(row, "triples")
+        except Unusable as problem:
+            yield _rejected(path, line, problem)
+            continue
+        facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
+        read = [_triple(one) for one in triples]
+        facts.triples.update(dict.fromkeys(one for one in read if one is not None))
+        if None in read:
+            detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
+            yield _rejected(path, line, Unusable(RejectReason.MALFORMED, detail))
+
+
+def _passage(identifier: str, row: Row, facts: _Stated) -> Material:
+    title, body = _text(row, "title"), _text(row, "text")
+    text = f"{title}\n\n{body}" if title and body else title or body
+    if not text.strip():
+        raise Unusable(RejectReason.EMPTY, f"passage {identifier} has no text")
+    if "\0" in text:
+        raise Unusable(RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text))
+    if len(text) > MAX_TEXT_BYTES:
+        raise Unusable(RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text))
+    return Material(
+        origin=identifier,
+        source=SourceKind.PASSAGES,
+        text=text,
+        title=title,
+        sections=(Section(0, len(text), ChunkKind.PASSAGE),),
+        names=tuple([GivenName(name) for name in facts.entities]),
+        triples=tuple(facts.triples),
+    )
+
+
+def _identifier(row: Row) -> str:
+    value = row.get("id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
+    return value
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name, "")
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Unusable(RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}")
+    return value
+
+
+def _list(row: Row, name: str) -> list[object]:
+    value = row.get(name, [])
+    if not isinstance(value, list):
+        raise Unusable(RejectReason.MALFORMED, f"expected a list {name!r}, found {type(value).__name__}")
+    return value
+
+
+def _name(value: object) -> str:
+    return " ".join(value.split()).replace("\0", "") if isinstance(value, str) else ""
+
+
+def _triple(value: object) -> Triple | None:
+    """Three names, none of them empty."""
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    subject, relation, target = map(_name, value)
+    return (subject, relation, target) if subject and relation and target else None
+
+
+def _rejected(path: Path, line: int, problem: Unusable) -> Rejected:
+    return Rejected(SourceKind.PASSAGES, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)

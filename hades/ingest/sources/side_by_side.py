@@ -1,0 +1,27 @@
+"""Work on several inputs at a time with results in the order of the inputs."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+WORKERS = min(4, os.cpu_count() or 1)
+_AHEAD = 4  # inputs a worker may be ahead of the reader: enough to stay busy, few enough to stay small
+
+
+def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In]) -> Iterator[_Out]:
+    """`map`, with up to `WORKERS` at work; threads suffice, because they wait for children that parse."""
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="read") as pool:
+        waiting: deque[Future[_Out]] = deque()
+        for one in inputs:
+            waiting.append(pool.submit(work, one))
+            if len(waiting) > _AHEAD * WORKERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

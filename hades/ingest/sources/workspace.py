@@ -1,0 +1,194 @@
+"""Code workspaces: source files with their symbols, and the prose that lies beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
+
+from hades.ingest.material import (
+    CodeFile,
+    Material,
+    ModuleImport,
+    Rejected,
+    Section,
+    Symbol,
+)
+from hades.ingest.sources.code_facts import CodeFacts, plain_facts
+from hades.ingest.sources.confined import ConfinedPool, Stopped
+from hades.ingest.sources.documents import prose_language, read_prose
+from hades.ingest.sources.import_forms import path_module
+from hades.ingest.sources.languages import BY_SUFFIX
+from hades.ingest.sources.python_code import module_name
+from hades.ingest.sources.reading import (
+    MAX_TEXT_BYTES,
+    SourceError,
+    Unusable,
+    decode,
+    read_bytes,
+    read_text,
+    require_short_lines,
+    shown,
+)
+from hades.ingest.sources.side_by_side import WORKERS, in_order
+from hades.ingest.sources.walk import Found, walk
+from schemas.chunks import ChunkKind
+from schemas.nodes import FuncKind, SourceKind
+
+MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text
+# Ten times what ordinary code takes, on a slow machine.
+_CPU_SECONDS = 1.5
+_CPU_SECONDS_PER_MILLION_CHARS = 6.0
+_CODE_SUFFIXES = {".py": "python", ".pyi": "python", **BY_SUFFIX}
+_BARE_NAMES = frozenset({"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"})
+_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+
+
+class WorkspaceSource:
+    """Code and documentation below a folder, or in the named packages of it; other files are passed over."""
+
+    kind = SourceKind.WORKSPACE
+
+    def __init__(self, root: Path, packages: Sequence[str] = ()) -> None:
+        if not root.is_dir():
+            raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
+        self._root = root.resolve()
+        self._starts = _starts(self._root, packages) if packages else ("",)
+        self.corpus = self._root.name
+        self.mirrors = not packages  # what is outside the named packages is not gone
+        self._go_prefix = _go_prefix(self._root)
+        self._is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
+
+    def estimate(self) -> int | None:
+        """Files that will be read."""
+        return sum(1 for found in self._files() if found.problem is None)
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Files in the order of their paths."""
+        with ConfinedPool("hades.ingest.sources.code_parsing:parse", WORKERS) as parsers:
+            yield from in_order(partial(self._outcome, parsers), self._files())
+
+    def _files(self) -> Iterator[Found]:
+        for found in walk(str(self._root), self._starts):
+            if found.problem is not None or _language_of(found.relative) is not None:
+                yield found
+
+    def _outcome(self, parsers: ConfinedPool, found: Found) -> Material | Rejected:
+        try:
+            return self._material(found, parsers)
+        except Unusable as problem:
+            uri = shown(found.relative)
+            return Rejected(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
+
+    def _material(self, found: Found, parsers: ConfinedPool) -> Material:
+        if found.problem is not None:
+            raise found.problem
+        language = _language_of(found.relative)
+        assert language is not None
+        data = read_bytes(found.path, MAX_TEXT_BYTES)
+        text = decode(data)
+        if prose_language(found.relative) is not None:
+            return _prose_material(text, found.relative, language, len(data))
+        require_short_lines(text)
+        facts = self._parse(text, found.relative, language, parsers)
+        return Material(
+            origin=found.relative,
+            source=SourceKind.WORKSPACE,
+            text=text,
+            title=facts.module or found.relative,
+            uri=found.relative,
+            mime=f"text/x-{language}",
+            sections=tuple([_section(*fact) for fact in facts.sections]),
+            code=CodeFile(
+                path=found.relative,
+                language=language,
+                module=facts.module,
+                size=len(data),
+                symbols=tuple([_symbol(*fact) for fact in facts.symbols]),
+                imports=tuple([self._import(*fact) for fact in facts.imports]),
+            ),
+            metadata={"unparsed": facts.problem} if facts.problem else {},
+        )
+
+    def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
+        """What the parser finds; a file that it cannot take is kept as plain text."""
+        is_python = language == "python"
+        module = module_name(path, self._is_package, self._root.name) if is_python else path_module(path)
+        if not text.strip():
+            return CodeFacts(module)
+        if len(text) > MAX_PARSED_CHARS:
+            return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
+        allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
+        try:
+            facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
+        except Stopped as stopped:
+            return plain_facts(text, module, stopped.reason)
+        return facts
+
+    def _import(self, module: str, name: str | None, alias: str | None, symbol: str | None) -> ModuleImport:
+        if self._go_prefix and module.startswith(self._go_prefix + "/"):
+            module = module[len(self._go_prefix) + 1 :].replace("/", ".")
+        return ModuleImport(module, name, alias, symbol)
+
+
+def _language_of(path: str) -> str | None:
+    """The language of a file that belongs to the workspace; None for data, images and the like."""
+    pure = PurePosixPath(path)
+    if pure.suffix.lower() in _CODE_SUFFIXES:
+        return _CODE_SUFFIXES[pure.suffix.lower()]
+    return prose_language(path) if pure.suffix or pure.name in _BARE_NAMES else None
+
+
+def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """Folders and files of named packages, in order, none of them inside another."""
+    found: set[str] = set()
+    for package in packages:
+        path = package.strip("/") if "/" in package else package.replace(".", "/")
+        candidates = [one for one in (path, f"{path}.py", package) if one and (root / one).exists()]
+        if not candidates or ".." in path.split("/"):
+            raise SourceError(f"{root} has no package {package!r}; expected a folder or a module below it")
+        found.update(candidates)
+    return tuple(sorted(one for one in found if not any(one.startswith(f"{other}/") for other in found)))
+
+
+def _go_prefix(root: Path) -> str:
+    """The name under which Go files import packages of this very workspace."""
+    try:
+        declared = _GO_MODULE.search(read_text(os.fspath(root / "go.mod"), 1 << 20))
+    except Unusable:
+        return ""
+    return declared.group(1) if declared else ""
+
+
+def _prose_material(text: str, path: str, language: str, size: int) -> Material:
+    prose = read_prose(text, path, language)
+    return Material(
+        origin=path,
+        source=SourceKind.WORKSPACE,
+        text=text,
+        title=prose.title,
+        uri=path,
+        mime=prose.mime,
+        sections=prose.sections,
+        code=CodeFile(path, language, "", size),
+    )
+
+
+def _section(start: int, end: int, kind: str, headings: tuple[str, ...], symbol: str | None) -> Section:
+    return Section(start, end, ChunkKind(kind), headings, symbol)
+
+
+def _symbol(
+    name: str,
+    qualified_name: str,
+    kind: str,
+    start: int,
+    end: int,
+    signature: str,
+    docstring: str,
+    calls: tuple[str, ...],
+    bases: tuple[str, ...],
+) -> Symbol:
+    return Symbol(name, qualified_name, FuncKind(kind), start, end, signature, docstring, calls, bases)

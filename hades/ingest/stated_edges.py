@@ -1,0 +1,113 @@
+"""Relations that sources state outright: citations, repositories, and code that calls or extends code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hades.ingest.code_edges import CodeDocument, resolved_bases, resolved_calls
+from schemas.catalogue import collection_named
+from schemas.edges import RelationType
+from schemas.ids import edge_key, node_id
+from schemas.nodes import EntityType
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StatedCorpus:
+    """What stated relations are made from: documents with their facts, code files, and the entities they stand for."""
+
+    documents: Sequence[Mapping[str, Any]]  # _key, origin, source, text length, created, facts as a dict
+    code: Sequence[CodeDocument]
+    func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
+    title_entity: Mapping[str, str]  # document key -> entity id
+    symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
+
+
+def stated_relations(corpus: StatedCorpus) -> pa.Table:
+    """All of them, in the catalogue's columns, each key once; what is stated in several places counts them."""
+    rows: dict[str, Row] = {}
+    for row in [*_links(corpus), *_code(corpus)]:
+        held = rows.get(row["_key"])
+        if held is None:
+            rows[row["_key"]] = row
+        else:
+            held["evidence_count"] += row["evidence_count"]
+    declared = collection_named("relations")
+    assert declared is not None
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
+    return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=schema)
+
+
+_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
+
+
+def _links(corpus: StatedCorpus) -> Iterable[Row]:
+    by_origin = {(document["source"], document["origin"]): document["_key"] for document in corpus.documents}
+    for document in corpus.documents:
+        source = corpus.title_entity.get(document["_key"])
+        for link in document["facts"].get("links", ()) if source else ():
+            if link["external"]:
+                target = corpus.symbol_entity.get(link["target"])
+            else:
+                target = corpus.title_entity.get(by_origin.get((document["source"], link["target"]), ""))
+            if source and target and target != source:
+                yield _row(
+                    source, target, link["relation"], document["_key"], [0, document["length"]], document["created"],
+                    count=link["count"], label=link["context"][:300],
+                )  # fmt: skip
+
+
+def _code(corpus: StatedCorpus) -> Iterable[Row]:
+    pairs = [
+        *((RelationType.REFERS_TO, "calls", pair) for pair in resolved_calls(corpus.code)),
+        *((RelationType.EXTENDS, "extends", pair) for pair in resolved_bases(corpus.code)),
+    ]
+    for relation, label, (caller, called) in pairs:
+        name, document, span = corpus.func_spans[caller]
+        source = corpus.symbol_entity.get(name)
+        target = corpus.symbol_entity.get(corpus.func_spans[called][0])
+        if source and target and source != target:
+            yield _row(source, target, str(relation), document, list(span), None, label=label)
+
+
+def _row(
+    source: str,
+    target: str,
+    relation: str,
+    document: str,
+    span: Sequence[int],
+    created: Any,
+    count: int = 1,
+    label: str = "",
+) -> Row:
+    return {
+        "_key": edge_key(source, relation, target),
+        "_from": source,
+        "_to": target,
+        "type": relation,
+        "created": created,
+        "provenance": {"doc": node_id("documents", document), "span": list(span)},
+        "label": label,
+        "evidence_count": count,
+    }
+
+
+def symbols_of(entities: pa.Table) -> dict[str, str]:
+    """Entity ids of code symbols and repositories by the name they are shown with."""
+    return {
+        row["name"]: node_id("entities", row["_key"])
+        for row in entities.select(["_key", "name", "type"]).to_pylist()
+        if row["type"] == EntityType.CODE_SYMBOL
+    }
+
+
+def read_facts(text: str) -> dict[str, Any]:
+    """The facts column of a document as a dictionary."""
+    facts: dict[str, Any] = json.loads(text) if text and text != "{}" else {}
+    return facts

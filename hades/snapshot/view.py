@@ -1,0 +1,244 @@
+"""The published graph through the port: arrays in memory, no copy, no lock; any number of processes share the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import BadQuery
+from hades.ports import view as port
+from hades.ports.view import KINDS, Adjacency, Expansion, Flags, Hits, Kind, NameMatches, Numbers, Validity, ViewInfo
+from hades.snapshot import csr
+from hades.snapshot.expansion import Filter, follow, gathered, merged, visible
+from hades.snapshot.facts import Facts
+from hades.snapshot.lexical import LexicalIndex
+from hades.snapshot.lookup import find, hash_texts
+from hades.snapshot.manifest import Manifest
+from hades.snapshot.names import NameIndex
+from hades.snapshot.vectors import VectorSpace, unit_vector
+from schemas.intervals import Mask
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+
+_BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
+
+
+class SnapshotView:
+    """A `GraphView` over a snapshot folder; made by `open_snapshot`."""
+
+    def __init__(
+        self, snapshot: str, contents: Manifest, arrays: Mapping[str, NDArray[Any]], *, degraded_from: str | None = None
+    ) -> None:
+        self._contents, self._arrays = contents, arrays
+        self._info = ViewInfo(snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from)
+        self._bases = np.cumsum([0, *contents.nodes.values()])
+        self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
+        validity = Validity(*(arrays[f"edge.{bound}"] for bound in _BOUNDS)) if contents.has_validity else None
+        self._adjacency = Adjacency(csr.read(arrays, "out"), csr.read(arrays, "into"), validity)
+        self._codes = {name: code for code, name in enumerate(contents.types)}
+        self._facts = Facts(contents, arrays)
+        self._names = NameIndex(arrays, contents.longest_name)
+
+    @property
+    def info(self) -> ViewInfo:
+        """See `GraphView.info`."""
+        return self._info
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """See `GraphView.type_names`."""
+        return self._contents.types
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """See `GraphView.number`."""
+        numbers = np.full(len(ids), -1, np.int64)
+        places = find(self._arrays["node.hash"], hash_texts(ids))
+        asked, entries = places.spread()
+        candidates = self._arrays["node.number"][entries].astype(np.int64)
+        for place, number, found in zip(asked.tolist(), candidates.tolist(), self._facts.ids(candidates), strict=True):
+            if found == ids[place]:  # the hash alone could err
+                numbers[place] = number
+        return numbers
+
+    def ids(self, numbers: Numbers) -> list[str]:
+        """See `GraphView.ids`."""
+        return self._facts.ids(self._checked(numbers))
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        """See `GraphView.expand`."""
+        asked = self._checked(numbers)
+        if fanout is not None and fanout < 1:
+            raise BadQuery(f"fanout must be at least 1, not {fanout}")
+        if direction == "any":
+            out = self._one_way(asked, True, types, fanout, mask, max_work)
+            left = None if max_work is None else max_work - out.work
+            into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
+            return merged(out, into, fanout)
+        return self._one_way(asked, direction == "outbound", types, fanout, mask, max_work)
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """See `GraphView.degree`."""
+        asked = self._checked(numbers)
+        total = np.zeros(len(asked), np.int64)
+        for way, outbound in (("outbound", True), ("inbound", False)):
+            if direction in (way, "any"):
+                rows = self._adjacency.out if outbound else self._adjacency.into
+                if types is None:
+                    total += rows.starts[asked + 1] - rows.starts[asked]
+                else:
+                    found = self._one_way(asked, outbound, types, None, Mask(), None)
+                    total += np.bincount(found.row, minlength=len(asked))
+        return total
+
+    def adjacency(self) -> Adjacency | None:
+        """See `GraphView.adjacency`."""
+        return self._adjacency
+
+    def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
+        """See `GraphView.nodes`."""
+        return [self._facts.node(number) for number in self._checked(numbers).tolist()]
+
+    def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
+        """See `GraphView.edges`."""
+        asked = _within(handles, self._n_edges, "edge")
+        return [self._facts.edge(handle) for handle in asked.tolist()]
+
+    def passages(self, numbers: Numbers) -> list[port.Passage]:
+        """See `GraphView.passages`."""
+        return [self._facts.passage(number) for number in self._checked(numbers).tolist()]
+
+    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
+        """See `GraphView.texts`."""
+        return [self._facts.whole(identifier) for identifier in document_ids]
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """See `GraphView.vectors`."""
+        asked = self._checked(numbers)
+        spaces = {kind: self._space(kind, model) for kind in KINDS}
+        dimension = next((space.dimension for space in spaces.values() if space is not None), 0)
+        values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
+        for place, space in enumerate(spaces.values()):
+            ours = (asked >= self._bases[place]) & (asked < self._bases[place + 1])
+            if space is not None and ours.any():
+                values[ours], there[ours] = space.take(asked[ours] - self._bases[place])
+        return values, there
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        kind: Kind,
+        model: str,
+        limit: int,
+        level: int | None = None,
+        within: Numbers | None = None,
+    ) -> Hits:
+        """See `GraphView.nearest`."""
+        _positive("limit", limit)
+        if kind.value not in self._contents.models:
+            raise BadQuery(f"{kind} have no vectors; search them by text")
+        unit, space = unit_vector(vector), self._space(kind, model)
+        if space is None:
+            return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+        first, last = self._range(kind)
+        rows = None
+        if within is not None:
+            asked = np.unique(self._checked(within))
+            rows = asked[(asked >= first) & (asked < last)] - first
+        if level is not None:
+            of_level = self._facts.of_level(level)
+            rows = of_level if rows is None else np.intersect1d(rows, of_level)
+        found, scores = space.nearest(unit, limit, rows)
+        return Hits(found + first, scores)
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """See `GraphView.lexical`."""
+        _positive("limit", limit)
+        first, last = self._range(kind)
+        if f"lexical.{kind}.hash" not in self._arrays:
+            return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+        rows, scores = LexicalIndex(self._arrays, f"lexical.{kind}", last - first).search(text, limit)
+        return Hits(rows + first, scores)
+
+    def match_names(self, text: str) -> NameMatches:
+        """See `GraphView.match_names`."""
+        return self._names.match(text)
+
+    def close(self) -> None:
+        """See `GraphView.close`. Nothing to do: a mapping goes when the last array that looks into it does."""
+
+    def _one_way(
+        self,
+        asked: Numbers,
+        outbound: bool,
+        types: Sequence[str] | None,
+        fanout: int | None,
+        mask: Mask,
+        max_work: int | None,
+        *,
+        no_loops: bool = False,
+    ) -> Expansion:
+        rows = self._adjacency.out if outbound else self._adjacency.into
+        keep = self._filter(rows, types, mask, no_loops)
+        return gathered(rows, follow(rows, asked, keep, fanout, max_work), outbound)
+
+    def _filter(self, rows: port.Csr, types: Sequence[str] | None, mask: Mask, no_loops: bool) -> Filter | None:
+        """Which entries stay; None when all do, so that nothing is looked at in vain."""
+        validity = None if mask.is_open else self._adjacency.validity
+        if types is None and validity is None and not no_loops:
+            return None
+        wanted = None if types is None else np.array([self._code(name) for name in types], np.uint8)
+
+        def keep(entry: Numbers, near: Numbers) -> Flags:
+            kept = np.ones(len(entry), np.bool_)
+            if wanted is not None:
+                kept &= np.isin(rows.type[entry], wanted)
+            if no_loops:
+                kept &= rows.target[entry] != near
+            if validity is not None:
+                kept &= visible(validity, rows.edge[entry], mask)
+            return kept
+
+        return keep
+
+    def _code(self, name: str) -> int:
+        if name not in self._codes:
+            raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._contents.types)}")
+        return self._codes[name]
+
+    def _space(self, kind: Kind, model: str) -> VectorSpace | None:
+        tags = self._contents.models.get(kind.value, ())
+        return VectorSpace(self._arrays, kind.value, tags.index(model)) if model in tags else None
+
+    def _range(self, kind: Kind) -> tuple[int, int]:
+        place = KINDS.index(kind)
+        return int(self._bases[place]), int(self._bases[place + 1])
+
+    def _checked(self, numbers: Numbers) -> Numbers:
+        return _within(numbers, self._n_nodes, "node")
+
+
+def _within(numbers: Numbers, count: int, what: str) -> Numbers:
+    asked = np.asarray(numbers, np.int64)
+    if asked.size and (asked.min() < 0 or asked.max() >= count):
+        wrong = int(asked[(asked < 0) | (asked >= count)][0])
+        raise BadQuery(f"{wrong} is no {what} of this view; numbers come from the view that is asked")
+    return asked
+
+
+def _positive(name: str, value: int) -> None:
+    if value < 1:
+        raise BadQuery(f"{name} must be at least 1, not {value}")

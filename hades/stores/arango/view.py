@@ -1,0 +1,241 @@
+"""The graph as retrieval reads it, over AQL: one query a hop, nothing kept but the ids that were met.
+
+For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. Two
+things a snapshot does are left out for want of an index: aliases and accents do not count in `match_names` (notimpl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aql import load
+from hades.errors import BadQuery
+from hades.ports import view as port
+from hades.ports.store import Direction, Term
+from hades.ports.view import EDGES, KINDS, Adjacency, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo
+from hades.snapshot.edge_rows import edge_types
+from hades.snapshot.names import outermost, runs_of_words
+from hades.stores.arango import view_facts as facts
+from hades.stores.arango.interning import Interned
+from hades.stores.arango.store import ArangoStore
+from schemas.catalogue import Collection, collection_named
+from schemas.ids import split_id
+from schemas.intervals import Mask, iso
+
+_UNBOUNDED = 2**31 - 1
+
+
+class ArangoView:
+    """A `GraphView` on a store handle, which it does not close; `capped` also where `max_work` just sufficed."""
+
+    def __init__(self, store: ArangoStore) -> None:
+        self._store = store
+        self._nodes, self._edges = Interned("node"), Interned("edge")
+        self._type_names = edge_types()
+        self._codes = {name: code for code, name in enumerate(self._type_names)}
+
+    @cached_property
+    def info(self) -> ViewInfo:
+        """See `GraphView.info`. Counted once; the snapshot is called live because it has no version."""
+        models = {}
+        for kind in KINDS:
+            field = _collection(kind).vector_field
+            if field is not None:
+                binds = {"@collection": kind.value, "field": field}
+                models[kind.value] = tuple(sorted(self._query(load("view/list_models"), binds, "listing models")))
+        nodes = {kind.value: self._store.count(kind.value) for kind in KINDS}
+        return ViewInfo("live", nodes, {name: self._store.count(name) for name in EDGES}, models, False)
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """See `GraphView.type_names`."""
+        return self._type_names
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """See `GraphView.number`."""
+        strange = [one for one in dict.fromkeys(ids) if one not in self._nodes and one.partition("/")[0] in KINDS]
+        if strange:
+            self._nodes.add(self._query(load("view/list_known"), {"ids": strange}, "looking for nodes"))
+        return self._nodes.find(ids)
+
+    def ids(self, numbers: Numbers) -> list[str]:
+        """See `GraphView.ids`."""
+        return self._nodes.names(numbers)
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        """See `GraphView.expand`."""
+        if fanout is not None and fanout < 1:
+            raise BadQuery(f"fanout must be at least 1, not {fanout}")
+        limit = _UNBOUNDED if max_work is None else max_work
+        binds = {
+            "nodes": self._nodes.names(numbers),
+            "collections": EDGES,
+            "types": self._checked_types(types),
+            "as_of": None if mask.as_of is None else iso(mask.as_of),
+            "known_at": None if mask.known_at is None else iso(mask.known_at),
+            "fanout": _UNBOUNDED if fanout is None else fanout,
+            "limit": limit,
+        }
+        if direction is Direction.OUT:
+            text = load("view/expand_outbound")
+        elif direction is Direction.IN:
+            text = load("view/expand_inbound")
+        else:
+            text = load("view/expand_any")
+        found = self._query(text, binds, "following edges") if binds["nodes"] and limit > 0 else []
+        row, target, edge, kind, weight, outbound = zip(*found, strict=True) if found else ((),) * 6
+        return Expansion(
+            np.array(row, np.int64),
+            self._nodes.add(target),
+            self._edges.add(edge),
+            np.array([self._codes[name] for name in kind], np.uint8),
+            np.array([1.0 if one is None else one for one in weight], np.float32),
+            np.array(outbound, np.bool_),
+            len(found),
+            bool(binds["nodes"]) and len(found) >= limit,
+        )
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """See `GraphView.degree`; two queries for ANY."""
+        total = np.zeros(len(numbers), np.int64)
+        binds = {"nodes": self._nodes.names(numbers), "types": self._checked_types(types)}
+        if direction is not Direction.IN:
+            total += np.array(self._query(load("view/count_outbound"), binds, "counting edges"), np.int64)
+        if direction is not Direction.OUT:
+            total += np.array(self._query(load("view/count_inbound"), binds, "counting edges"), np.int64)
+        return total
+
+    def adjacency(self) -> Adjacency | None:
+        """See `GraphView.adjacency`: never in memory."""
+        return None
+
+    def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
+        """See `GraphView.nodes`."""
+        ids = self._nodes.names(numbers)
+        binds = {"ids": ids, "columns": facts.NODE_COLUMNS}
+        found = self._query(load("view/list_nodes"), binds, "reading nodes")
+        return [facts.node(one, document) for one, document in zip(ids, found, strict=True)]
+
+    def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
+        """See `GraphView.edges`."""
+        ids = self._edges.names(handles)
+        binds = {"ids": ids, "columns": facts.EDGE_COLUMNS}
+        found = self._query(load("view/list_edges"), binds, "reading edges")
+        return [facts.edge(one, document) for one, document in zip(ids, found, strict=True)]
+
+    def passages(self, numbers: Numbers) -> list[port.Passage]:
+        """See `GraphView.passages`."""
+        ids = self._nodes.names(numbers)
+        for one in ids:
+            if one.partition("/")[0] in (Kind.ENTITY, Kind.CLUSTER):
+                raise BadQuery(f"{one} has no text of its own; ask for its facts")
+        binds = {"ids": ids, "columns": facts.PASSAGE_COLUMNS}
+        found = self._query(load("view/list_passages"), binds, "reading passages")
+        return [facts.passage(one, document) for one, document in zip(ids, found, strict=True)]
+
+    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
+        """See `GraphView.texts`."""
+        keys = [key for name, _, key in (one.partition("/") for one in document_ids) if name == "documents"]
+        table = self._store.get("documents", keys, columns=["_key", "text"])
+        held = dict(zip(table.column("_key").to_pylist(), table.column("text").to_pylist(), strict=True))
+        return [held.get(one.removeprefix("documents/")) for one in document_ids]
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """See `GraphView.vectors`; one query a kind."""
+        held: dict[str, list[float]] = {}
+        wanted: dict[str, list[str]] = {}
+        ids = self._nodes.names(numbers)
+        for name, key in map(split_id, ids):
+            wanted.setdefault(name, []).append(key)
+        for name, keys in wanted.items():
+            field = _collection(Kind(name)).vector_field
+            if field is not None:
+                rows = self._store.get(name, keys, columns=["_key", field, "embedding_model"]).to_pylist()
+                held |= {f"{name}/{row['_key']}": row[field] for row in rows if row["embedding_model"] == model}
+        there = np.array([held.get(one) is not None for one in ids], np.bool_)
+        dimension = next((len(vector) for vector in held.values() if vector is not None), 0)
+        values = np.zeros((len(ids), dimension), np.float32)
+        for place in np.flatnonzero(there).tolist():
+            values[place] = held[ids[place]]
+        return values, there
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        kind: Kind,
+        model: str,
+        limit: int,
+        level: int | None = None,
+        within: Numbers | None = None,
+    ) -> Hits:
+        """See `GraphView.nearest`; approximate where the store was opened for that."""
+        where: list[Term] = []
+        if within is not None:
+            ours = [split_id(one) for one in self._nodes.names(within)]
+            where.append(Term("_key", "in", [key for name, key in ours if name == kind]))
+        if level is not None:
+            where.append(Term("level", "==", level))
+        found = self._store.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
+        return self._hits(kind, found)
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """See `GraphView.lexical`; the fields of a row are scored one by one."""
+        if limit < 1:
+            raise BadQuery(f"limit must be at least 1, not {limit}")
+        if not text.strip() or not _collection(kind).text_fields:
+            return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+        return self._hits(kind, self._store.search(kind.value, text, limit=limit))
+
+    def match_names(self, text: str) -> NameMatches:
+        """See `GraphView.match_names`."""
+        spans: dict[str, set[tuple[int, int]]] = {}
+        for start, end, form in runs_of_words(text):
+            for spelled in (text[start:end].lower(), form):
+                spans.setdefault(spelled, set()).add((start, end))
+        found = self._query(load("view/list_named"), {"names": list(spans)}, "looking for names") if spans else []
+        found.sort()  # ids among equal spans
+        matches = [(start, end, one) for one, name in found for start, end in spans[name]]
+        numbers = self._nodes.add([one for _, _, one in matches])
+        places = outermost(
+            np.array([start for start, _, _ in matches], np.int64),
+            np.array([end for _, end, _ in matches], np.int64),
+            np.arange(len(matches)),
+        )
+        return NameMatches(numbers[places.numbers], places.starts, places.ends)
+
+    def close(self) -> None:
+        """See `GraphView.close`. The store belongs to the caller."""
+
+    def _hits(self, kind: Kind, found: Any) -> Hits:
+        numbers = self._nodes.add([f"{kind}/{key}" for key in found.column("_key").to_pylist()])
+        return Hits(numbers, found.column("score").to_numpy().astype(np.float32))
+
+    def _checked_types(self, types: Sequence[str] | None) -> list[str] | None:
+        for name in types or ():
+            if name not in self._codes:
+                raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._type_names)}")
+        return None if types is None else list(types)
+
+    def _query(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:
+        return self._store.session.query(text, binds, action=action)
+
+
+def _collection(kind: Kind) -> Collection:
+    collection = collection_named(kind.value)
+    assert collection is not None
+    return collection

@@ -1,0 +1,111 @@
+"""`hades ingest`, `hades forget` and `hades publish`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from hades.surfaces.output import Answer
+from hades.wiring import open_hades
+
+if TYPE_CHECKING:
+    from hades.api import Hades
+    from hades.ingest.phases import Phase
+    from hades.ingest.report import IngestReport, Progress
+
+
+def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
+    """Ingest through `read` and show what was done."""
+    from hades.ingest.phases import Phase
+
+    wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
+    with _shown_progress() as progress, open_hades(progress=progress) as hades:
+        report = read(hades, wanted).as_dict()
+        counts = {name: rows for name, rows in hades.store.counts().items() if rows}
+    return Answer({**report, "counts": counts}, _report_view(report, counts))
+
+
+def run_forget(ids: Sequence[str]) -> Answer:
+    """Forget documents and show the certificate."""
+    with open_hades() as hades:
+        certificate = hades.forget(ids).as_dict()
+        holding = sorted(path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir())
+    document = {**certificate, "snapshots_from_before": holding}
+    removed = ", ".join(f"{count:,} {name}" for name, count in certificate["removed"].items())
+    lines = [
+        *(f"forgotten: {one['id']} (sha256 {one['sha256'][:16]})" for one in certificate["documents"]),
+        f"removed: {removed or 'nothing'}",
+        f"entities that only it supported: {', '.join(certificate['entities_removed'][:12]) or 'none'}",
+        *(f"kept: {one['name']} ({one['why']})" for one in certificate["entities_kept"][:12]),
+        "nothing in the store names it any more"
+        if certificate["complete"]
+        else f"LEFT BEHIND: {certificate['left_behind']}",
+    ]
+    if holding:
+        lines.append(
+            f"{len(holding)} published snapshots are from before: run `hades publish --prune 1` to replace them"
+        )
+    return Answer(document, (Text("\n".join(lines)),), ok=certificate["complete"])
+
+
+def run_publish(prune: int | None) -> Answer:
+    """Publish the store and say what readers now see."""
+    from hades.snapshot.pointer import prune as prune_snapshots
+
+    with open_hades() as hades:
+        published = hades.publish()
+        removed = [str(name) for name in prune_snapshots(hades.home, keep=prune)] if prune is not None else []
+    document = {
+        "snapshot": published.snapshot,
+        "manifest": published.manifest_hash,
+        "path": str(published.path),
+        "removed": removed,
+    }
+    return Answer(document, (Text(f"published {published.snapshot} in {published.path}; readers see it from now on"),))
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Progress | None]:
+    """Bars on a terminal, nothing elsewhere: logs and pipes stay clean."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        known: dict[str, Any] = {}
+
+        def show(phase: str, done: int, total: int | None) -> None:
+            if phase not in known:
+                known[phase] = bars.add_task(phase, total=total)
+            bars.update(known[phase], completed=done, total=total)
+
+        yield show
+
+
+def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table | Text, ...]:
+    documents = report["documents"]
+    told = ", ".join(f"{count:,} {name}" for name, count in documents.items() if count) or "nothing read"
+    lines = [f"documents: {told}", f"chunks cut: {report['chunks']:,}, embedded: {report['embedded']:,}"]
+    if report["quarantined"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in report["quarantined"].items())
+        lines.append(f"set aside in quarantine: {reasons}")
+    changes = Table(box=None, pad_edge=False)
+    for heading in ("collection", "rows", "added", "changed", "removed"):
+        changes.add_column(heading, justify="left" if heading == "collection" else "right")
+    for name, rows in counts.items():
+        change = report["derived"].get(name, {})
+        changes.add_row(
+            name,
+            f"{rows:,}",
+            *(f"{change[part]:,}" if change.get(part) else "" for part in ("added", "changed", "removed")),
+        )
+    seconds = ", ".join(f"{phase} {value:.1f} s" for phase, value in report["seconds"].items())
+    return (Text("\n".join(lines)), changes, Text(seconds))

@@ -1,0 +1,165 @@
+"""One small graph, written through the store port, as every view shows it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hades.ports.store import GraphStore, Mode
+from hades.ports.view import GraphView
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.store import ArangoStore
+from hades.stores.arango.view import ArangoView
+from hades.stores.sqlite.store import SqliteStore
+from schemas.ids import sha256_text
+from tests.arango_double.server import ArangoDouble
+from tests.contract.conftest import PASSWORD, REAL_SERVER
+from tests.contract.examples import MODEL, day, entity, put
+
+RIVERS = "Résumé 🌊: the river Rhine flows north. The Rhine meets the sea."
+CODE = "def flow(x):\n    return x\n"
+
+# Relations of the hub, by key. Weight None counts 1.0, 0.0 stays 0.
+HUB_EDGES = {
+    "r1": ("sea", "refers_to", 0.5),
+    "r2": ("north", "derives_from", None),
+    "r3": ("city", "refers_to", 0.0),
+    "r4": ("hub", "coref", 0.75),
+    "r5": ("sea", "similar_to", 0.5),
+}
+
+
+def fill(store: GraphStore) -> None:
+    """Write the graph."""
+    put(
+        store, "documents", document("rivers", "corpus-17", "Rivers", RIVERS), document("code", "src/flow.py", "", CODE)
+    )
+    put(
+        store,
+        "entities",
+        entity(
+            "hub", name="River Rhine", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL, cluster_id="water", deg_out=5
+        ),
+        entity("sea", name="North Sea", embedding=[0.0, 2.0, 0.0], embedding_model=MODEL, summary="a salty sea"),
+        entity("north", name="North", embedding=[1.0, 1.0], embedding_model="other@1/2", domain="geo", frequency=3),
+        entity("city", name="Köln", type="concept"),
+        entity("lonely", name="Rhine", type="person", embedding=[0.0, 0.0, 0.0], embedding_model=MODEL),
+    )
+    put(
+        store,
+        "doc_chunks",
+        chunk("c1", "rivers", RIVERS, 0, 38, title="Rivers", headings=["Europe", "Rhine"], timestamp=day(3)),
+        chunk("c2", "rivers", RIVERS, 39, 63, embedding=[0.6, 0.8, 0.0], embedding_model=MODEL),
+    )
+    put(
+        store,
+        "clusters",
+        cluster("water", 1, [0.0, 0.0, 1.0], name="Water", summary="rivers and seas"),
+        cluster("nature", 2, [0.0, 0.6, 0.8], summary="all of nature"),
+    )
+    put(
+        store, "files", {"_key": "f1", "path": "src/flow.py", "document": "documents/code", "sha256": sha256_text(CODE)}
+    )
+    put(
+        store,
+        "funcs",
+        {
+            "_key": "g1", "name": "flow", "qualified_name": "flow.flow", "kind": "function", "path": "src/flow.py",
+            "document": "documents/code", "span": [0, 12], "docstring": "lets rivers run",
+        },
+    )  # fmt: skip
+    put_edges(store)
+
+
+def put_edges(store: GraphStore) -> None:
+    """Edges of every collection, one with both intervals."""
+    relations = [
+        {"_key": key, "_from": "entities/hub", "_to": f"entities/{target}", "type": kind, "weight": weight}
+        for key, (target, kind, weight) in HUB_EDGES.items()
+    ]
+    relations[0] |= {
+        "provenance": {"doc": "documents/rivers", "span": [14, 37]}, "label": "flows", "valid_from": day(2),
+        "valid_until": day(5), "recorded_at": day(3), "retracted_at": day(9),
+    }  # fmt: skip
+    put(store, "relations", *relations)
+    put(store, "mentions", joined("m1", "doc_chunks/c1", "entities/hub", "mentions", weight=0.25))
+    put(
+        store,
+        "cluster_edges",
+        joined("p1", "entities/hub", "clusters/water", "PART_OF"),
+        joined("p2", "clusters/water", "clusters/nature", "SUBTOPIC_OF", weight=0.5),
+    )
+    put(store, "references", joined("n1", "doc_chunks/c1", "doc_chunks/c2", "next"))
+    put(store, "contains", joined("t1", "files/f1", "funcs/g1", "contains"))
+    put(store, "imports", joined("i1", "funcs/g1", "funcs/g1", "calls"))
+    put(store, "chunk_code_edges", joined("d1", "doc_chunks/c1", "funcs/g1", "describes"))
+
+
+def document(key: str, origin: str, title: str, text: str) -> dict[str, object]:
+    """A row of `documents`."""
+    return {
+        "_key": key, "origin": origin, "source": "documents", "title": title, "text": text, "sha256": sha256_text(text)
+    }  # fmt: skip
+
+
+def chunk(key: str, of: str, text: str, start: int, end: int, **fields: object) -> dict[str, object]:
+    """A row of `doc_chunks` cut from a text."""
+    cut = text[start:end]
+    return {
+        "_key": key, "document": f"documents/{of}", "text": cut, "span": [start, end], "chunk_index": start,
+        "token_count": len(cut.split()), "sha256": sha256_text(cut), **fields,
+    }  # fmt: skip
+
+
+def cluster(key: str, level: int, centroid: list[float], **fields: object) -> dict[str, object]:
+    """A row of `clusters`."""
+    params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
+    return {
+        "_key": key, "level": level, "centroid": centroid, "embedding_model": MODEL, "cluster_params": params, **fields
+    }  # fmt: skip
+
+
+def joined(key: str, source: str, target: str, kind: str, **fields: object) -> dict[str, object]:
+    """A row of any edge collection."""
+    return {"_key": key, "_from": source, "_to": target, "type": kind, **fields}
+
+
+def sqlite_store(path: Path) -> SqliteStore:
+    """An empty store."""
+    store = SqliteStore.open(path, Mode.ADMIN)
+    store.provision()
+    return store
+
+
+def arango_store(double: ArangoDouble) -> ArangoStore:
+    """An empty store in a database of its own."""
+    database = f"view_{uuid.uuid4().hex[:12]}"
+    endpoints = ArangoEndpoints(url=double.url, database=database, user="root", password=PASSWORD)
+    store = ArangoStore.open(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
+    store.provision()
+    return store
+
+
+@pytest.fixture(params=["snapshot", "arango"], scope="module")
+def view(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
+) -> Iterator[GraphView]:
+    """The graph through each view; nothing here writes, so one serves the whole file."""
+    if REAL_SERVER:
+        pytest.skip("views are compared on the double")
+    if request.param == "snapshot":
+        home = tmp_path_factory.mktemp("home")
+        store: GraphStore = sqlite_store(home / "graph.db")
+        fill(store)
+        publish(store, home)
+        yield open_snapshot(home)
+    else:
+        live = store = arango_store(double)
+        fill(store)
+        yield ArangoView(live)
+    store.close()

@@ -1,0 +1,67 @@
+"""After any history of ingesting, changing and forgetting, the store equals a build from scratch of what remains."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hades.ingest.forget import forget_documents
+from hades.ingest.material import Link, Material
+from hades.ingest.phases import Phase, ingest
+from schemas.edges import RelationType
+from tests.unit.hades.ingest.corpora import Listed, contents, new_workshop, passage
+
+NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "London", "Analytical Engine", "Alan Turing (king)", "SVM"]
+VERBS = ["met", "admired", "wrote about", "designed the", "was born in"]
+sentences = st.builds(
+    lambda subject, verb, target: f"{subject} {verb} {target}.",
+    st.sampled_from(NAMES),
+    st.sampled_from(VERBS),
+    st.sampled_from(NAMES),
+)
+documents = st.builds(
+    lambda number, title, text, triple, cites: passage(
+        f"p{number}",
+        title,
+        " ".join(text),
+        triples=(triple,) if triple else (),
+        links=(Link(RelationType.REFERS_TO, f"p{cites}"),) if cites != number else (),
+    ),
+    st.integers(0, 5),
+    st.sampled_from(NAMES),
+    st.lists(sentences, min_size=1, max_size=4),
+    st.none() | st.tuples(st.sampled_from(NAMES), st.sampled_from(VERBS), st.sampled_from(NAMES)),
+    st.integers(0, 5),
+)
+steps = st.lists(
+    st.tuples(st.just("ingest"), st.lists(documents, min_size=1, max_size=3))
+    | st.tuples(st.just("forget"), st.integers(0, 5)),
+    min_size=2,
+    max_size=5,
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(history=steps, lazy=st.booleans())
+def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = new_workshop(Path(folder) / "history")
+        held: dict[str, Material] = {}
+        for action, what in history:
+            if action == "ingest":
+                batch = list({one.origin: one for one in what}.values())
+                phases = [Phase.NODES, Phase.CHUNKS] if lazy else list(Phase)
+                ingest(workshop, Listed(batch), phases)
+                held.update({one.origin: one for one in batch})
+            elif f"p{what}" in held:
+                certificate = forget_documents(workshop.store, workshop.embedder, workshop.rules, [f"p{what}"])
+                assert certificate.is_complete
+                held.pop(f"p{what}")
+        ingest(workshop, Listed([]))
+        fresh = new_workshop(Path(folder) / "fresh")
+        ingest(fresh, Listed(list(held.values())))
+        assert contents(workshop.store) == contents(fresh.store)
+        assert workshop.store.check() == []

@@ -1,0 +1,66 @@
+"""Tiny corpora and a workshop on a real store, for tests of ingestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hades.ingest.material import Material, Rejected
+from hades.ingest.phases import Workshop
+from hades.ports.store import GraphStore, Mode
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from hades.stores.sqlite.store import SqliteStore
+from schemas.catalogue import COLLECTIONS
+from schemas.nodes import SourceKind
+
+TOKENIZER = MiniLmTokenizer()
+
+
+@dataclass
+class Listed:
+    """A source that reads what it is given."""
+
+    items: Sequence[Material | Rejected]
+    corpus: str = "tiny"
+    mirrors: bool = False
+    kind: SourceKind = SourceKind.PASSAGES
+    reads: int = field(default=0)
+
+    def read(self) -> Iterator[Material | Rejected]:
+        self.reads += 1
+        yield from self.items
+
+    def estimate(self) -> int | None:
+        return len(self.items)
+
+
+def passage(origin: str, title: str, text: str, **more: Any) -> Material:
+    """A passage whose text begins with its title."""
+    return Material(origin=origin, source=SourceKind.PASSAGES, title=title, text=f"{title}\n\n{text}", **more)
+
+
+PEOPLE = [
+    passage("p1", "Ada Lovelace", "Ada Lovelace worked with Charles Babbage on the Analytical Engine in London."),
+    passage("p2", "Charles Babbage", "Charles Babbage designed the Analytical Engine. He was born in London."),
+    passage("p3", "Analytical Engine", "The Analytical Engine was a computer designed by Charles Babbage."),
+    passage("p4", "Grace Hopper", "Grace Hopper wrote the first compiler. She admired Ada Lovelace."),
+]
+
+
+def new_workshop(folder: Path) -> Workshop:
+    """A provisioned store of its own, the hashing embedder, the real tokenizer."""
+    store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
+    store.provision()
+    return Workshop(store, HashingEmbedder(), TOKENIZER, folder / "cache")
+
+
+def contents(store: GraphStore) -> dict[str, list[dict[str, Any]]]:
+    """Everything in the store, by collection, in key order; empty collections are left out."""
+    found = {
+        collection.name: [row for batch in store.scan(collection.name) for row in batch.to_pylist()]
+        for collection in COLLECTIONS
+    }
+    return {name: rows for name, rows in found.items() if rows}

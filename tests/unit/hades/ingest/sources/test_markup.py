@@ -1,0 +1,127 @@
+"""Sections of Markdown and reStructuredText, and of HTML after it became text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hades.ingest.sources.html_text import html_to_text
+from hades.ingest.sources.markup import MAX_HEADINGS, Outline, outline_markdown, outline_rst
+
+
+def regions(text: str, outlined: Outline) -> list[tuple[tuple[str, ...], str]]:
+    return [(one.headings, text[one.start : one.end]) for one in outlined.regions]
+
+
+def test_markdown_is_divided_at_headings_of_both_kinds() -> None:
+    text = "intro\n\n# A `x` #\none\n\nB [link](u)\n===\ntwo\n### C\nthree\n## D\nfour\n"
+    outlined = outline_markdown(text)
+    assert outlined.title == "A x"
+    assert regions(text, outlined) == [
+        ((), "intro"),
+        (("A x",), "# A `x` #\none"),
+        (("B link",), "B [link](u)\n===\ntwo"),
+        (("B link", "C"), "### C\nthree"),
+        (("B link", "D"), "## D\nfour"),
+    ]
+
+
+def test_fenced_code_holds_no_headings() -> None:
+    text = "# A\n```sh\n# not a heading\n~~~\n```` \n~~~~\n# nor this\n```\n~~~\n# B\nb\n"
+    assert [headings for headings, _ in regions(text, outline_markdown(text))] == [("A",)]
+    closed = "# A\n```sh\n# not a heading\n```\n# B\nb\n"
+    assert [headings for headings, _ in regions(closed, outline_markdown(closed))] == [("A",), ("B",)]
+
+
+def test_rules_lists_and_indented_code_are_no_headings() -> None:
+    text = "- item\n---\n\n    # code\n\n***\n#hashtag\n| a |\n---\n"
+    assert regions(text, outline_markdown(text)) == [((), text.strip())]
+
+
+def test_front_matter_gives_the_title_and_is_no_section() -> None:
+    text = "---\ntitle: 'Guide'\ndate: 2020\n---\nbody\n"
+    outlined = outline_markdown(text)
+    assert outlined.title == "Guide"
+    assert regions(text, outlined) == [((), "body")]
+
+
+def test_headings_without_a_body_live_on_in_the_path_only() -> None:
+    text = "# A\n\n## B\nb\n"
+    assert regions(text, outline_markdown(text)) == [(("A", "B"), "## B\nb")]
+    assert regions("# A", outline_markdown("# A")) == [((), "# A")]
+
+
+def test_rst_levels_follow_the_order_of_adornments() -> None:
+    text = "=====\nTitle\n=====\nintro\n\nSec\n---\na\n\nSub\n~~~\nb\n\nLast\n----\nc\n"
+    outlined = outline_rst(text)
+    assert outlined.title == "Title"
+    assert [headings for headings, _ in regions(text, outlined)] == [
+        ("Title",),
+        ("Title", "Sec"),
+        ("Title", "Sec", "Sub"),
+        ("Title", "Last"),
+    ]
+
+
+def test_html_becomes_text_with_headings() -> None:
+    text, outlined = html_to_text(
+        "<!DOCTYPE html><title>My  Page &amp; more</title><style>a{}</style><SCRIPT>if(a<b){}</SCRIPT>"
+        '<h1>One</h1><p>Hello <b>bold</b>, <i>it</i>.<br>next &lt;tag&gt; <a title="x > y">link</a></p>'
+        "<ul><li><p>a</p></li><li>b</li></ul><h2>Two <em>em</em></h2><pre>\n  code\n    here</pre>"
+        "<table><tr><td>1</td><td>2</td></tr></table><!-- <h1>no</h1> -->tail"
+    )
+    assert outlined.title == "My Page & more"
+    assert regions(text, outlined) == [
+        (("One",), "One\n\nHello bold, it.\nnext <tag> link\n\n- a\n\n- b"),
+        (("One", "Two em"), "Two em\n\n\n  code\n    here\n\n1 2\n\ntail"),
+    ]
+
+
+def test_html_references_beyond_unicode_are_replaced() -> None:
+    assert html_to_text("a&#xD800;b&#" + "9" * 10_000 + ";c&#0;d")[0] == "a\ufffdb\ufffdc\ufffdd"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<",
+        "<!--",
+        "<![CDATA[",
+        "<!",
+        "<a ",
+        "</",
+        "<?",
+        "<div>",
+        "&",
+        "&#x",
+        "<a b='",
+        "<a \"'",
+        "<script>",
+        "<h1>x",
+        "<li>",
+    ],
+)
+def test_time_on_broken_html_is_linear(piece: str) -> None:
+    def seconds(size: int) -> float:
+        started = time.process_time()
+        html_to_text(piece * (size // len(piece)))
+        return time.process_time() - started
+
+    assert seconds(400_000) < 20 * max(seconds(50_000), 0.01)  # quadratic would be 64 times
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# " + " " * 90_000 + "x", "[" * 90_000 + "\n===", "#" * 90_000, ">" * 90_000, "```\n" * 30_001, "* " * 45_000],
+)
+@pytest.mark.timeout(30)  # each takes milliseconds; one pattern that backtracks would take minutes
+def test_odd_markdown_is_outlined_at_once(text: str) -> None:
+    outline_markdown(text)
+    outline_rst(text)
+
+
+def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:
+    text = "# h\nx\n" * (MAX_HEADINGS + 500)
+    assert len(outline_markdown(text).regions) == MAX_HEADINGS
+    assert outline_markdown(text).regions[-1].end == len(text) - 1

@@ -1,0 +1,67 @@
+"""Passages and the triples stated for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hades.ingest.material import GivenName, Material, Rejected, RejectReason
+from hades.ingest.sources.passages import PassagesSource
+from hades.ingest.sources.reading import SourceError
+from schemas.chunks import ChunkKind
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Path) -> None:
+    corpus = write(
+        tmp_path / "c.jsonl",
+        {"id": "a", "title": "Ann", "text": "Ann knows Bob."},
+        {"id": 7, "title": "", "text": "No title."},
+    )
+    triples = write(
+        tmp_path / "t.jsonl",
+        {"id": "a", "entities": ["Ann", "Bob", "Ann", 3], "triples": [["Ann", "knows", "Bob"], ["Ann", "knows"]]},
+        {"id": "a", "triples": [["Bob", "is", "  a   man "]]},
+        {"id": "zz", "entities": ["X"], "triples": []},
+    )
+    first, second, third, fourth = PassagesSource(corpus, triples).read()
+    assert isinstance(first, Rejected)
+    assert (first.uri, first.reason) == ("t.jsonl:1", RejectReason.MALFORMED)
+    assert "1 of 2 triples" in first.detail
+    assert isinstance(second, Material)
+    assert (second.origin, second.title, second.text) == ("a", "Ann", "Ann\n\nAnn knows Bob.")
+    assert second.names == (GivenName("Ann"), GivenName("Bob"))
+    assert second.triples == (("Ann", "knows", "Bob"), ("Bob", "is", "a man"))
+    assert [(one.start, one.end, one.kind) for one in second.sections] == [(0, len(second.text), ChunkKind.PASSAGE)]
+    assert isinstance(third, Material)
+    assert (third.origin, third.text) == ("7", "No title.")
+    assert isinstance(fourth, Rejected)
+    assert (fourth.uri, fourth.reason) == ("t.jsonl:3", RejectReason.MALFORMED)
+
+
+def test_bad_passages_are_named_by_line(tmp_path: Path) -> None:
+    good = {"id": "a", "title": "T", "text": "x"}
+    corpus = write(tmp_path / "c.jsonl", good, good, {"text": "x"}, {"id": "b", "text": " "}, {"id": "c", "text": 5})
+    reasons = [(one.uri, one.reason) for one in PassagesSource(corpus).read() if isinstance(one, Rejected)]
+    assert reasons == [
+        ("c.jsonl:2", RejectReason.DUPLICATE),
+        ("c.jsonl:3", RejectReason.MALFORMED),
+        ("c.jsonl:4", RejectReason.EMPTY),
+        ("c.jsonl:5", RejectReason.MALFORMED),
+    ]
+
+
+def test_same_words_under_two_ids_are_two_passages(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "c.jsonl", {"id": "a", "text": "x"}, {"id": "b", "text": "x"})
+    assert [one.origin for one in PassagesSource(corpus).read() if isinstance(one, Material)] == ["a", "b"]
+
+
+def test_a_missing_corpus_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="expected one passage a line"):
+        PassagesSource(tmp_path / "none.jsonl")

@@ -1,0 +1,179 @@
+"""What is read from Python source: names, spans, documentation, imports, calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.ingest.sources.code_facts import CodeFacts
+from hades.ingest.sources.python_code import module_name, parse_python
+
+SOURCE = '''\
+"""Module über alles."""
+import os.path as p
+from . import sibling
+from ..base import Thing as T
+
+LIMIT = "ä"  # short
+
+
+# A remark that explains at some length
+# why the following is done.
+@cache
+def größe(x: int = f("ü"), *rest) -> dict[str, int]:
+    """Größe von x.
+
+    Zweite Zeile."""
+    from json import loads
+    return p.join(loads(x), helper().later())
+
+
+class Döner(T, Generic[K]):
+    def run(self):
+        def inner():
+            """Inside."""
+            return deep()
+        self.stop()
+        super().run()
+        return inner
+
+    class Inner:
+        "Ünner."
+        x = field()
+'''
+
+
+def facts(source: str = SOURCE, path: str = "pkg/sub/mod.py", module: str = "pkg.sub.mod") -> CodeFacts:
+    return parse_python(source, path, module)
+
+
+def texts(source: str, found: CodeFacts, kind: str) -> dict[str | None, str]:
+    return {one.symbol: source[one.start : one.end] for one in found.sections if one.kind == kind}
+
+
+def test_symbols_have_qualified_names_kinds_and_signatures() -> None:
+    found = {one.qualified_name: (one.kind, one.signature) for one in facts().symbols}
+    assert found == {
+        "pkg.sub.mod.größe": ("function", 'def größe(x: int = f("ü"), *rest) -> dict[str, int]'),
+        "pkg.sub.mod.Döner": ("class", "class Döner(T, Generic[K])"),
+        "pkg.sub.mod.Döner.run": ("method", "def run(self)"),
+        "pkg.sub.mod.Döner.Inner": ("class", "class Inner"),
+    }
+
+
+def test_spans_count_characters_although_the_parser_counts_bytes() -> None:
+    spans = {one.name: SOURCE[one.start : one.end] for one in facts().symbols}
+    assert spans["größe"].startswith("@cache\ndef größe")
+    assert spans["größe"].endswith("helper().later())")
+    assert spans["Inner"] == 'class Inner:\n        "Ünner."\n        x = field()'
+
+
+def test_docstrings_are_the_raw_text_between_the_quotes() -> None:
+    assert texts(SOURCE, facts(), "docstring") == {
+        None: "Module über alles.",
+        "pkg.sub.mod.größe": "Größe von x.\n\n    Zweite Zeile.",
+        "pkg.sub.mod.Döner.run": "Inside.",
+        "pkg.sub.mod.Döner.Inner": "Ünner.",
+    }
+    assert facts().symbols[0].docstring == "Größe von x.\n\nZweite Zeile."
+
+
+def test_calls_are_the_dotted_names_as_written_and_nested_functions_belong_to_the_outer_one() -> None:
+    calls = {one.name: set(one.calls) for one in facts().symbols}
+    assert calls["größe"] == {"f", "p.join", "loads", "helper"}
+    assert calls["run"] == {"deep", "self.stop", "super", "super().run"}
+    assert calls["Inner"] == {"field"}
+
+
+def test_bases_are_names() -> None:
+    assert {one.name: one.bases for one in facts().symbols}["Döner"] == ("T", "Generic")
+
+
+def test_imports_are_absolute_and_know_their_function() -> None:
+    assert [tuple(one) for one in facts().imports] == [
+        ("os.path", None, "p", None),
+        ("pkg.sub", "sibling", None, None),
+        ("pkg.base", "Thing", "T", None),
+        ("json", "loads", None, "pkg.sub.mod.größe"),
+    ]
+
+
+def test_relative_imports_of_a_package_start_at_the_package() -> None:
+    found = facts("from . import a\nfrom .b import c\nfrom ...far import d\n", "pkg/__init__.py", "pkg")
+    assert [(one.module, one.name) for one in found.imports] == [("pkg", "a"), ("pkg.b", "c"), ("far", "d")]
+
+
+def test_comment_blocks_are_kept_when_they_say_something() -> None:
+    source = (
+        'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # trailing remarks stay\n'
+    )
+    assert texts(source, facts(source), "comment") == {}
+    assert texts(SOURCE, facts(), "comment") == {
+        None: "# A remark that explains at some length\n# why the following is done."
+    }
+
+
+def test_licence_headers_are_not_comments_worth_reading() -> None:
+    source = "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = 1\n"
+    assert texts(source, facts(source), "comment") == {}
+
+
+def test_undocumented_functions_are_known_by_their_first_lines() -> None:
+    source = "def short(): pass\n\ndef long(a):\n" + "    a += 1\n" * 30
+    head = texts(source, facts(source), "code")["pkg.sub.mod.long"]
+    assert head.startswith("def long(a):")
+    assert head.count("\n") == 11
+
+
+def test_a_file_of_plain_statements_is_known_by_its_first_lines() -> None:
+    assert texts("x = 1\n", facts("x = 1\n"), "code") == {None: "x = 1"}
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\r"])
+def test_other_line_ends_do_not_shift_spans(newline: str) -> None:
+    source = SOURCE.replace("\n", newline)
+    assert texts(source, facts(source), "docstring")["pkg.sub.mod.Döner.Inner"] == "Ünner."
+    assert {one.name: source[one.start :][:6] for one in facts(source).symbols}["größe"] == "@cache"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def broken(:\n    pass\n",
+        "x = (" + "(" * 10_000,
+        "x = " + "not " * 50_000 + "1",
+        "x = " + "a + " * 100_000 + "a",
+        "if a:\n pass\n" + "elif a:\n pass\n" * 5000,
+        "x = 'a\0b'\n",
+        "x = " + "9" * 5000,
+    ],
+)
+def test_what_does_not_parse_is_kept_as_text_with_the_reason(source: str) -> None:
+    found = facts(source)
+    assert found.problem
+    assert [one.kind for one in found.sections] == ["code"]
+
+
+def test_two_definitions_of_one_name_are_both_there() -> None:
+    found = facts("if a:\n    def f(): pass\nelse:\n    def f(): pass\n")
+    assert [one.qualified_name for one in found.symbols] == ["pkg.sub.mod.f"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "packages", "expected"),
+    [
+        ("pkg/mod.py", {"pkg"}, "pkg.mod"),
+        ("pkg/__init__.py", {"pkg"}, "pkg"),
+        ("src/pkg/mod.py", {"src/pkg"}, "pkg.mod"),
+        ("libs/one/src/pkg/sub/mod.py", {"libs/one/src/pkg", "libs/one/src/pkg/sub"}, "pkg.sub.mod"),
+        ("src/namespace/mod.py", set(), "namespace.mod"),
+        ("src/mod.py", {"src"}, "src.mod"),
+        ("tools/run.py", set(), "tools.run"),
+        ("mod.py", set(), "mod"),
+        ("mod.py", {""}, "root.mod"),
+        ("sub/__init__.py", {"", "sub"}, "root.sub"),
+        ("__init__.py", {""}, "root"),
+        ("__init__.py", set(), "__init__"),
+    ],
+)
+def test_module_names_are_those_of_imports(path: str, packages: set[str], expected: str) -> None:
+    assert module_name(path, packages.__contains__, "root") == expected

@@ -1,0 +1,107 @@
+"""Every section lies inside its text, in order, without overlap, and is not blank: whatever the text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.ingest.sources.code_facts import CodeFacts
+from hades.ingest.sources.html_text import html_to_text
+from hades.ingest.sources.languages import BY_NAME
+from hades.ingest.sources.markup import outline_markdown, outline_rst
+from hades.ingest.sources.python_code import parse_python
+from hades.ingest.sources.reading import Unusable, decode
+from hades.ingest.sources.tree_sitter_code import parse_code
+
+PYTHON = st.lists(
+    st.sampled_from(
+        [
+            "def größe(a):\n",
+            "class K(B):\n",
+            "    x = 'ä'\n",
+            '    """Dök."""\n',
+            "    def m(self):\n        pass\n",
+            "        return f(x).g()\n",
+            "# ein Kommentar, der lang genug ist, um zu zählen\n",
+            "'''mehr\nZeilen'''\n",
+            "@deco\n",
+            "\r\n",
+            "\x0c",
+            "if a:\n",
+            "import a.b as c\n",
+            "😀 = 1\n",
+        ]
+    ),
+    max_size=14,
+).map("".join)
+ANY = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200)
+CODE = st.lists(
+    st.sampled_from(
+        ["function f(ä) {", "}", "class Ö {", "// über und über und über und noch mehr\n", "/* ß */", "\n", "x.y();"]
+    )
+    | ANY,
+    max_size=12,
+).map("".join)
+MARKUP = st.lists(
+    st.sampled_from(
+        ["# Ä\n", "Titel\n===\n", "```\n", "text 😀\n", "\n", "---\n", "- x\n", "<h1>", "</h1>", "<p>", "&auml;"]
+    )
+    | ANY,
+    max_size=20,
+).map("".join)
+
+
+def check_facts(text: str, found: CodeFacts) -> None:
+    last = 0
+    for section in found.sections:
+        assert last <= section.start < section.end <= len(text)
+        piece = text[section.start : section.end]
+        assert piece == piece.strip()
+        last = section.end
+    for symbol in found.symbols:
+        assert 0 <= symbol.start < symbol.end <= len(text)
+        assert symbol.name in text[symbol.start : symbol.end]
+
+
+@settings(max_examples=150, deadline=None)
+@given(PYTHON | ANY)
+def test_python_sections(text: str) -> None:
+    check_facts(text, parse_python(text, "m.py", "m"))
+
+
+@pytest.mark.parametrize("language", sorted(BY_NAME))
+@settings(max_examples=25, deadline=None)
+@given(text=CODE)
+def test_code_sections(language: str, text: str) -> None:
+    check_facts(text, parse_code(text, "d/m.x", language))
+
+
+@settings(max_examples=150, deadline=None)
+@given(MARKUP)
+def test_markup_sections(markup: str) -> None:
+    html, html_outline = html_to_text(markup)
+    for text, outlined in ((markup, outline_markdown(markup)), (markup, outline_rst(markup)), (html, html_outline)):
+        last = 0
+        for region in outlined.regions:
+            assert last <= region.start < region.end <= len(text)
+            last = region.end
+        assert bool(outlined.regions) or not text.strip() or text.startswith("---")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_text_that_can_be_stored_or_refused(data: bytes) -> None:
+    try:
+        text = decode(data)
+    except Unusable:
+        return
+    assert "\0" not in text
+    text.encode("utf-8")
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
+def test_unicode_encodings_are_read_back_exactly(text: str, encoding: str) -> None:
+    text = "".join(one for one in text if one.isprintable() or one == "\n").lstrip("\ufeff")
+    assert decode(text.encode(encoding)) == text

@@ -1,0 +1,114 @@
+"""A small workspace, read whole: which files count, what is known of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hades.ingest.material import Material, ModuleImport, Rejected, RejectReason
+from hades.ingest.sources.reading import SourceError
+from hades.ingest.sources.workspace import MAX_PARSED_CHARS, WorkspaceSource
+from schemas.chunks import ChunkKind
+from schemas.nodes import FuncKind
+
+
+def make(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def read(root: Path, *packages: str) -> dict[str, Material]:
+    outcomes = list(WorkspaceSource(root, packages).read())
+    assert all(isinstance(one, Material) for one in outcomes), outcomes
+    return {one.origin: one for one in outcomes if isinstance(one, Material)}
+
+
+def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        {
+            ".gitignore": "gen/\n",
+            "README": "About it.",
+            "docs/guide.md": "# Guide\nHow to.\n",
+            "data.json": "{}",
+            "gen/made.py": "x = 1",
+            "logo.svg": "<svg/>",
+            "pkg/__init__.py": "",
+            "pkg/core.py": '"""Core."""\nfrom . import util\n\ndef run():\n    """Runs."""\n    util.go()\n',
+            "web/app.ts": "// Starts it\nexport function start(): void { boot(); }\n",
+        },
+    )
+    found = read(tmp_path)
+    assert list(found) == ["README", "docs/guide.md", "pkg/__init__.py", "pkg/core.py", "web/app.ts"]
+    core = found["pkg/core.py"]
+    assert core.code is not None
+    assert (core.code.module, core.code.language, core.code.size) == ("pkg.core", "python", len(core.text))
+    assert core.code.imports == (ModuleImport("pkg", "util"),)
+    assert [(one.qualified_name, one.kind, one.calls) for one in core.code.symbols] == [
+        ("pkg.core.run", FuncKind.FUNCTION, ("util.go",))
+    ]
+    assert [(core.text[one.start : one.end], one.kind, one.symbol, one.headings) for one in core.sections] == [
+        ("Core.", ChunkKind.DOCSTRING, None, ("pkg.core",)),
+        ("Runs.", ChunkKind.DOCSTRING, "pkg.core.run", ("pkg.core", "run")),
+    ]
+    assert found["docs/guide.md"].sections[0].headings == ("Guide",)
+    app = found["web/app.ts"].code
+    assert app is not None
+    assert [one.qualified_name for one in app.symbols] == ["web.app.start"]
+
+
+def test_empty_files_are_files_without_sections(tmp_path: Path) -> None:
+    found = read(make(tmp_path, {"a/__init__.py": "", "b/__init__.py": "\n"}))
+    assert {path: one.sections for path, one in found.items()} == {"a/__init__.py": (), "b/__init__.py": ()}
+
+
+def test_code_that_does_not_parse_is_kept_as_text_with_the_reason(tmp_path: Path) -> None:
+    many = "x = 1\n" * (MAX_PARSED_CHARS // 6 + 1)
+    found = read(make(tmp_path, {"bad.py": "def broken(:\n", "large.py": many}))
+    for path, word in (("bad.py", "SyntaxError"), ("large.py", "longer than")):
+        assert word in str(found[path].metadata["unparsed"])
+        assert [one.kind for one in found[path].sections] == [ChunkKind.CODE]
+
+
+def test_named_packages_are_folders_or_modules(tmp_path: Path) -> None:
+    make(tmp_path, {"a/x.py": "1", "a/b/y.py": "1", "c.py": "1", "d/z.py": "1"})
+    assert list(read(tmp_path, "c", "a")) == ["a/b/y.py", "a/x.py", "c.py"]
+    assert list(read(tmp_path, "a.b", "a/b")) == ["a/b/y.py"]
+    with pytest.raises(SourceError, match="no package 'nope'"):
+        WorkspaceSource(tmp_path, ["nope"])
+    with pytest.raises(SourceError, match="no package"):
+        WorkspaceSource(tmp_path / "a", ["../c"])
+
+
+def test_go_imports_of_the_workspace_itself_lose_its_prefix(tmp_path: Path) -> None:
+    files = {"go.mod": "module example.com/x\n\ngo 1.22\n", "a/m.go": 'package a\nimport "example.com/x/b/c"\n'}
+    code = read(make(tmp_path, files))["a/m.go"].code
+    assert code is not None
+    assert code.imports == (ModuleImport("b.c", None, "c"),)
+
+
+def test_unusable_files_are_set_aside(tmp_path: Path) -> None:
+    make(tmp_path, {"ok.py": "x = 1", "blank.md": " "})
+    (tmp_path / "binary.py").write_bytes(b"\0\1\2")
+    (tmp_path / "minified.js").write_text("a();" * 50_000)
+    outcomes = list(WorkspaceSource(tmp_path).read())
+    assert {one.uri: one.reason for one in outcomes if isinstance(one, Rejected)} == {
+        "binary.py": RejectReason.NOT_TEXT,
+        "blank.md": RejectReason.EMPTY,
+        "minified.js": RejectReason.OVERSIZED,
+    }
+
+
+def test_a_missing_workspace_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="expected the root of a code workspace"):
+        WorkspaceSource(tmp_path / "none")
+
+
+def test_two_readings_are_equal_and_the_estimate_is_their_length(tmp_path: Path) -> None:
+    make(tmp_path, {f"m{number}.py": f"def f{number}():\n    return {number}\n" for number in range(40)})
+    source = WorkspaceSource(tmp_path)
+    assert list(source.read()) == list(source.read())
+    assert source.estimate() == 40

@@ -1,0 +1,132 @@
+"""Ingestion as a whole: phases, second runs, changes, spans, quarantine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hades.ingest.material import Rejected, RejectReason
+from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ports.store import Term
+from hades.providers.hashing import HashingEmbedder
+from schemas.nodes import SourceKind
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_workshop, passage
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return new_workshop(tmp_path)
+
+
+def test_all_phases_make_a_graph_without_loose_ends(workshop: Workshop) -> None:
+    report = ingest(workshop, Listed(PEOPLE))
+    assert (report.new, report.chunks, report.embedded) == (4, 4, 4)
+    counts = workshop.store.counts()
+    assert counts["documents"] == counts["doc_chunks"] == 4
+    assert counts["entities"] >= 4
+    assert counts["mentions"] > 4
+    assert workshop.store.check() == []
+    names = {row["name"] for row in contents(workshop.store)["entities"]}
+    assert {"Ada Lovelace", "Charles Babbage", "Analytical Engine", "Grace Hopper"} <= names
+
+
+def test_a_second_run_touches_nothing(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    before = contents(workshop.store)
+    revisions = workshop.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
+    report = ingest(workshop, Listed(PEOPLE))
+    assert (report.new, report.changed, report.unchanged, report.chunks, report.embedded) == (0, 0, 4, 0, 0)
+    assert report.derived == {}
+    assert contents(workshop.store) == before
+    again = workshop.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
+    assert again.column("_rev") == revisions.column("_rev")
+
+
+def test_phases_run_one_by_one_give_the_same_graph(workshop: Workshop, tmp_path: Path) -> None:
+    for phase in Phase:
+        ingest(workshop, Listed(PEOPLE), [phase])
+    other = new_workshop(tmp_path / "other")
+    ingest(other, Listed(PEOPLE))
+    assert contents(workshop.store) == contents(other.store)
+
+
+def test_without_the_edges_phase_there_are_no_edges(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE), [Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS])
+    counts = workshop.store.counts()
+    assert counts["doc_chunks"] == 4
+    assert counts["entities"] == counts["relations"] == counts["mentions"] == 0
+
+
+def test_every_chunk_is_the_exact_span_of_its_document(workshop: Workshop) -> None:
+    long = passage(
+        "long", "A long one", " ".join(f"Sentence number {number} speaks of London." for number in range(200))
+    )
+    ingest(workshop, Listed([*PEOPLE, long]))
+    texts = {f"documents/{row['_key']}": row["text"] for row in contents(workshop.store)["documents"]}
+    chunks = contents(workshop.store)["doc_chunks"]
+    assert len(chunks) > 6
+    for chunk in chunks:
+        start, end = chunk["span"]
+        assert texts[chunk["document"]][start:end] == chunk["text"]
+        assert 0 < chunk["token_count"] <= 220
+
+
+def test_every_relation_points_into_its_document(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    lengths = {f"documents/{row['_key']}": len(row["text"]) for row in contents(workshop.store)["documents"]}
+    stated = [row for row in contents(workshop.store)["relations"] if row["type"] != "similar_to"]
+    assert stated
+    for row in stated:
+        start, end = row["provenance"]["span"]
+        assert 0 <= start < end <= lengths[row["provenance"]["doc"]]
+
+
+def test_a_changed_document_changes_only_what_follows_from_it(workshop: Workshop, tmp_path: Path) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    changed = [*PEOPLE[:3], passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]
+    report = ingest(workshop, Listed(changed))
+    assert (report.new, report.changed, report.unchanged, report.embedded) == (0, 1, 3, 1)
+    fresh = new_workshop(tmp_path / "fresh")
+    ingest(fresh, Listed(changed))
+    assert contents(workshop.store) == contents(fresh.store)
+
+
+def test_a_mirrored_folder_forgets_what_it_lost(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE, mirrors=True))
+    ingest(workshop, Listed([passage("other", "Elsewhere", "Another corpus.")], corpus="other", mirrors=True))
+    report = ingest(workshop, Listed(PEOPLE[:2], mirrors=True))
+    assert report.removed == 2
+    origins = {row["origin"] for row in contents(workshop.store)["documents"]}
+    assert origins == {"p1", "p2", "other"}
+
+
+def test_rejected_input_is_set_aside_counted_and_cleared(workshop: Workshop) -> None:
+    bad = Rejected(SourceKind.PASSAGES, "broken.txt", RejectReason.NOT_TEXT, "NUL bytes", 10)
+    report = ingest(workshop, Listed([*PEOPLE, bad]))
+    assert report.quarantined == {"not_text": 1}
+    assert contents(workshop.store)["quarantine"][0]["uri"] == "broken.txt"
+    ingest(workshop, Listed(PEOPLE))
+    assert workshop.store.count("quarantine") == 0
+
+
+def test_a_new_model_replaces_every_vector_at_once(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    old = workshop.embedder.model.tag
+    other = replace(workshop, embedder=HashingEmbedder(dimension=64))
+    report = ingest(other, Listed(PEOPLE))
+    assert report.embedded == 4
+    new = other.embedder.model.tag
+    assert old != new
+    for collection in ("doc_chunks", "entities"):
+        assert workshop.store.count(collection, where=[Term("embedding_model", "==", old)]) == 0
+        assert workshop.store.count(collection, where=[Term("embedding_model", "==", new)]) > 0
+    assert list(workshop.scratch.glob("reembed-*")) == []
+
+
+def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    touched = [replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]
+    report = ingest(workshop, Listed(touched))
+    assert (report.changed, report.embedded) == (1, 0)

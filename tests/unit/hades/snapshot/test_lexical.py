@@ -1,0 +1,112 @@
+"""BM25 as in the textbook, however the index was cut into blocks; stems as published by Snowball."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hades.snapshot import lexical
+from hades.snapshot.analyzer import fold, terms, words
+from hades.snapshot.arrays import Folder
+from hades.snapshot.stemmer import stem
+
+SOME = ["river", "rivers", "flow", "flowing", "sea", "the", "a", "Köln", "koln", "x1"]
+WORDS = st.lists(st.sampled_from(SOME), max_size=12).map(" ".join)
+
+
+def reference(texts: list[str], query: str) -> dict[int, float]:
+    """Robertson's BM25, k1 1.2 and b 0.75, with the idf that stays positive."""
+    bags = [Counter(stem(word) for word in words(text)) for text in texts]
+    lengths = [sum(bag.values()) for bag in bags]
+    mean = sum(lengths) / max(1, len(lengths)) or 1.0
+    scores: dict[int, float] = {}
+    for term in dict.fromkeys(stem(word) for word in words(query)):
+        holders = sum(term in bag for bag in bags)
+        idf = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
+        for row, bag in enumerate(bags):
+            if bag[term]:
+                part = bag[term] * 2.2 / (bag[term] + 1.2 * (0.25 + 0.75 * lengths[row] / mean))
+                scores[row] = scores.get(row, 0.0) + idf * part
+    return scores
+
+
+def index_of(path: Path, texts: list[str]) -> lexical.LexicalIndex:
+    writer = lexical.LexicalWriter(path, "t")
+    writer.append(texts)
+    with Folder(path) as folder:
+        writer.write(folder)
+        return lexical.LexicalIndex(folder, "t", len(texts))
+
+
+@given(st.lists(WORDS, max_size=12), WORDS, st.sampled_from([1, 5, 10**6]), st.integers(1, 8))
+def test_scores_equal_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, block: int, limit: int
+) -> None:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(lexical, "_BLOCK_WORDS", block)
+    try:
+        rows, scores = index_of(tmp_path_factory.mktemp("index"), texts).search(query, limit)
+    finally:
+        patch.undo()
+    expected = reference(texts, query)
+    assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
+    assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
+    best_first = [(-score, row) for score, row in zip(scores.tolist(), rows.tolist(), strict=True)]
+    assert best_first == sorted(best_first)
+
+
+def test_rare_and_common_words_are_added_up_alike(tmp_path: Path) -> None:
+    texts = [f"common word{number}" for number in range(100)]
+    index = index_of(tmp_path, texts)
+    for query in ("word7", "word7 word9", "common word7"):
+        rows, scores = index.search(query, 3)
+        expected = reference(texts, query)
+        assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
+        assert rows[0] == 7
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(SOME), min_size=1, max_size=6).map(" ".join), min_size=20, max_size=60),
+    WORDS,
+    st.integers(1, 4),
+)
+def test_skipping_common_words_changes_no_answer(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, limit: int
+) -> None:
+    texts = [*texts, "unique words win", "unique"]
+    index = index_of(tmp_path_factory.mktemp("index"), texts)
+    rows, scores = index.search(f"{query} unique", limit)
+    expected = reference(texts, f"{query} unique")
+    assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
+    assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
+
+
+def test_stems_are_those_of_snowball() -> None:
+    published = {
+        "consign": "consign", "consigned": "consign", "consistency": "consist", "consisting": "consist",
+        "knightly": "knight", "kneeled": "kneel", "generously": "generous", "communism": "communism",
+        "relational": "relat", "hopping": "hop", "hoping": "hope", "flies": "fli", "ties": "tie", "dying": "die",
+        "happy": "happi", "say": "say", "sky": "sky", "news": "news", "proceed": "proceed", "gas": "gas",
+        "this": "this", "cats": "cat", "agreed": "agre", "rational": "ration", "adoption": "adopt",
+        "controlling": "control", "probably": "probabl", "yellow": "yellow", "is": "is",
+    }  # fmt: skip
+    assert {word: stem(word) for word in published} == published
+
+
+def test_text_is_folded_the_same_way_with_and_without_accents() -> None:
+    assert fold("Ünïcode ﬁne") == "unicode fine"
+    assert words("Crème-brûlée, e\u0301t\u0301e 3x_y!") == ["creme", "brulee", "ete", "3x_y"]
+    assert words("Plain ASCII: a_b 42!") == ["plain", "ascii", "a_b", "42"]
+    assert terms("Rivers river RIVERING") == ["river"]
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_the_fast_way_for_ascii_finds_the_same_words(text: str) -> None:
+    import re
+
+    assert words(text) == re.findall(r"\w+", text.lower())

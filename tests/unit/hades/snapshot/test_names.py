@@ -1,0 +1,64 @@
+"""Names in a question: word for word, longest span, aliases and accents included."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from hades.snapshot.view import SnapshotView
+from tests.contract.examples import entity, put
+from tests.unit.hades.snapshot.homes import empty_store
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> SnapshotView:
+    home = tmp_path_factory.mktemp("home")
+    store = empty_store(home / "graph.db")
+    put(
+        store,
+        "entities",
+        entity("python", name="Python"),
+        entity("machine_learning", name="machine learning", aliases=["ML", "statistical learning"]),
+        entity("learning", name="learning"),
+        entity("jaguar_car", name="Jaguar"),
+        entity("jaguar_cat", name="jaguar"),
+        entity("cafe", name="Café de Flore", canonical_name="Le Flore"),
+        entity("cpp", name="C++ Builder"),
+        entity("signs", name="***"),
+    )
+    publish(store, home)
+    store.close()
+    return open_snapshot(home)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Python machine learning", ["python", "machine_learning"]),
+        ("learning machine", ["learning"]),
+        ("is ML statistical-learning?", ["machine_learning", "machine_learning"]),
+        ("a JAGUAR", ["jaguar_car", "jaguar_cat"]),
+        ("cafe DE flore; le flore", ["cafe", "cafe"]),
+        ("c++ builder", ["cpp"]),
+        ("pythons", []),
+        ("***", []),
+        ("machine learning learning", ["machine_learning", "learning"]),
+    ],
+)
+def test_names_are_found_word_for_word(view: SnapshotView, text: str, expected: list[str]) -> None:
+    assert view.ids(view.match_names(text).numbers) == [f"entities/{key}" for key in expected]
+
+
+def test_spans_are_of_the_text_as_written(view: SnapshotView) -> None:
+    text = "Où? Le\tFlore — Café  de Flore."
+    found = view.match_names(text)
+    assert [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)] == [
+        "Le\tFlore",
+        "Café  de Flore",
+    ]
+
+
+def test_a_long_question_is_answered(view: SnapshotView) -> None:
+    found = view.match_names("word " * 2_000 + "python")
+    assert view.ids(found.numbers) == ["entities/python"]
