@@ -94,6 +94,11 @@ def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
     return pa.Table.from_pylist(dumped, schema=arrow_schema(record))
 
 
+def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
+    """The same value in every row; Arrow's own `repeat` cannot repeat a list no times."""
+    return pa.repeat(pa.scalar(value, kind), rows) if rows else pa.nulls(0, kind)
+
+
 def _column(name: str, field: FieldInfo) -> Column:
     annotation, nullable = _without_none(field.annotation)
     marks = [*field.metadata, *_marks_within(annotation)]

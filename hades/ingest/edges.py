@@ -25,11 +25,12 @@ from hades.ingest.nodes import func_keys
 from hades.ingest.openie import with_extractions
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.edges import CodeEdgeType, RelationType
 from schemas.ids import edge_key, node_id
+from schemas.record import repeated
 
 DERIVE_VERSION = 1  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
@@ -86,7 +87,9 @@ def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
     extractions = [
         key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
     ]
-    return manifest.digest_of(documents, settings, embedder.model.tag, extractions, DERIVE_VERSION)
+    tag = embedder.model.tag
+    embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
+    return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)
 
 
 def _read(store: RowStore) -> _Corpus:
@@ -225,7 +228,7 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index(column.name)
         if column.default is None or column.nullable:
             continue
-        filled = pa.repeat(pa.scalar(column.default, column.type), table.num_rows)
+        filled = repeated(column.default, column.type, table.num_rows)
         if index < 0:
             table = table.append_column(column.name, filled)
         elif table.column(index).null_count:

@@ -220,6 +220,10 @@ class GraphView(Protocol):
         """The `_id` of each number. Cost: in memory."""
         ...
 
+    def kinds(self, numbers: Numbers) -> Codes:
+        """What each node is, as a place in `KINDS`. Cost: in memory."""
+        ...
+
     def expand(
         self,
         numbers: Numbers,

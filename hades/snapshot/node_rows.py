@@ -78,21 +78,22 @@ class NodeRows:
         counts: dict[str, int] = {}
         models: dict[str, tuple[str, ...]] = {}
         ids: list[pa.Array] = [pa.array([], pa.large_string())]
+        hashes = [np.empty(0, np.uint64)]
         for kind in KINDS:
             before = self._key.count
             for batch in self._scan(store, kind, models):
                 ids.append(pc.binary_join_element_wise(kind.value, batch.column("_key"), "/").cast(pa.large_string()))
+                hashes.append(hash_texts(ids[-1].to_pylist()))
                 progress(kind.value, self._key.count - before)
             counts[kind.value] = self._key.count - before
-        joined = pa.concat_arrays(ids)
-        hashes = hash_texts(joined.to_pylist())
-        order = np.argsort(hashes, kind="stable")
-        self._folder.whole("node.hash", hashes[order])
+        all_hashes = np.concatenate(hashes)
+        order = np.argsort(all_hashes, kind="stable")
+        self._folder.whole("node.hash", all_hashes[order])
         self._folder.whole("node.number", order.astype(np.int32))
         self._names.write(self._folder)
         for name, coder in (("cluster_id", self._clusters), ("domain_name", self._domains)):
             HeapWriter(self._folder, f"entity.{name}").append(coder.codes)
-        return NodeSpace(counts, joined, tuple(self._types.codes), models, self._names.longest)
+        return NodeSpace(counts, pa.concat_arrays(ids), tuple(self._types.codes), models, self._names.longest)
 
     def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
         collection = collection_named(kind.value)

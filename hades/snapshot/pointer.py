@@ -1,4 +1,4 @@
-"""Which snapshot serves: one small file, replaced in one step, so that readers see the old one or the new one.
+"""Which snapshot serves and which stay: one small file, replaced in one step; readers see the old one or the new.
 
 In `home/snapshots/`: a folder a snapshot, `current` (the pointer), `previous` (what it said before), `pins/` (named
 snapshots that are kept), `.lock` (held by whoever changes any of these).
@@ -10,12 +10,15 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hades.errors import SnapshotError
+from hades.snapshot import manifest
+from hades.snapshot.verification import verify
 
 CURRENT = "current"
 PREVIOUS = "previous"
@@ -104,6 +107,36 @@ def pins(root: Path) -> dict[str, str]:
     names = sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name)) if folder.is_dir() else []
     found = {name: read(folder, name) for name in names}
     return {name: pointer.snapshot for name, pointer in found.items() if pointer is not None}
+
+
+def prune(home: Path, *, keep: int = 3) -> list[str]:
+    """Remove all but the last `keep` that served and those that are pinned; the ids that went.
+
+    Never removes what serves, and nothing at all when that is damaged. A process that has one open keeps reading it.
+    """
+    if keep < 1:
+        raise SnapshotError(f"keep is {keep}; at least the snapshot that serves must stay")
+    root = root_of(home)
+    if not root.is_dir():
+        return []
+    with changing(root):
+        now = read(root)  # a broken pointer stops the pruning: what serves is not known
+        if now is None:
+            return []
+        verify(root / now.snapshot, manifest.load(root / now.snapshot)[0].arrays)  # else an older one serves
+        there = folders(root)
+        recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
+        gone = sorted(there - set(recent) - set(pins(root).values()))
+        for one in gone:
+            leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
+            (root / one).rename(leaving)
+            shutil.rmtree(leaving)
+    return gone
+
+
+def folders(root: Path) -> set[str]:
+    """Every snapshot that has a folder, sound or not."""
+    return {path.name for path in root.iterdir() if _SNAPSHOT_ID.fullmatch(path.name)}
 
 
 @contextmanager

@@ -1,10 +1,8 @@
-"""Which snapshots stay: what serves, what is pinned, and the last few that served."""
+"""Which snapshots there are, and going back to an older one."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 
 _ABOUT = "about.json"
-_FOLDER = re.compile(r"g[0-9a-f]{24}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ def snapshots(home: Path) -> list[Held]:
         return []
     now = pointer.read_or_none(root, pointer.CURRENT)
     served = (now.snapshot, *now.before) if now else ()
-    there = {path.name for path in root.iterdir() if _FOLDER.fullmatch(path.name)}
+    there = pointer.folders(root)
     order = [one for one in served if one in there]
     order += sorted(there - set(order))
     pinned = pointer.pins(root)
@@ -54,30 +51,6 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
                 raise SnapshotError(f"no snapshot served before in {root}; name one of `hades snapshots`")
             snapshot = older[0]
         return pointer.move(root, snapshot).snapshot
-
-
-def prune(home: Path, *, keep: int = 3) -> list[str]:
-    """Remove all but the last `keep` that served and those that are pinned; the ids that went.
-
-    Never removes what serves. A process that has one open keeps reading it.
-    """
-    if keep < 1:
-        raise SnapshotError(f"keep is {keep}; at least the snapshot that serves must stay")
-    root = pointer.root_of(home)
-    if not root.is_dir():
-        return []
-    with pointer.changing(root):
-        now = pointer.read(root)  # a broken pointer stops the pruning: what serves is not known
-        if now is None:
-            return []
-        there = {path.name for path in root.iterdir() if _FOLDER.fullmatch(path.name)}
-        recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
-        gone = sorted(there - set(recent) - set(pointer.pins(root).values()))
-        for one in gone:
-            leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
-            (root / one).rename(leaving)
-            shutil.rmtree(leaving)
-    return gone
 
 
 def _held(folder: Path, serves: bool, pinned: dict[str, str]) -> Held:

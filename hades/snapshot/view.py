@@ -10,7 +10,19 @@ from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports import view as port
-from hades.ports.view import KINDS, Adjacency, Expansion, Flags, Hits, Kind, NameMatches, Numbers, Validity, ViewInfo
+from hades.ports.view import (
+    KINDS,
+    Adjacency,
+    Codes,
+    Expansion,
+    Flags,
+    Hits,
+    Kind,
+    NameMatches,
+    Numbers,
+    Validity,
+    ViewInfo,
+)
 from hades.snapshot import csr
 from hades.snapshot.expansion import Filter, follow, gathered, merged, visible
 from hades.snapshot.facts import Facts
@@ -67,6 +79,10 @@ class SnapshotView:
     def ids(self, numbers: Numbers) -> list[str]:
         """See `GraphView.ids`."""
         return self._facts.ids(self._checked(numbers))
+
+    def kinds(self, numbers: Numbers) -> Codes:
+        """See `GraphView.kinds`."""
+        return (np.searchsorted(self._bases, self._checked(numbers), side="right") - 1).astype(np.uint8)
 
     def expand(
         self,

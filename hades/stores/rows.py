@@ -15,7 +15,7 @@ from hades.errors import BadQuery, BadRows, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN
-from schemas.record import TIME, Column
+from schemas.record import TIME, Column, repeated
 
 REV = "_rev"
 
@@ -196,7 +196,7 @@ def _typed(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
     if column.name not in table.column_names:
         if column.default is None:
             return pa.nulls(table.num_rows, column.type)
-        return pa.repeat(pa.scalar(column.default, column.type), table.num_rows)
+        return repeated(column.default, column.type, table.num_rows)
     values = table.column(column.name).combine_chunks()
     if values.type == column.type:
         return values

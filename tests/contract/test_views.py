@@ -10,7 +10,7 @@ import pytest
 
 from hades.errors import BadQuery
 from hades.ports.store import Direction
-from hades.ports.view import Expansion, GraphView, Kind, NodeFacts, Numbers, Passage
+from hades.ports.view import KINDS, Expansion, GraphView, Kind, NodeFacts, Numbers, Passage
 from hades.snapshot.publish import publish
 from schemas.intervals import Mask
 from tests.arango_double.server import ArangoDouble
@@ -39,6 +39,13 @@ def expand(view: GraphView, *ids: str, direction: Direction = Direction.OUT, **o
 def test_ids_and_numbers_are_each_others_inverse(view: GraphView) -> None:
     ids = ["clusters/water", HUB, "doc_chunks/c1", "files/f1", "funcs/g1", HUB]
     assert view.ids(numbers(view, *ids)) == ids
+
+
+def test_kinds_are_places_in_the_list_of_kinds(view: GraphView) -> None:
+    asked = numbers(view, "files/f1", HUB, "doc_chunks/c1", "clusters/water", "funcs/g1", HUB)
+    assert [KINDS[code] for code in view.kinds(asked)] == [
+        Kind.FILE, Kind.ENTITY, Kind.CHUNK, Kind.CLUSTER, Kind.FUNC, Kind.ENTITY,
+    ]  # fmt: skip
 
 
 def test_unknown_ids_have_the_number_minus_one(view: GraphView) -> None:

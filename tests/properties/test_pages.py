@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.stores.sqlite import migrations, pages
-from hades.stores.sqlite.pages import Tree
+from hades.stores.sqlite.trees import ArrowPages, Tree
 
 SCHEMA = pa.schema([("_key", pa.string()), ("number", pa.int64()), ("note", pa.string())])
 KEYS = st.text("abcXYZ0_", min_size=1, max_size=4)
@@ -22,7 +22,7 @@ def new_tree(page_bytes: int) -> tuple[sqlite3.Connection, Tree]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrations.migrate(connection)
     connection.execute("INSERT INTO tree (id, name) VALUES (1, 't')")
-    return connection, Tree(1, "t", ("_key",), 1, {1: SCHEMA}, {}, page_bytes)
+    return connection, Tree(1, "t", ("_key",), 1, {1: SCHEMA}, {}, page_bytes, ArrowPages())
 
 
 def as_table(rows: dict[str, tuple[int, str | None]]) -> pa.Table:

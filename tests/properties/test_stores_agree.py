@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.arango_double.server import ArangoDouble
 
 from hades.errors import BadRows, StoreError
 from hades.ports.store import Direction, GraphStore, Mode, RowStore, Term
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
+from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day, entity, everything, relation, table
 
 NAMES = [f"k{number}" for number in range(9)]

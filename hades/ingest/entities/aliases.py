@@ -22,6 +22,7 @@ _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "
 _MIN_JOINED = 10
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
+_LONGEST_FUZZY = 6  # words
 _LONGEST_PERSON = 4  # words
 _SLIP_TEXTS = 2  # a misspelling is seldom made in more texts than this
 
@@ -137,7 +138,7 @@ def _spacings(names: Names) -> Iterator[Alias]:
     blocks: dict[str, list[int]] = defaultdict(list)
     for row, words in enumerate(names.plain):
         letters = "".join(words)
-        if len(letters) >= _MIN_JOINED and not letters.isdigit():
+        if len(words) <= _LONGEST_FUZZY and len(letters) >= _MIN_JOINED and not letters.isdigit():
             blocks[letters].append(row)
     for rows in blocks.values():
         yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
@@ -147,8 +148,7 @@ def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> I
     """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
     for row, words in enumerate(names.plain):
-        letters = sum(map(len, words))
-        if len(words) < 2 or letters < rules.fuzzy_min_letters:
+        if not 1 < len(words) <= _LONGEST_FUZZY or sum(map(len, words)) < rules.fuzzy_min_letters:
             continue
         for index, word in enumerate(words):
             if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():

@@ -64,6 +64,10 @@ class Spans:
     def __len__(self) -> int:
         return len(self.first)
 
+    def only(self, rows: Longs) -> Spans:
+        """Some of the spans."""
+        return Spans(self.first[rows], self.last[rows], self.mark[rows])
+
 
 @dataclass(frozen=True)
 class Candidate:

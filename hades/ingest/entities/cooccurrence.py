@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import Flags, Ints, Longs
+from hades.ingest.entities.tokens import Flags, Ints, Longs, distinct
 
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
@@ -52,8 +52,8 @@ def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together
     count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
     enough = count >= rules.min_together
     begin, count = begin[enough], count[enough]
-    alone = np.bincount(np.unique(_codes(sentence, thing, size)) % max(1, size), minlength=size)
-    total = max(2, len(np.unique(sentence)))
+    alone = np.bincount(distinct(_codes(sentence, thing, size)) % max(1, size), minlength=size)
+    total = max(2, len(distinct(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & _strongest(left[begin], right[begin], strength, count, rules.max_related)
     begin = begin[keep]

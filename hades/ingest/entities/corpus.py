@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.ingest.entities.tokens import Ints, Longs
 from schemas.catalogue import collection_named
@@ -32,8 +33,7 @@ class CorpusView:
     documents: pa.Table
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What a source states about one document."""
 
     names: tuple[tuple[str, NameType | None], ...] = ()
@@ -42,8 +42,7 @@ class Facts:
     repositories: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """One document, with its title parted into name and qualifier."""
 
     key: str
@@ -69,21 +68,20 @@ class Corpus:
 
 def read_corpus(view: CorpusView) -> Corpus:
     """The corpus in its fixed order; chunks of documents that are not there are left out."""
-    order = np.argsort(np.array(view.documents.column("_key").to_pylist(), dtype=object), kind="stable")
-    documents = view.documents.select(["_key", "origin", "title", "source", "created", "facts"]).take(order)
-    rows = tuple(_document(row) for row in documents.drop_columns(["created"]).to_pylist())
+    columns = [view.documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source", "facts")]
+    order = sorted(range(view.documents.num_rows), key=columns[0].__getitem__)
+    rows = tuple(_document(*(column[index] for column in columns)) for index in order)
     place = {document.key: index for index, document in enumerate(rows)}
-    chunks = view.chunks.select(["_key", "document", "span"]).to_pylist()
-    texts = view.chunks.column("text").to_pylist()
-    found = [
-        (place[key], chunk["span"][0], chunk["_key"], index)
-        for index, chunk in enumerate(chunks)
-        if (key := chunk["document"].rpartition("/")[2]) in place
-    ]
-    found.sort()
+    keys, owners, texts = (view.chunks.column(name).to_pylist() for name in ("_key", "document", "text"))
+    begins = pc.list_element(view.chunks.column("span"), 0).to_pylist()
+    found = sorted(
+        (place[owner], begin, key, index)
+        for index, (key, document, begin) in enumerate(zip(keys, owners, begins, strict=True))
+        if (owner := document.rpartition("/")[2]) in place
+    )
     return Corpus(
         rows,
-        documents.column("created").combine_chunks(),
+        pa.array(view.documents.column("created").combine_chunks()).take(pa.array(order, pa.int64())),
         tuple(row[2] for row in found),
         tuple(texts[row[3]] for row in found),
         np.array([row[0] for row in found], dtype=np.int32),
@@ -104,17 +102,18 @@ def empty_view() -> CorpusView:
     return CorpusView(chunks.schema.empty_table(), documents.schema.empty_table())
 
 
-def _document(row: Mapping[str, Any]) -> Document:
-    title = " ".join((row["title"] or "").split())
-    bare, qualifier = split_title(title)
-    if row["source"] == SourceKind.ARXIV:
-        bare, qualifier = title, ""
-    return Document(row["_key"], row["origin"] or "", row["source"] or "", title, bare, qualifier, _facts(row["facts"]))
+def _document(key: str, origin: str | None, title: str | None, source: str | None, facts: str | None) -> Document:
+    shown = " ".join((title or "").split())
+    bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
+    return Document(key, origin or "", source or "", shown, bare, qualifier, _facts(facts))
+
+
+_NOTHING = Facts()
 
 
 def _facts(text: str | None) -> Facts:
     if not text or text == "{}":
-        return Facts()
+        return _NOTHING
     facts = json.loads(text)
     code = facts.get("code") or {}
     links = facts.get("links") or ()

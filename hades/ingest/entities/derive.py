@@ -28,7 +28,7 @@ from hades.ingest.entities.resolve import Resolved, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.tables import relations_table
-from hades.ingest.entities.tokens import Longs
+from hades.ingest.entities.tokens import Longs, distinct
 from hades.ingest.entities.triples import Sentences, StatedRelation, stated_relations
 from schemas.ids import node_id
 
@@ -50,7 +50,7 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> Derived:
     corpus = read_corpus(view)
     reading = read_names(corpus, rules)
     shown, written = shown_names(reading, stated_names(corpus))
-    pairs = np.unique(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
+    pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)
     resolved = _resolve(corpus, reading, shown, merged, pairs, rules)
     stated = list(_stated_things(corpus, reading, resolved))

@@ -44,14 +44,14 @@ class Spellings:
 
 def number_entities(senses: Sequence[Sense], used: Iterable[int]) -> Numbered:
     """Gives each used sense its key; two that would share one are told apart by their full names."""
-    chosen = sorted(set(used))
     by_key: dict[str, list[int]] = defaultdict(list)
-    for index in chosen:
+    for index in sorted(set(used)):
         sense = senses[index]
         by_key[entity_key(sense.stem, sense.type, sense.qualifier)].append(index)
     keyed: list[tuple[str, int]] = []
     for key, sharing in by_key.items():
-        sharing.sort(key=lambda index: (senses[index].name, senses[index].stem, senses[index].kind, index))
+        if len(sharing) > 1:
+            sharing.sort(key=lambda index: (senses[index].name, senses[index].stem, senses[index].kind, index))
         keyed.append((key, sharing[0]))
         for index in sharing[1:]:
             sense = senses[index]

@@ -14,7 +14,7 @@ from hades.ingest.entities.candidates import Mark, Spans
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import CAPITAL, Flags, Hashes, Ints, Longs, Tokens, encode, span_hashes
+from hades.ingest.entities.tokens import CAPITAL, Flags, Ints, Longs, Tokens, distinct, encode, span_hashes
 from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
@@ -60,7 +60,7 @@ def build_gazetteer(
     said, which = whole([name for name, _ in stated])
     why = np.array([why for _, why in stated], dtype=np.int32)[which]
     why |= np.where(_any_capital(said), Origin.CAPITAL, 0).astype(np.int32)
-    identity = np.unique(np.concatenate([found.identity, said.identity]))
+    identity = distinct(np.concatenate([found.identity, said.identity]))
     merged = np.zeros(len(identity), dtype=np.int32)
     merged[np.searchsorted(identity, found.identity)] = origin[keep]
     np.bitwise_or.at(merged, np.searchsorted(identity, said.identity), why)
@@ -89,8 +89,7 @@ def _common_words(tokens: Tokens, starts: Flags) -> Flags:
 def _meant(tokens: Tokens, spans: Spans, common: Flags) -> Spans:
     """The spans less those that owe their first capital to the start of a sentence: "Director John Huston"."""
     accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
-    keep = np.flatnonzero(~accident)
-    return Spans(spans.first[keep], spans.last[keep], spans.mark[keep])
+    return spans.only(np.flatnonzero(~accident))
 
 
 def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: int) -> _Proposed:
@@ -113,14 +112,8 @@ def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: i
 
 def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) -> Ints:
     """In how many texts each name is proposed among the chosen spans."""
-    pairs, _ = encode_pairs(which[chosen].astype(np.int64) * n_texts + text[chosen])
+    pairs = distinct(which[chosen].astype(np.int64) * n_texts + text[chosen])
     return np.bincount(pairs // max(1, n_texts), minlength=size).astype(np.int32)
-
-
-def encode_pairs(pairs: Longs) -> tuple[Longs, Ints]:
-    """Distinct pair codes in order, and the row of each."""
-    row, distinct = encode(pairs.astype(np.uint64))
-    return distinct.astype(np.int64), row
 
 
 def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int, rules: EntityRules) -> Ints:

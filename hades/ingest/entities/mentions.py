@@ -104,35 +104,41 @@ def _longest(tokens: Tokens, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:
     name = np.full(len(tokens), -1, dtype=np.int32)
     if not trie.levels or not len(tokens):
         return length, name
-    word = _known_words(tokens, trie)
-    broken = starts | ((tokens.gap & STOP) != 0)
-    capital = (tokens.shape & CAPITAL) != 0
-    capitals = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(capital, dtype=np.int32)])
-    row = np.flatnonzero(word >= 0)
-    state = np.zeros(len(row), dtype=np.int64)
+    known = _known_words(tokens, trie)
+    going = np.append((known >= 0)[tokens.word] & ~(starts | ((tokens.gap & STOP) != 0)), False)
+    capitals = np.zeros(len(tokens) + 1, dtype=np.int32)
+    np.cumsum((tokens.shape & CAPITAL) != 0, out=capitals[1:])
+    first = np.where(known >= 0, _step(trie.levels[0], np.maximum(known, 0)), -1)
+    row = np.flatnonzero((first >= 0)[tokens.word])
+    state = first[tokens.word[row]]
     for depth, level in enumerate(trie.levels):
-        keys = state * len(trie.words) + word[row + depth]
-        maybe = np.flatnonzero(level.sieve[_sift(keys)])
-        place = np.minimum(np.searchsorted(level.keys, keys[maybe]), len(level.keys) - 1)
-        hit = level.keys[place] == keys[maybe]
-        row, state = row[maybe[hit]], place[hit]
+        if depth:
+            state = _step(level, state * len(trie.words) + known[tokens.word[row + depth]])
+            row, state = row[state >= 0], state[state >= 0]
         ended = level.name[state]
-        rule = np.where(ended >= 0, trie.case[ended], 0)
+        rule = np.where(ended >= 0, trie.case[ended], ANY_CASE)
         written = capitals[row + depth + 1] - capitals[row]
         good = (ended >= 0) & ((rule == ANY_CASE) | (written > (rule == INSIDE_SENTENCE) * starts[row]))
         length[row[good]], name[row[good]] = depth + 1, ended[good]
-        nxt = row + depth + 1
-        on = nxt < len(tokens)
-        on[on] = (word[nxt[on]] >= 0) & ~broken[nxt[on]]
+        on = going[row + depth + 1]
         row, state = row[on], state[on]
     return length, name
 
 
+def _step(level: _Level, keys: Longs) -> Longs:
+    """The state each step leads to, -1 for nowhere; the sieve spares most of the look-ups."""
+    state = np.full(len(keys), -1, dtype=np.int64)
+    maybe = np.flatnonzero(level.sieve[_sift(keys)])
+    place = np.minimum(np.searchsorted(level.keys, keys[maybe]), len(level.keys) - 1)
+    hit = level.keys[place] == keys[maybe]
+    state[maybe[hit]] = place[hit]
+    return state
+
+
 def _known_words(tokens: Tokens, trie: Trie) -> Longs:
-    """Each row's word as a number of the trie, or -1; looked up once a distinct word."""
+    """Each distinct word of the texts as a number of the trie, or -1."""
     place = np.minimum(np.searchsorted(trie.words, tokens.vocabulary), len(trie.words) - 1)
-    known = np.where(trie.words[place] == tokens.vocabulary, place, -1)
-    return known[tokens.word]
+    return np.where(trie.words[place] == tokens.vocabulary, place, -1)
 
 
 def _sift(keys: Longs) -> Longs:

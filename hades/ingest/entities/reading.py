@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hades.ingest.entities.acronyms import Definitions, find_definitions
 from hades.ingest.entities.boundaries import sentence_starts
-from hades.ingest.entities.candidates import Spans, candidate_spans
+from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin, identities
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, span_hashes, tokenize
+from hades.ingest.entities.tokens import Flags, Ints, Longs, Tokens, distinct, span_hashes, tokenize
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,15 @@ def _found(tokens: Tokens, starts: Flags, spans: Spans, gazetteer: Gazetteer) ->
     """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
     found = find_mentions(tokens, gazetteer.trie, starts)
     names = gazetteer.names
-    row = names.numbers(span_hashes(tokens, spans.first, spans.last))
+    named = spans.only(np.flatnonzero(spans.mark & int(Mark.NAME)))
+    row = names.numbers(span_hashes(tokens, named.first, named.last))
     rare = np.flatnonzero((row >= 0) & names.has(Origin.RARE)[row])
-    return add_proposals(found, row[rare], spans.first[rare], spans.last[rare], len(tokens))
+    return add_proposals(found, row[rare], named.first[rare], named.last[rare], len(tokens))
 
 
 def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
     """The names that are stated or met, and each mention's row among them; the rest were only proposed."""
-    met = np.unique(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
+    met = distinct(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
     texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
     rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED))
     number = np.zeros(len(names), dtype=np.int32)

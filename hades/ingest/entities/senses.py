@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
@@ -17,8 +18,7 @@ from hades.ingest.entities.words import NEUTRAL_TITLES
 from schemas.nodes import EntityType, NameType, SourceKind
 
 
-@dataclass(frozen=True)
-class Sense:
+class Sense(NamedTuple):
     """One thing: its name as shown, the name without qualifier, what tells it from its homonyms, and who states it."""
 
     name: str
@@ -38,8 +38,7 @@ class Stated:
     title_of: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     document: int
     stem: str
     qualifier: str
@@ -70,9 +69,7 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
     for index, sense in enumerate(senses):
         if sense.type is EntityType.CODE_SYMBOL and (row := canonical_of(sense.stem.rpartition(".")[2])) >= 0:
             owned[row].append(index)
-    return Stated(
-        tuple(senses), {row: tuple(sorted(set(which))) for row, which in owned.items()}, tuple(title_of)
-    )
+    return Stated(tuple(senses), {row: tuple(sorted(set(which))) for row, which in owned.items()}, tuple(title_of))
 
 
 def _evidence_of(index: int, document: Document, opening: str) -> list[_Evidence]:
@@ -104,6 +101,8 @@ def _title_evidence(index: int, document: Document, opening: str) -> _Evidence:
 
 def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
     """The senses of one name with one qualifier: one for each kind that is stated."""
+    if len(evidence) == 1:
+        return [_sense(evidence, evidence[0].kind)]
     by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
     for one in evidence:
         by_kind[one.kind].append(one)
@@ -117,7 +116,7 @@ def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
     if len(senses) == 1:
         return senses
     return [
-        replace(sense, qualifier=" ".join(filter(None, (sense.qualifier, str(sense.kind).lower())))) for sense in senses
+        sense._replace(qualifier=" ".join(filter(None, (sense.qualifier, str(sense.kind).lower())))) for sense in senses
     ]
 
 

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ Hashes = NDArray[np.uint64]
 Bits = NDArray[np.uint8]
 Gaps = NDArray[np.uint16]
 Flags = NDArray[np.bool_]
+T = TypeVar("T", np.int64, np.uint64)
 
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
@@ -109,6 +111,14 @@ def encode(hashes: Hashes) -> tuple[Ints, Hashes]:
     return rank[table.indices.to_numpy(zero_copy_only=False)], distinct[order]
 
 
+def distinct(values: NDArray[T]) -> NDArray[T]:
+    """The different values in order; by sorting, which is faster than hashing for what is nearly sorted."""
+    ordered = np.sort(values)
+    fresh = np.ones(len(ordered), dtype=np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
+
+
 def fold(text: str) -> str:
     """Lower case without diacritics, letter by letter, as words are compared."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
@@ -128,7 +138,7 @@ def _blocks(texts: Sequence[str]) -> list[tuple[int, int]]:
 def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints, Hashes, Bits, Gaps]:
     joined = "\n".join(texts) + "\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    classes, values, gaps = _columns(codes)
+    classes, values = _columns(codes)
     inside = classes != 0
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     if inside[0]:
@@ -139,7 +149,8 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
     of_text = np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(starts, bounds)))
     powers, inverses = _powers(max(12, len(codes).bit_length()))
     prefix = np.zeros(len(codes) + 1, dtype=np.uint64)
-    np.cumsum(values * powers[: len(codes)], out=prefix[1:])
+    np.multiply(values, powers[: len(codes)], out=values)
+    np.cumsum(values, out=prefix[1:])
     words = (prefix[ends] - prefix[starts]) * inverses[starts]
     shapes = _shapes(classes, starts, ends)
     begin = bounds[of_text]
@@ -149,40 +160,41 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
         (ends - begin).astype(np.int32),
         words,
         shapes,
-        _gap_bits(gaps, starts, ends, shapes, of_text),
+        _gap_bits(codes, starts, ends, shapes, of_text),
     )
 
 
 def _shapes(classes: Bits, starts: Longs, ends: Longs) -> Bits:
     """How each word is written: bits for capital first, all capitals, digit first, mixed like code, one letter."""
-    upper = np.zeros(len(classes) + 1, dtype=np.int32)
-    np.cumsum((classes & _UPPER) != 0, out=upper[1:])
-    marks = np.zeros(len(classes) + 1, dtype=np.int32)
-    np.cumsum((classes & _UNDERSCORE) != 0, out=marks[1:])
     head, size = classes[starts], ends - starts
-    capitals = upper[ends] - upper[starts]
+    capitals = _per_word(classes, _UPPER, starts)
     is_capital = (head & _UPPER) != 0
-    inner = capitals - is_capital
-    shape = np.where(is_capital, CAPITAL, 0)
-    shape |= np.where((capitals == size) & (size > 1), ALL_CAPS, 0)
-    shape |= np.where((head & _DIGIT) != 0, DIGIT_FIRST, 0)
-    mixed = ((inner > 0) & (capitals < size)) | ((marks[ends] - marks[starts]) > 0)
-    shape |= np.where(mixed, CODE_LIKE, 0) | np.where(size == 1, SINGLE, 0)
-    bits: Bits = shape.astype(np.uint8)
-    return bits
+    shape = np.where(is_capital, CAPITAL, 0).astype(np.uint8)
+    shape[(capitals == size) & (size > 1)] |= ALL_CAPS
+    shape[(head & _DIGIT) != 0] |= DIGIT_FIRST
+    shape[(capitals > is_capital) & (capitals < size)] |= CODE_LIKE
+    shape[_per_word(classes, _UNDERSCORE, starts) > 0] |= CODE_LIKE
+    shape[size == 1] |= SINGLE
+    return shape
 
 
-def _gap_bits(gaps: Gaps, starts: Longs, ends: Longs, shapes: Bits, of_text: Longs) -> Gaps:
+def _per_word(classes: Bits, kind: int, starts: Longs) -> Longs:
+    """How many characters of a kind each word holds."""
+    places = np.flatnonzero((classes & kind) != 0)
+    return np.bincount(np.searchsorted(starts, places, side="right") - 1, minlength=len(starts))
+
+
+def _gap_bits(codes: NDArray[np.uint32], starts: Longs, ends: Longs, shapes: Bits, of_text: Longs) -> Gaps:
     """The kinds of character before each word: nearly always one space, so only longer gaps are looked at again."""
     bits = np.full(len(starts), STOP, dtype=np.uint16)
     if len(starts) < 2:
         return bits
     size = starts[1:] - ends[:-1]
-    bits[1:] = gaps[ends[:-1]]
+    bits[1:] = _gap_of(codes[ends[:-1]])
     long = np.flatnonzero(size > 1)
     for step in range(1, _WIDEST_GAP):
         long = long[size[long] > step]
-        bits[long + 1] |= gaps[ends[long] + step]
+        bits[long + 1] |= _gap_of(codes[ends[long] + step])
     bits[1:][size > _WIDEST_GAP] |= STOP
     # A wrapped line goes on in lower case; anything else on a new line starts anew.
     broken = (bits & _NEWLINE) != 0
@@ -191,19 +203,24 @@ def _gap_bits(gaps: Gaps, starts: Longs, ends: Longs, shapes: Bits, of_text: Lon
     return bits
 
 
-def _columns(codes: NDArray[np.uint32]) -> tuple[Bits, Hashes, Gaps]:
-    classes, values, gaps = _tables()
-    if not len(codes) or int(codes.max()) < _KNOWN_CODES:
-        return classes[codes], values[codes], gaps[codes]
+def _gap_of(codes: NDArray[np.uint32]) -> Gaps:
+    gaps = _tables()[2]
+    return np.where(codes < _KNOWN_CODES, gaps[np.minimum(codes, _KNOWN_CODES - 1)], np.uint16(STOP))
+
+
+def _columns(codes: NDArray[np.uint32]) -> tuple[Bits, Hashes]:
+    """For each character its class and the hash value of its folded letter."""
+    classes, values, _ = _tables()
+    far = np.flatnonzero(codes >= _KNOWN_CODES)
+    if not len(far):
+        return classes[codes], values[codes]
     near = np.minimum(codes, _KNOWN_CODES - 1)
-    columns = classes[near], values[near], gaps[near]
-    far = codes >= _KNOWN_CODES
+    columns = classes[near], values[near]
     rare, which = np.unique(codes[far], return_inverse=True)
     kinds = np.array([_class_of(chr(code)) for code in rare.tolist()], dtype=np.uint8)
     folded = np.array([ord(_fold_char(chr(code))) for code in rare.tolist()], dtype=np.uint64)
     columns[0][far] = kinds[which]
     columns[1][far] = _mixed(folded)[which]
-    columns[2][far] = STOP
     return columns
 
 

@@ -60,13 +60,18 @@ class Confined:
         assert child.stdin is not None
         assert child.stdout is not None
         request = pickle.dumps((cpu_seconds, arguments), protocol=5)
+        is_answered = False
         try:
-            child.stdin.write(_HEADER.pack(len(request)) + request)
-            child.stdin.flush()
+            _send(child.stdin, _HEADER.pack(len(request)) + request)
             header = _receive(child.stdout, _HEADER.size)
-            return pickle.loads(_receive(child.stdout, _HEADER.unpack(header)[0]))
+            answer = pickle.loads(_receive(child.stdout, _HEADER.unpack(header)[0]))
+            is_answered = True
         except (EOFError, BrokenPipeError):
-            raise Stopped(self._reason_of_death(cpu_seconds)) from None
+            raise Stopped(_reason_of_death(child, cpu_seconds)) from None
+        finally:
+            if not is_answered:
+                self.close()  # what it may still say would be taken for the next answer
+        return answer
 
     def close(self) -> None:
         """Ends the child, whatever it is doing."""
@@ -100,20 +105,6 @@ class Confined:
                 f"the parser process for {self._function} did not start; `python -c 'import {module}'` shows why"
             ) from None
         return child
-
-    def _reason_of_death(self, cpu_seconds: float) -> str:
-        assert self._child is not None
-        child = self._child
-        try:
-            code = child.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGPROF
-        self.close()
-        if code == -signal.SIGPROF:
-            return f"parsing takes more than {cpu_seconds:.1f} s"
-        if code == _OUT_OF_MEMORY:
-            return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
-        return "the parser crashed on it"
 
 
 class ConfinedPool:
@@ -163,6 +154,24 @@ def serve() -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(_HEADER.pack(len(answer)) + answer)
         answers.flush()
+
+
+def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
+    try:
+        code = child.wait(timeout=1.0)
+    except subprocess.TimeoutExpired:
+        code = -signal.SIGPROF
+    if code == -signal.SIGPROF:
+        return f"parsing takes more than {cpu_seconds:.1f} s"
+    if code == _OUT_OF_MEMORY:
+        return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
+    return "the parser crashed on it"
+
+
+def _send(stream: IO[bytes], data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def _receive(stream: IO[bytes], size: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hades.ingest.sources.code_facts import ImportFact
 
@@ -13,6 +13,25 @@ _FROM = re.compile(r"""\bfrom\s*["']([^"'\n]{1,300})["']""")
 _BARE = re.compile(r"""^import\s*["']([^"'\n]{1,300})["']""")
 _SCRIPT_SUFFIX = re.compile(r"\.(?:d\.ts|[cm]?[jt]sx?)$")
 _NAME = re.compile(r"[\w$]+|\*")
+
+
+def python_module(path: str, is_package: Callable[[str], bool], root_name: str = "") -> str:
+    """The dotted name a file is imported by.
+
+    From the outermost folder with an `__init__.py`; where its folder has none, from below the last `src`, else from the
+    root. `is_package` answers for folders relative to the root, `""` being the root itself, then named `root_name`.
+    """
+    *folders, file = path.split("/")
+    stem = file.rpartition(".")[0]
+    first = len(folders)
+    while first and is_package("/".join(folders[:first])):
+        first -= 1
+    if first == len(folders):
+        first = len(folders) - folders[::-1].index("src") if "src" in folders else 0
+    names = [*folders[first:], *([] if stem == "__init__" else [stem])]
+    if first == 0 and root_name and is_package(""):
+        names.insert(0, root_name)
+    return ".".join(names) or stem
 
 
 def script_module(path: str) -> str:

@@ -122,7 +122,7 @@ _RUST = Language(
 )
 _C = Language(
     name="c",
-    suffixes=(".c", ".h"),
+    suffixes=(".c",),
     grammar="tree_sitter_c",
     classes=_C_TYPES,
     functions=_kinds("function_definition"),
@@ -134,7 +134,7 @@ _C = Language(
 )
 _CPP = Language(
     name="cpp",
-    suffixes=(".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"),
+    suffixes=(".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hxx"),  # C headers parse as C++, not the reverse
     grammar="tree_sitter_cpp",
     classes=_C_TYPES | _kinds("class_specifier"),
     functions=_kinds("function_definition"),

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hades.ingest.sources.code_facts import (
@@ -56,25 +56,6 @@ def parse_python(text: str, path: str, module: str) -> CodeFacts:
     reader = _Reader(text, module, path.endswith(("__init__.py", "__init__.pyi")))
     reader.read(tree)
     return reader.facts()
-
-
-def module_name(path: str, is_package: Callable[[str], bool], root_name: str = "") -> str:
-    """The dotted name a file is imported by.
-
-    From the outermost folder with an `__init__.py`; where its folder has none, from below the last `src`, else from the
-    root. `is_package` answers for folders relative to the root, `""` being the root itself, then named `root_name`.
-    """
-    *folders, file = path.split("/")
-    stem = file.rpartition(".")[0]
-    first = len(folders)
-    while first and is_package("/".join(folders[:first])):
-        first -= 1
-    if first == len(folders):
-        first = len(folders) - folders[::-1].index("src") if "src" in folders else 0
-    names = [*folders[first:], *([] if stem == "__init__" else [stem])]
-    if first == 0 and root_name and is_package(""):
-        names.insert(0, root_name)
-    return ".".join(names) or stem
 
 
 @dataclass

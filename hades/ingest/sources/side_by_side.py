@@ -17,11 +17,14 @@ _AHEAD = 4  # inputs a worker may be ahead of the reader: enough to stay busy, f
 
 def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In]) -> Iterator[_Out]:
     """`map`, with up to `WORKERS` at work; threads suffice, because they wait for children that parse."""
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="read") as pool:
-        waiting: deque[Future[_Out]] = deque()
+    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="read")
+    waiting: deque[Future[_Out]] = deque()
+    try:
         for one in inputs:
             waiting.append(pool.submit(work, one))
             if len(waiting) > _AHEAD * WORKERS:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # a reader that stops early does not wait for what it will not read

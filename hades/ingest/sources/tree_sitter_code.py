@@ -27,12 +27,9 @@ from hades.ingest.sources.code_facts import (
 )
 from hades.ingest.sources.doc_comments import CommentBlocks
 from hades.ingest.sources.languages import BY_NAME, Language
+from hades.ingest.sources.node_names import NodeNames, body_of
 
-_MAX_NAME_BYTES = 200
 _MAX_IMPORT_BYTES = 20_000
-_TYPE_ARGUMENTS = re.compile(r"(?:::)?<[^<>]*>")
-_CHAIN = re.compile(r"~?[@$\w]+(?:\.[@$\w]+)*[!?]?")
-_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)$")  # the type in Go's `(s *Store[T])`
 _FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator_function"})
 _PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
@@ -76,6 +73,7 @@ class _Reader:
     def __init__(self, text: str, data: bytes, path: str, language: Language) -> None:
         self._text, self._data, self._path, self._language = text, data, path, language
         self._chars = CharOffsets(data)
+        self._names = NodeNames(data, language)
         self._module = self._prefix = language.module(path)
         package = _PACKAGE.search(data) if language.name == "java" else None
         if package:
@@ -128,8 +126,9 @@ class _Reader:
         if self._open and self._open[-1].kind in ("function", "method"):
             return
         language = self._language
-        names = self._names(node, kind)
-        if not names or (kind in language.needs_body and _body_of(node) is None):
+        names = self._names.defined(node)
+        body = body_of(node)
+        if not names or (kind in language.needs_body and body is None):
             return
         if kind in language.holders:
             value = node.child_by_field_name("value")
@@ -141,11 +140,12 @@ class _Reader:
             symbol_kind = "class"
         elif kind in language.implementations:
             symbol_kind = "implementation"
+            owner, trait = self._names.implemented(node)
+            self._traits.setdefault(owner, []).extend(filter(None, [trait]))
         elif kind in language.scopes:
             symbol_kind = ""
         else:
             symbol_kind = "method" if inside_type or len(names) > 1 else "function"
-        body = _body_of(node)
         scope = _Scope(
             names=(*(outer.names if outer else ()), *names),
             kind=symbol_kind,
@@ -158,23 +158,6 @@ class _Reader:
         if symbol_kind in ("class", "function", "method"):
             self._symbols.append(scope)
 
-    def _names(self, node: Node, kind: str) -> tuple[str, ...]:
-        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver, an implementation."""
-        if kind in self._language.implementations:
-            owner = _dotted(self._field(node, "type"))
-            trait = _dotted(self._field(node, "trait"))
-            if owner and trait:
-                self._traits.setdefault(owner, []).append(trait)
-            return (owner,) if owner else ()
-        name = node.child_by_field_name("name") or node.child_by_field_name("property")
-        if name is None:
-            name = node.child_by_field_name("declarator")
-            while name is not None and (inner := _declared_in(name)) is not None:
-                name = inner
-        parts = tuple(filter(None, _dotted(self._slice(name)).split("."))) if name is not None else ()
-        receiver = _RECEIVER.search(self._field(node, "receiver"))
-        return (receiver.group(1), *parts) if receiver and parts else parts
-
     def _note(self, node: Node, kind: str) -> None:
         """A call, an import, a comment or the names of base classes."""
         language = self._language
@@ -184,23 +167,18 @@ class _Reader:
             return
         scope = next((one for one in reversed(self._open) if one.kind), None)
         if kind in language.bases and scope is not None:
-            text = re.sub(r"\b(extends|implements|public|private|protected|virtual)\b", ",", self._slice(node))
-            text = _TYPE_ARGUMENTS.sub("", text)
-            scope.bases.update(dict.fromkeys(filter(None, (_dotted(part.strip(" <:\n")) for part in text.split(",")))))
+            scope.bases.update(dict.fromkeys(self._names.bases(node)))
         needed = language.import_field
         if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
-            text = self._slice(node, _MAX_IMPORT_BYTES)
+            text = self._names.slice(node, _MAX_IMPORT_BYTES)
             self._imports.update(dict.fromkeys(language.imported(text, self._path)))
         if kind in language.calls:
-            self._note_call(node, *language.calls[kind], scope)
+            self._note_call(node, scope)
 
-    def _note_call(self, node: Node, receiver_field: str, name_field: str, scope: _Scope | None) -> None:
-        called = _dotted(self._field(node, name_field))
-        if receiver_field and node.child_by_field_name(receiver_field) is not None:
-            receiver = _dotted(self._field(node, receiver_field))
-            called = f"{receiver}.{called}" if receiver and called else ""
+    def _note_call(self, node: Node, scope: _Scope | None) -> None:
+        called = self._names.called(node)
         if called == "require" and self._language.import_field:
-            arguments = self._field(node, "arguments")
+            arguments = self._names.field(node, "arguments")
             self._imports.update(dict.fromkeys(import_forms.required(arguments, self._path)))
         elif called and scope is not None:
             scope.calls[called] = None
@@ -227,40 +205,3 @@ class _Reader:
             calls=tuple(scope.calls),
             bases=tuple(dict.fromkeys(bases)),
         )
-
-    def _field(self, node: Node, name: str) -> str:
-        child = node.child_by_field_name(name)
-        return self._slice(child) if child is not None else ""
-
-    def _slice(self, node: Node, limit: int = 2 * _MAX_NAME_BYTES) -> str:
-        if node.end_byte - node.start_byte > limit:
-            return ""
-        return self._data[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-
-def _body_of(node: Node) -> Node | None:
-    """The body of a definition; that of `typedef struct {...} Name` stands in its type, if that has no name."""
-    body = node.child_by_field_name("body")
-    inner = node.child_by_field_name("type") if node.type == "type_definition" else None
-    if inner is not None and inner.child_by_field_name("name") is None:
-        return inner.child_by_field_name("body")
-    return body
-
-
-def _declared_in(node: Node) -> Node | None:
-    """The next inner part of a C declarator: `*f(int)` -> `f(int)` -> `f`."""
-    inner = node.child_by_field_name("declarator")
-    if inner is None and node.type == "reference_declarator":
-        return node.named_child(0)
-    return inner
-
-
-def _dotted(text: str) -> str:
-    """`a::b`, `a->b`, `a?.b`, `a.b::<T>` as `a.b`; empty for anything computed or longer than a name can be."""
-    if len(text) > _MAX_NAME_BYTES:
-        return ""
-    plain = _TYPE_ARGUMENTS.sub("", "".join(text.split()))
-    for separator in ("?.", "->", "::"):
-        plain = plain.replace(separator, ".")
-    plain = plain.strip(".*&")
-    return plain if _CHAIN.fullmatch(plain) else ""

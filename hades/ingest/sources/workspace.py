@@ -19,9 +19,8 @@ from hades.ingest.material import (
 from hades.ingest.sources.code_facts import CodeFacts, plain_facts
 from hades.ingest.sources.confined import ConfinedPool, Stopped
 from hades.ingest.sources.documents import prose_language, read_prose
-from hades.ingest.sources.import_forms import path_module
+from hades.ingest.sources.import_forms import path_module, python_module
 from hades.ingest.sources.languages import BY_SUFFIX
-from hades.ingest.sources.python_code import module_name
 from hades.ingest.sources.reading import (
     MAX_TEXT_BYTES,
     SourceError,
@@ -115,7 +114,7 @@ class WorkspaceSource:
     def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
         """What the parser finds; a file that it cannot take is kept as plain text."""
         is_python = language == "python"
-        module = module_name(path, self._is_package, self._root.name) if is_python else path_module(path)
+        module = python_module(path, self._is_package, self._root.name) if is_python else path_module(path)
         if not text.strip():
             return CodeFacts(module)
         if len(text) > MAX_PARSED_CHARS:

@@ -17,7 +17,19 @@ from aql import load
 from hades.errors import BadQuery
 from hades.ports import view as port
 from hades.ports.store import Direction, Term
-from hades.ports.view import EDGES, KINDS, Adjacency, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo
+from hades.ports.view import (
+    EDGES,
+    KINDS,
+    Adjacency,
+    Codes,
+    Expansion,
+    Flags,
+    Hits,
+    Kind,
+    NameMatches,
+    Numbers,
+    ViewInfo,
+)
 from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost, runs_of_words
 from hades.stores.arango import view_facts as facts
@@ -66,6 +78,10 @@ class ArangoView:
     def ids(self, numbers: Numbers) -> list[str]:
         """See `GraphView.ids`."""
         return self._nodes.names(numbers)
+
+    def kinds(self, numbers: Numbers) -> Codes:
+        """See `GraphView.kinds`."""
+        return np.array([KINDS.index(Kind(split_id(one)[0])) for one in self.ids(numbers)], np.uint8)
 
     def expand(
         self,

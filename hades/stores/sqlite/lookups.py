@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 
 from hades.ports.store import Term
 from hades.stores.sqlite import pages
-from hades.stores.sqlite.pages import SEPARATOR, Tree
-from hades.stores.sqlite.registry import VALUE, Lookup, Registry, lookups_of
-from schemas.catalogue import Collection
+from hades.stores.sqlite.adjacency import VALIDITY, VALUE
+from hades.stores.sqlite.pages import SEPARATOR
+from hades.stores.sqlite.registry import Lookup, Registry, lookups_of
+from hades.stores.sqlite.trees import Tree
+from schemas.catalogue import Collection, EdgeShape
 
 _OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
 _DIGITS = 19
@@ -25,8 +27,8 @@ def maintain(
     """Make every look-up of the collection follow a change of rows from `old` to `new`."""
     for lookup in lookups_of(collection):
         tree = registry.lookup(collection, lookup)
-        entries = make_entries(tree, lookup, new) if new is not None else None
-        gone = make_entries(tree, lookup, old)
+        entries = make_entries(tree, collection, lookup, new) if new is not None else None
+        gone = make_entries(tree, collection, lookup, old)
         if entries is not None and gone.num_rows and entries.equals(gone):
             continue
         drop = pages.sort_keys(tree, gone).to_pylist() if gone.num_rows else []
@@ -34,12 +36,27 @@ def maintain(
         connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
 
 
-def make_entries(tree: Tree, lookup: Lookup, rows: pa.Table) -> pa.Table:
+def miscounted(connection: sqlite3.Connection, registry: Registry, collection: Collection) -> list[str]:
+    """Sentences when an edge look-up does not hold every edge of the collection."""
+
+    def rows(tree: Tree) -> int:
+        count: int = connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]
+        return count
+
+    stored = rows(registry.rows(collection))
+    held = {one.name: rows(registry.lookup(collection, one)) for one in lookups_of(collection) if one.far}
+    return [f"{collection.name}{name}: {n} edges, {stored} stored" for name, n in held.items() if n != stored]
+
+
+def make_entries(tree: Tree, collection: Collection, lookup: Lookup, rows: pa.Table) -> pa.Table:
     """The look-up's entries for rows that are sorted by key; a row with a null field has none."""
     if not lookup.fields:
         return pa.table([rows.column("_key")], schema=tree.schema)
     value = _value_of(rows, lookup)
-    entries = pa.table([value, rows.column("_key")], schema=tree.schema)
+    columns = [value, rows.column("_key")]
+    if lookup.far and collection.edge:
+        columns += _edge_columns(lookup.far, collection.edge, rows)
+    entries = pa.table(columns, schema=tree.schema)
     if value.null_count:
         entries = entries.filter(pc.is_valid(value))
     return entries.take(_order(entries.column(VALUE)))
@@ -79,6 +96,14 @@ def keys_for(connection: sqlite3.Connection, tree: Tree, lookup: Lookup, term: T
     return sorted(keys)
 
 
+def _edge_columns(far: str, shape: EdgeShape, rows: pa.Table) -> list[pa.ChunkedArray]:
+    """What a traversal needs of each edge, in the order of the look-up's schema."""
+    nulls = pa.chunked_array([pa.nulls(rows.num_rows, pa.float64())])
+    cost = rows.column(shape.cost_field) if shape.cost_field else nulls
+    times = [rows.column(name).cast(pa.int64()) for name in VALIDITY]
+    return [rows.column(far), rows.column(shape.type_field), rows.column(shape.weight_field), cost, *times]
+
+
 def _value_of(rows: pa.Table, lookup: Lookup) -> pa.Array:
     parts = [_as_text(rows.column(name).combine_chunks()) for name in lookup.fields]
     if len(parts) == 1:
@@ -108,6 +133,6 @@ def _encoded(value: object) -> str:
 def _order(values: pa.ChunkedArray) -> pa.Array:
     """Order by value for rows already sorted by key: a stable sort of the values' ranks, much faster than of texts."""
     encoded = values.combine_chunks().dictionary_encode()
-    rank = np.empty(len(encoded.dictionary), dtype=np.int64)
-    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    rank = np.empty(len(encoded.dictionary), dtype=np.int32)
+    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary), dtype=np.int32)
     return pa.array(np.argsort(rank[encoded.indices.to_numpy()], kind="stable"))

@@ -20,11 +20,6 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
           layout INTEGER NOT NULL, absent INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL
         ) STRICT;
         CREATE UNIQUE INDEX page_by_fence ON page (tree, first);
-        CREATE TABLE adjacency (
-          tree INTEGER NOT NULL, node TEXT NOT NULL, first TEXT NOT NULL,
-          edges TEXT NOT NULL, ends TEXT NOT NULL, types TEXT NOT NULL, weights BLOB NOT NULL, costs BLOB, bounds BLOB,
-          PRIMARY KEY (tree, node, first)
-        ) STRICT, WITHOUT ROWID;
         CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         INSERT INTO counter VALUES ('revision', 0);
         """,

@@ -1,9 +1,9 @@
-"""A sorted table kept as columnar pages in SQLite: Arrow record batches under fence keys.
+"""A sorted table kept as columnar pages in SQLite, each under a fence key.
 
-A page holds some hundreds of neighbouring rows as one Arrow message; its fence is the smallest sort key it may hold.
-SQLite's B-tree finds pages, Arrow reads them: a scan is as fast as reading a columnar file, and a write re-makes only
-the pages its keys fall in. The first page's fence is always empty, so every key has exactly one page. Columns that are
-null in a whole page are left out of it and remembered as bits in `absent`. See ADR 0004.
+A page holds some hundreds of neighbouring rows; its fence is the smallest sort key it may hold.
+SQLite's B-tree finds pages, the tree's codec reads them: a scan is as fast as reading a columnar file, and a write
+re-makes only the pages its keys fall in. The first page's fence is always empty, so every key has exactly one page. See
+ADR 0004.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import json
 import sqlite3
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.stores.sqlite.trees import MAX_PAGE_ROWS, Tree
+
 SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
 
-_MAX_PAGE_ROWS = 4_096
 _GROUP_PAGES = 64
 _FEW_KEYS = 64
 _KEYS_PER_LOOKUP = 1_000
@@ -44,25 +43,6 @@ SELECT layout, absent, data FROM page WHERE id IN (
   SELECT page.id FROM json_each(?2) AS wanted CROSS JOIN page
   WHERE page.tree = ?1 AND page.first <= wanted.value || ?3
     AND page.first >= (SELECT max(first) FROM page WHERE tree = ?1 AND first <= wanted.value)) ORDER BY first"""
-
-
-@dataclass(frozen=True)
-class Tree:
-    """One sorted table: its number in the file, the columns it is sorted by, and its current layout."""
-
-    id: int
-    name: str
-    sort: tuple[str, ...]
-    layout: int
-    schemas: dict[int, pa.Schema]
-    defaults: dict[str, object]
-    page_bytes: int
-    partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema new pages are written in."""
-        return self.schemas[self.layout]
 
 
 def sort_keys(tree: Tree, rows: pa.Table) -> pa.Array:
@@ -89,7 +69,7 @@ def write(
     grown = 0
     for first, last, touched_part, new_part in _groups(connection, tree, touched, new_keys):
         old = pa.Table.from_batches(
-            (_decode(tree, *page) for page in connection.execute(_PAGES_BETWEEN, (tree.id, first, last))),
+            (tree.codec.decode(tree, *page) for page in connection.execute(_PAGES_BETWEEN, (tree.id, first, last))),
             schema=tree.schema,
         ).combine_chunks()
         hit = pc.is_in(sort_keys(tree, old), value_set=pa.array(touched_part, pa.string()))
@@ -111,7 +91,7 @@ def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_P
             (tree.id, after or "", batch_pages),
         ).fetchall()
         for _, *page in rows:
-            batch = _decode(tree, *page)
+            batch = tree.codec.decode(tree, *page)
             if batch.num_rows:
                 yield batch
         if len(rows) < batch_pages:
@@ -124,13 +104,19 @@ def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str
     for start in range(0, len(keys), _KEYS_PER_LOOKUP):
         wanted = json.dumps(list(keys[start : start + _KEYS_PER_LOOKUP]))
         for page in connection.execute(_PAGES_OF_KEYS, (tree.id, wanted)):
-            yield _decode(tree, *page)
+            yield tree.codec.decode(tree, *page)
 
 
 def pages_of_prefixes(connection: sqlite3.Connection, tree: Tree, prefixes: Sequence[str]) -> list[pa.RecordBatch]:
     """Each page that may hold a sort key beginning with one of the prefixes, once, in order."""
-    wanted = json.dumps(list(prefixes))
-    return [_decode(tree, *page) for page in connection.execute(_PAGES_OF_RANGES, (tree.id, wanted, LAST))]
+    return [tree.codec.decode(tree, *page) for page in raw_pages_of_prefixes(connection, tree, prefixes)]
+
+
+def raw_pages_of_prefixes(
+    connection: sqlite3.Connection, tree: Tree, prefixes: Sequence[str]
+) -> list[tuple[int, int, bytes]]:
+    """The same pages as they are kept: layout, absent columns, bytes."""
+    return connection.execute(_PAGES_OF_RANGES, (tree.id, json.dumps(list(prefixes)), LAST)).fetchall()
 
 
 def are_there(connection: sqlite3.Connection, tree: Tree, keys: pa.Array) -> pa.Array:
@@ -151,7 +137,7 @@ def damaged(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
         if zlib.crc32(data) != crc:
             yield f"{where}: checksum differs"
             continue
-        keys = sort_keys(tree, pa.Table.from_batches([_decode(tree, layout, absent, data)])).to_pylist()
+        keys = sort_keys(tree, pa.Table.from_batches([tree.codec.decode(tree, layout, absent, data)])).to_pylist()
         if len(keys) != rows:
             yield f"{where}: {len(keys)} rows, {rows} expected"
         if keys != sorted(keys) or (keys and (keys[0] < first or (previous is not None and keys[0] <= previous))):
@@ -205,83 +191,25 @@ def _write_pages(connection: sqlite3.Connection, tree: Tree, fence: str, rows: p
     """Cut rows into pages of about `page_bytes`; the first takes the given fence, an empty '' page keeps the rule."""
     if not rows.num_rows:
         if fence == "" and connection.execute(_FENCE_OF, (tree.id, LAST)).fetchone()[0] is not None:
-            _insert(connection, tree, [("", rows.to_batches()[0] if rows.to_batches() else _no_rows(tree))])
+            _insert(connection, tree, [""], pa.RecordBatch.from_pylist([], schema=tree.schema), 1)
         return
-    per_page = max(1, min(_MAX_PAGE_ROWS, tree.page_bytes * rows.num_rows // max(1, rows.nbytes)))
+    per_page = max(1, min(MAX_PAGE_ROWS, tree.page_bytes * rows.num_rows // max(1, rows.nbytes)))
     batch = rows.select(tree.schema.names).cast(tree.schema).combine_chunks().to_batches()[0]
     starts = range(0, batch.num_rows, per_page)
     fences = sort_keys(tree, rows.take(pa.array(list(starts)))).to_pylist()
     fences[0] = fence
-    _insert(connection, tree, ((key, batch.slice(start, per_page)) for key, start in zip(fences, starts, strict=True)))
+    _insert(connection, tree, fences, batch, per_page)
 
 
-def _insert(connection: sqlite3.Connection, tree: Tree, pages: Iterable[tuple[str, pa.RecordBatch]]) -> None:
-    def encoded() -> Iterator[tuple[int, str, int, int, int, int, pa.Buffer]]:
-        for fence, batch in pages:
-            absent, data = _encode(tree, batch)
-            yield tree.id, fence, batch.num_rows, tree.layout, absent, zlib.crc32(data), data
-
-    connection.executemany(_INSERT, encoded())
-
-
-def _encode(tree: Tree, batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
-    """A page's bytes, and a bit for each column that is left out because every value of it is null."""
-    rows = batch.num_rows
-    empty = [number for number, column in enumerate(batch.columns) if column.null_count == rows]
-    if not rows or not empty:
-        return 0, batch.serialize()
-    absent = sum(1 << number for number in empty)
-    kept = [number for number in range(batch.num_columns) if not absent >> number & 1]
-    return absent, pa.RecordBatch.from_arrays(
-        [batch.column(number) for number in kept], schema=_present(tree, tree.layout, absent)
-    ).serialize()
-
-
-def _decode(tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
-    batch = pa.ipc.read_record_batch(pa.py_buffer(data), _present(tree, layout, absent))
-    if absent:
-        schema, columns, rows = tree.schemas[layout], iter(batch.columns), batch.num_rows
-        batch = pa.RecordBatch.from_arrays(
-            [
-                _nulls(column.type, rows) if absent >> number & 1 else next(columns)
-                for number, column in enumerate(schema)
-            ],
-            schema=schema,
-        )
-    return batch if layout == tree.layout else _upgraded(tree, batch)
-
-
-def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
-    return _many_nulls(kind).slice(0, rows) if rows <= _MAX_PAGE_ROWS else pa.nulls(rows, kind)
-
-
-@cache
-def _many_nulls(kind: pa.DataType) -> pa.Array:
-    return pa.nulls(_MAX_PAGE_ROWS, kind)
-
-
-def _present(tree: Tree, layout: int, absent: int) -> pa.Schema:
-    """The schema of a page without its absent columns; kept, because neighbouring pages mostly share it."""
-    schema = tree.partial.get((layout, absent))
-    if schema is None:
-        fields = [field for number, field in enumerate(tree.schemas[layout]) if not absent >> number & 1]
-        schema = tree.partial[layout, absent] = pa.schema(fields)
-    return schema
-
-
-def _upgraded(tree: Tree, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A page of an older layout in the current one: columns it did not have take their default."""
-    arrays = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.repeat(pa.scalar(tree.defaults.get(field.name), field.type), batch.num_rows)
-        for field in tree.schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=tree.schema)
-
-
-def _no_rows(tree: Tree) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=tree.schema)
+def _insert(connection: sqlite3.Connection, tree: Tree, fences: list[str], rows: pa.RecordBatch, per_page: int) -> None:
+    pages = tree.codec.encode(tree, rows, per_page)
+    connection.executemany(
+        _INSERT,
+        (
+            (tree.id, fence, count, tree.layout, absent, zlib.crc32(data), data)
+            for fence, (count, absent, data) in zip(fences, pages, strict=True)
+        ),
+    )
 
 
 def _as_objects(keys: pa.Array) -> NDArray[np.object_]:

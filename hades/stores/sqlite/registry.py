@@ -15,36 +15,50 @@ import pyarrow as pa
 
 from hades.errors import NotProvisioned
 from hades.stores.rows import REV
-from hades.stores.sqlite.pages import Tree
+from hades.stores.sqlite.adjacency import VALUE, EdgePages, lookup_schema
+from hades.stores.sqlite.trees import ArrowPages, Codec, Tree
 from schemas.catalogue import COLLECTIONS, Collection, Index, edge_collections
 
 ROW_PAGE_BYTES = 128 * 1024
 LOOKUP_PAGE_BYTES = 16 * 1024
-VALUE = "_value"
-VALIDITY = ("valid_from", "valid_until", "recorded_at", "retracted_at")
+EDGE_PAGE_BYTES = 6 * 1024  # some fifty edges: a traversal reads a page for each of its nodes
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A sorted table of (value, key), or of keys alone, beside the rows."""
+    """A sorted table beside the rows: of (value, key), of keys alone, or of edges by one of their ends."""
 
     name: str
     fields: tuple[str, ...]
+    far: str | None = None  # of an edge look-up: the column of the other end
 
     @property
     def sort(self) -> tuple[str, ...]:
         """What it is sorted by: keys alone, or value then key."""
         return (VALUE, "_key") if self.fields else ("_key",)
 
-    @property
-    def schema(self) -> pa.Schema:
+    def schema(self, collection: Collection) -> pa.Schema:
         """Its columns."""
+        if self.far and collection.edge:
+            return lookup_schema(self.far, collection.edge.type_field)
         return pa.schema([pa.field(name, pa.string()) for name in self.sort])
+
+    @property
+    def codec(self) -> Codec:
+        """How its pages are kept."""
+        return EdgePages() if self.far else ArrowPages()
+
+    @property
+    def page_bytes(self) -> int:
+        """How large its pages are."""
+        return EDGE_PAGE_BYTES if self.far else LOOKUP_PAGE_BYTES
 
 
 def lookups_of(collection: Collection) -> tuple[Lookup, ...]:
     """The look-ups the embedded store keeps for a collection."""
     found = [_lookup(index) for index in collection.indexes if not index.broad]
+    if collection.edge:
+        found += [Lookup("#from", ("_from",), "_to"), Lookup("#to", ("_to",), "_from")]
     if any(collection.name in (*edge.edge.sources, *edge.edge.targets) for edge in edge_collections() if edge.edge):
         found.append(Lookup("#keys", ()))
     return tuple(found)
@@ -60,14 +74,27 @@ def row_schema(collection: Collection) -> pa.Schema:
     return pa.schema([*fields, pa.field(REV, pa.int64())])
 
 
-def tree_specs() -> Mapping[str, tuple[pa.Schema, tuple[str, ...], int, dict[str, object]]]:
-    """Every sorted table by name: schema, sort columns, page size, defaults."""
-    specs: dict[str, tuple[pa.Schema, tuple[str, ...], int, dict[str, object]]] = {}
+@dataclass(frozen=True)
+class Spec:
+    """How a sorted table is to be."""
+
+    schema: pa.Schema
+    sort: tuple[str, ...]
+    page_bytes: int
+    codec: Codec
+    defaults: dict[str, object]
+
+
+def tree_specs() -> Mapping[str, Spec]:
+    """Every sorted table by name."""
+    specs: dict[str, Spec] = {}
     for collection in COLLECTIONS:
         defaults = {column.name: column.default for column in collection.columns}
-        specs[collection.name] = (row_schema(collection), ("_key",), ROW_PAGE_BYTES, defaults)
+        specs[collection.name] = Spec(row_schema(collection), ("_key",), ROW_PAGE_BYTES, ArrowPages(), defaults)
         for lookup in lookups_of(collection):
-            specs[collection.name + lookup.name] = (lookup.schema, lookup.sort, LOOKUP_PAGE_BYTES, {})
+            specs[collection.name + lookup.name] = Spec(
+                lookup.schema(collection), lookup.sort, lookup.page_bytes, lookup.codec, {}
+            )
     return specs
 
 
@@ -82,11 +109,13 @@ class Registry:
             layouts.setdefault(tree, {})[number] = pa.ipc.read_schema(pa.py_buffer(schema))
             encoded[tree, bytes(schema)] = number
         self._trees: dict[str, Tree] = {}
-        for name, (schema, sort, page_bytes, defaults) in tree_specs().items():
-            layout = encoded.get((ids.get(name, -1), schema.serialize().to_pybytes()))
+        for name, spec in tree_specs().items():
+            layout = encoded.get((ids.get(name, -1), spec.schema.serialize().to_pybytes()))
             if layout is None:
                 raise NotProvisioned(f"{name} is not as the catalogue declares it; run `hades provision`")
-            self._trees[name] = Tree(ids[name], name, sort, layout, layouts[ids[name]], defaults, page_bytes)
+            self._trees[name] = Tree(
+                ids[name], name, spec.sort, layout, layouts[ids[name]], spec.defaults, spec.page_bytes, spec.codec
+            )
 
     def rows(self, collection: Collection) -> Tree:
         """The tree of a collection's rows."""
@@ -106,12 +135,12 @@ def register(connection: sqlite3.Connection) -> list[str]:
     """Declare trees and layouts that are not there yet; names of the new trees."""
     known = {row[0] for row in connection.execute("SELECT name FROM tree")}
     created = []
-    for name, (schema, _, _, _) in tree_specs().items():
+    for name, spec in tree_specs().items():
         if name not in known:
             connection.execute("INSERT INTO tree (name) VALUES (?)", (name,))
             created.append(name)
         connection.execute(
             "INSERT OR IGNORE INTO layout (tree, schema) SELECT id, ? FROM tree WHERE name = ?",
-            (schema.serialize().to_pybytes(), name),
+            (spec.schema.serialize().to_pybytes(), name),
         )
     return created

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from hades.errors import BadQuery, BadRows, LostUpdate
 from hades.ports.store import BATCH_ROWS, HIT_SCHEMA, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
 from hades.stores import cheapest, rows
-from hades.stores.sqlite import adjacency, fulltext, lookups, pages, traversal
+from hades.stores.sqlite import fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
+from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import Mask
 
@@ -167,7 +168,7 @@ class Session:
         """See `RowStore.neighbours`."""
         target = _edges(edges)
         rows.check_limit("fanout", fanout)
-        question = traversal.Question(self._registry.rows(target).id, direction, types, mask)
+        question = traversal.Question(*self._edge_lookups(target), direction, types, mask)
         return traversal.neighbours(self._connection, question, nodes, fanout)
 
     def cheapest_paths(
@@ -190,7 +191,7 @@ class Session:
         against = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.ANY: Direction.ANY}[direction]
 
         def expand(way: Direction) -> cheapest.Expand:
-            question = traversal.Question(self._registry.rows(collection).id, way, types, mask)
+            question = traversal.Question(*self._edge_lookups(collection), way, types, mask)
             return lambda nodes: traversal.steps_of(self._connection, question, nodes)
 
         return cheapest.cheapest_paths(
@@ -211,6 +212,10 @@ class Session:
             missing = missing.filter(pc.invert(pc.is_in(missing, value_set=ours.filter(there))))
         return missing
 
+    def _edge_lookups(self, collection: Collection) -> tuple[Tree, Tree]:
+        by_tail, by_head = (lookup for lookup in lookups_of(collection) if lookup.far)
+        return self._registry.lookup(collection, by_tail), self._registry.lookup(collection, by_head)
+
     def _put(self, collection: Collection, table: pa.Table) -> None:
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
@@ -222,8 +227,6 @@ class Session:
         self._follow(collection, old, new)
 
     def _follow(self, collection: Collection, old: pa.Table, new: pa.Table | None) -> None:
-        if collection.edge:
-            adjacency.maintain(self._connection, self._registry.rows(collection).id, collection, old, new)
         lookups.maintain(self._connection, self._registry, collection, old, new)
         fulltext.maintain(self._connection, collection, old, new)
 
@@ -250,10 +253,6 @@ class Session:
         for term in terms:
             if term.column == "_key" and term.op in ("==", "in"):
                 return sorted(set(term.value if isinstance(term.value, list) else [str(term.value)]))
-            if collection.edge and term.column in ("_from", "_to") and term.op in ("==", "in"):
-                nodes = [str(node) for node in (term.value if isinstance(term.value, list) else [term.value])]
-                tree = self._registry.rows(collection).id
-                return sorted(adjacency.edges_of(self._connection, tree, nodes, term.column == "_from")[2].edge)
         answer = lookups.answerable(collection, terms)
         if answer is None:
             return None

@@ -24,7 +24,7 @@ from hades.ports.store import (
     WriteReport,
 )
 from hades.stores import rows
-from hades.stores.sqlite import adjacency, fulltext, lookups, migrations, pages
+from hades.stores.sqlite import fulltext, lookups, migrations, pages
 from hades.stores.sqlite.connection import Connections
 from hades.stores.sqlite.registry import Registry, lookups_of, register
 from hades.stores.sqlite.session import Session
@@ -205,7 +205,7 @@ class SqliteStore:
                 problems += pages.damaged(connection, tree)
                 problems += pages.miscounted(connection, tree)
             for collection in edge_collections():
-                problems += adjacency.miscounted(connection, registry.rows(collection))
+                problems += lookups.miscounted(connection, registry, collection)
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 
@@ -259,6 +259,6 @@ class SqliteStore:
                     continue
                 tree = self._registry.lookup(collection, lookup)
                 for batch in pages.scan(connection, self._registry.rows(collection)):
-                    entries = lookups.make_entries(tree, lookup, pa.Table.from_batches([batch]))
+                    entries = lookups.make_entries(tree, collection, lookup, pa.Table.from_batches([batch]))
                     _, grown = pages.write(connection, tree, entries)
                     connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))

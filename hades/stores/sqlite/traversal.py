@@ -15,6 +15,7 @@ from hades.ports.store import DEFAULT_COST, NEIGHBOUR_SCHEMA, Direction
 from hades.stores.cheapest import Step
 from hades.stores.sqlite import adjacency
 from hades.stores.sqlite.adjacency import ABSENT, Edges
+from hades.stores.sqlite.trees import Tree
 from schemas.intervals import Mask
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,9 +23,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Question:
-    """Which edges are wanted, whatever the nodes: the collection's tree, direction, types and point in time."""
+    """Which edges are wanted, whatever the nodes: the look-ups by both ends, direction, types and point in time."""
 
-    tree: int
+    by_tail: Tree
+    by_head: Tree
     direction: Direction
     types: Sequence[str] | None
     mask: Mask
@@ -32,10 +34,9 @@ class Question:
 
 @dataclass(frozen=True)
 class _Found:
-    """Edges of one direction that pass the filters; `group` is the position of the near node in the question."""
+    """Edges of one direction, and the rows of them that pass the filters."""
 
     edges: Edges
-    group: NDArray[np.int64]
     keep: NDArray[np.int64]
     outbound: bool
 
@@ -53,37 +54,36 @@ def steps_of(connection: sqlite3.Connection, question: Question, nodes: Sequence
     """Every edge of the nodes with its cost, for path searches."""
     steps = []
     for found in _find(connection, question, nodes):
-        edges, cost = found.edges, found.edges.cost
-        for row in found.keep.tolist():
-            price = float(cost[row]) if cost is not None and not np.isnan(cost[row]) else DEFAULT_COST
-            steps.append(Step(nodes[found.group[row]], edges.end[row], edges.edge[row], price))
+        edges = found.edges
+        costs = np.nan_to_num(edges.cost, nan=DEFAULT_COST).tolist()
+        steps += [
+            Step(nodes[edges.node[row]], edges.end[row], edges.edge[row], costs[row]) for row in found.keep.tolist()
+        ]
     return steps
 
 
 def _find(connection: sqlite3.Connection, question: Question, wanted: Sequence[str]) -> list[_Found]:
     ways = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, False)}[question.direction]
-    position = {node: number for number, node in enumerate(wanted)}
     found = []
     for outbound in ways:
-        nodes, counts, edges = adjacency.edges_of(connection, question.tree, wanted, outbound)
-        group = np.repeat(np.array([position[node] for node in nodes], dtype=np.int64), counts)
-        keep = np.ones(len(group), dtype=bool)
+        edges = adjacency.edges_of(connection, question.by_tail if outbound else question.by_head, wanted)
+        keep = np.ones(len(edges.node), dtype=bool)
         if question.types is not None:
             allowed = set(question.types)
             keep &= np.array([kind in allowed for kind in edges.type], dtype=bool)
         if not question.mask.is_open and edges.bounds is not None:
             keep &= _visible(edges.bounds, question.mask)
         if len(ways) == 2 and not outbound:  # a loop was seen on the way out
-            loops = [end == wanted[at] for end, at in zip(edges.end, group.tolist(), strict=True)]
+            loops = [end == wanted[at] for end, at in zip(edges.end, edges.node.tolist(), strict=True)]
             keep &= ~np.array(loops, dtype=bool)
-        found.append(_Found(edges, group, np.flatnonzero(keep), outbound))
+        found.append(_Found(edges, np.flatnonzero(keep), outbound))
     return found
 
 
 def _heaviest(found: _Found, fanout: int) -> NDArray[np.int64]:
     """Rows kept: by group, then weight; edges come by key within a node, and a stable sort keeps that among equals."""
     weight = np.nan_to_num(found.edges.weight[found.keep], nan=-np.inf)
-    group = found.group[found.keep]
+    group = found.edges.node[found.keep]
     order = np.lexsort((-weight, group))
     group = group[order]
     rank = np.arange(len(group)) - np.searchsorted(group, group)
@@ -92,7 +92,7 @@ def _heaviest(found: _Found, fanout: int) -> NDArray[np.int64]:
 
 def _both_ways(found: Sequence[_Found], wanted: Sequence[str], fanout: int) -> pa.Table:
     whole = _table([(one, one.keep) for one in found], wanted)
-    group = np.concatenate([one.group[one.keep] for one in found])
+    group = np.concatenate([one.edges.node[one.keep] for one in found])
     weight = np.concatenate([np.nan_to_num(one.edges.weight[one.keep], nan=-np.inf) for one in found])
     keys = np.array(whole.column("edge").to_pylist(), dtype=np.str_)
     order = np.lexsort((keys, -weight, group))
@@ -107,7 +107,7 @@ def _table(parts: Sequence[tuple[_Found, NDArray[np.int64]]], wanted: Sequence[s
         edges, picked = found.edges, rows.tolist()
         weight = edges.weight[rows]
         columns = [
-            pa.array([wanted[at] for at in found.group[rows].tolist()], pa.string()),
+            pa.array([wanted[at] for at in edges.node[rows].tolist()], pa.string()),
             pa.array([edges.end[row] for row in picked], pa.string()),
             pa.array([edges.edge[row] for row in picked], pa.string()),
             pa.array([edges.type[row] for row in picked], pa.string()),

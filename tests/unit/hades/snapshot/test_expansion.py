@@ -119,7 +119,7 @@ def test_a_hub_costs_what_the_fanout_needs() -> None:
     assert follow(rows, np.array([0]), None, 3, None).work == 3
     filtered = follow(rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None)
     assert filtered.entry.tolist() == [0, 7, 14]
-    assert filtered.work <= 64
+    assert filtered.work <= 128
 
 
 moments = st.none() | st.integers(1, 9)

@@ -8,9 +8,9 @@ import pytest
 
 from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.pointer import pin
+from hades.snapshot.pointer import pin, prune
 from hades.snapshot.publish import publish
-from hades.snapshot.retention import prune, rollback, snapshots
+from hades.snapshot.retention import rollback, snapshots
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store
 
@@ -55,6 +55,14 @@ def test_prune_never_removes_what_serves(five: tuple[Path, list[str]]) -> None:
     assert held(home) == [ids[1]]
     with pytest.raises(SnapshotError, match="keep is 0"):
         prune(home, keep=0)
+
+
+def test_nothing_is_pruned_while_what_serves_is_damaged(five: tuple[Path, list[str]]) -> None:
+    home, ids = five
+    (home / "snapshots" / ids[4] / "node.type").unlink()
+    with pytest.raises(SnapshotError, match=r"node\.type"):
+        prune(home, keep=1)
+    assert open_snapshot(home).info.snapshot == ids[3]
 
 
 def test_rollback_goes_to_the_one_before_or_the_one_named(five: tuple[Path, list[str]]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from hades.errors import HadesError
@@ -40,6 +43,12 @@ def test_what_a_parser_prints_is_not_taken_for_an_answer() -> None:
 def test_a_child_that_cannot_start_says_so_once() -> None:
     with Confined("hades.ingest.sources.no_such_module:f") as child, pytest.raises(HadesError, match="did not start"):
         child.call(cpu_seconds=5)
+
+
+def test_a_child_loads_no_schema() -> None:
+    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.sources.pdf_pages; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"pydantic", "pyarrow", "numpy", "schemas"} & set(loaded)
 
 
 def test_several_children_answer_in_the_order_of_the_questions() -> None:

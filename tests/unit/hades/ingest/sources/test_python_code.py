@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hades.ingest.sources.code_facts import CodeFacts
-from hades.ingest.sources.python_code import module_name, parse_python
+from hades.ingest.sources.import_forms import python_module
+from hades.ingest.sources.python_code import parse_python
 
 SOURCE = '''\
 """Module über alles."""
@@ -176,4 +177,4 @@ def test_two_definitions_of_one_name_are_both_there() -> None:
     ],
 )
 def test_module_names_are_those_of_imports(path: str, packages: set[str], expected: str) -> None:
-    assert module_name(path, packages.__contains__, "root") == expected
+    assert python_module(path, packages.__contains__, "root") == expected

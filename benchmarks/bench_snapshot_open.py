@@ -1,6 +1,6 @@
 """Opening a published graph of a million edges, against reading the same edges from Parquet into a dictionary.
 
-    python benchmarks/snapshot_open.py [--edges 1000000] [--runs 5] [--json FILE]
+    python benchmarks/bench_snapshot_open.py [--edges 1000000] [--runs 5] [--json FILE]
 
 Each figure comes from fresh processes (median). The snapshot is a real one: `publish` reads generated tables through
 the store port. "Resident" is the whole process, interpreter and numpy included, before the first question is asked.

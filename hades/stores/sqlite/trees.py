@@ -1,0 +1,102 @@
+"""What a sorted table of pages is, and the codec by which its pages become bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+import pyarrow as pa
+
+from schemas.record import repeated
+
+MAX_PAGE_ROWS = 4_096
+
+
+class Codec(Protocol):
+    """Turns runs of rows into bytes and back."""
+
+    def encode(self, tree: Tree, rows: pa.RecordBatch, per_page: int) -> Iterator[tuple[int, int, bytes]]:
+        """Pages of `per_page` rows: how many rows, bits of the columns left out, bytes. No rows give one empty page."""
+
+    def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
+        """The rows of a page, in the tree's current schema."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One sorted table: its number in the file, the columns it is sorted by, and how its pages are kept."""
+
+    id: int
+    name: str
+    sort: tuple[str, ...]
+    layout: int
+    schemas: dict[int, pa.Schema]
+    defaults: dict[str, object]
+    page_bytes: int
+    codec: Codec
+    partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema new pages are written in."""
+        return self.schemas[self.layout]
+
+
+class ArrowPages:
+    """Pages as Arrow messages without their schema. Columns that are null in a whole page are left out of it."""
+
+    def encode(self, tree: Tree, rows: pa.RecordBatch, per_page: int) -> Iterator[tuple[int, int, bytes]]:
+        """One message a page."""
+        for start in range(0, max(1, rows.num_rows), per_page):
+            page = rows.slice(start, per_page)
+            empty = [number for number, column in enumerate(page.columns) if column.null_count == page.num_rows]
+            absent = sum(1 << number for number in empty) if page.num_rows else 0
+            if absent:
+                kept = [column for number, column in enumerate(page.columns) if not absent >> number & 1]
+                page = pa.RecordBatch.from_arrays(kept, schema=_present(tree, tree.layout, absent))
+            yield min(per_page, rows.num_rows - start), absent, page.serialize()
+
+    def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
+        """The message as rows, with what was left out or came later filled in."""
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), _present(tree, layout, absent))
+        if absent:
+            schema, columns, rows = tree.schemas[layout], iter(batch.columns), batch.num_rows
+            batch = pa.RecordBatch.from_arrays(
+                [
+                    _nulls(column.type, rows) if absent >> number & 1 else next(columns)
+                    for number, column in enumerate(schema)
+                ],
+                schema=schema,
+            )
+        return batch if layout == tree.layout else _upgraded(tree, batch)
+
+
+def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
+    return _many_nulls(kind).slice(0, rows) if rows <= MAX_PAGE_ROWS else pa.nulls(rows, kind)
+
+
+@cache
+def _many_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(MAX_PAGE_ROWS, kind)
+
+
+def _present(tree: Tree, layout: int, absent: int) -> pa.Schema:
+    """The schema of a page without its absent columns; kept, because neighbouring pages mostly share it."""
+    schema = tree.partial.get((layout, absent))
+    if schema is None:
+        fields = [column for number, column in enumerate(tree.schemas[layout]) if not absent >> number & 1]
+        schema = tree.partial[layout, absent] = pa.schema(fields)
+    return schema
+
+
+def _upgraded(tree: Tree, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A page of an older layout in the current one: columns it did not have take their default."""
+    arrays = [
+        batch.column(column.name).cast(column.type)
+        if column.name in batch.schema.names
+        else repeated(tree.defaults.get(column.name), column.type, batch.num_rows)
+        for column in tree.schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=tree.schema)
