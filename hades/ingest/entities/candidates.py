@@ -26,6 +26,7 @@ from hades.ingest.entities.tokens import (
     Flags,
     Longs,
     Tokens,
+    running,
     tokenize,
 )
 from hades.ingest.entities.words import (
@@ -88,7 +89,7 @@ class Candidate:
 def candidates(text: str) -> list[Candidate]:
     """The names and terms one text proposes, in order; longer first where two start together."""
     tokens = tokenize([text])
-    spans = candidate_spans(tokens)
+    spans = candidate_spans(tokens, sentence_starts(tokens))
     begin, end = tokens.start[spans.first], tokens.end[spans.last - 1]
     rows = zip(begin.tolist(), end.tolist(), spans.mark.tolist(), strict=True)
     return [
@@ -97,9 +98,8 @@ def candidates(text: str) -> list[Candidate]:
     ]
 
 
-def candidate_spans(tokens: Tokens) -> Spans:
-    """Every candidate span of every text, names before terms."""
-    starts = sentence_starts(tokens)
+def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
+    """Every candidate span of every text, names before terms; `starts` are the words that open sentences."""
     joined = joined_to_last(tokens, starts)
     terms = term_spans(tokens, starts)
     parts = [
@@ -145,8 +145,8 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Long
 
 def _links(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tuple[Flags, Flags]:
     """Whether each head is one name with the head before it, and whether only a weak connector says so."""
-    blocked = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(~bridge)])
-    feeble = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(~strong)])
+    blocked = running(~bridge)
+    feeble = running(~strong)
     before, here = heads[:-1], heads[1:]
     linked = np.zeros(len(heads), dtype=np.bool_)
     weak = np.zeros(len(heads), dtype=np.bool_)
@@ -161,7 +161,7 @@ def _segments(heads: Longs, linked: Flags, other: Flags) -> tuple[Longs, Longs, 
     edge = np.ones(min(1, len(heads)), dtype=np.bool_)
     opens = np.flatnonzero(~linked)
     closes = np.flatnonzero(np.concatenate([~linked[1:], edge]))
-    steps = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(other)])
+    steps = running(other)
     inner = steps[closes + 1] - steps[opens + 1] == closes - opens
     ends = np.concatenate([~other[1:], edge])
     return heads[opens], heads[closes] + 1, ~other[opens] & ends[closes] & inner
@@ -172,7 +172,7 @@ def _worth(first: Longs, last: Longs, dull: Flags, capital: Flags) -> tuple[Long
     size = last - first
     keep = (size > 0) & (size <= _MAX_NAME_WORDS)
     first, last = first[keep], last[keep]
-    lively = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(~dull)])
+    lively = running(~dull)
     good = (lively[last] > lively[first]) & capital[first]
     return first[good], last[good]
 
@@ -181,7 +181,7 @@ def _quoted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """What stands between two quotation marks, when it begins with a capital and is short enough for a title."""
     marks = np.flatnonzero((tokens.gap & QUOTE) != 0)
     first, last = marks[:-1], marks[1:]
-    stops = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum((tokens.gap & STOP) != 0)])
+    stops = running((tokens.gap & STOP) != 0)
     short = (last - first <= _MAX_NAME_WORDS) & (stops[last] - stops[np.minimum(first + 1, len(tokens))] == 0)
     capital = (tokens.shape[first] & CAPITAL) != 0
     alone = (last - first == 1) & tokens.among(FUNCTION_WORDS)[first]

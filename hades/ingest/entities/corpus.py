@@ -41,6 +41,9 @@ class Facts(NamedTuple):
     symbols: tuple[tuple[str, str], ...] = ()  # short and qualified name
     repositories: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        return any((self.names, self.triples, self.symbols, self.repositories))
+
 
 class Document(NamedTuple):
     """One document, with its title parted into name and qualifier."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +49,9 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> Derived:
     """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
     rules = rules or EntityRules()
     corpus = read_corpus(view)
-    reading = read_names(corpus, rules)
-    shown, written = shown_names(reading, stated_names(corpus))
+    stated_strings = stated_names(corpus)
+    reading = read_names(corpus, stated_strings, rules)
+    shown, written = shown_names(reading, stated_strings)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)
     resolved = _resolve(corpus, reading, shown, merged, pairs, rules)
@@ -74,8 +76,7 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> Derived:
     )
 
 
-@dataclass(frozen=True)
-class _StatedThing:
+class _StatedThing(NamedTuple):
     """A sense that a document states, in which words, and whether as its own title."""
 
     document: int
@@ -140,7 +141,9 @@ def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> Iter
     for index, document in enumerate(corpus.documents):
         title, facts = resolved.stated.title_of[index], document.facts
         if title >= 0:
-            yield _StatedThing(index, title, reading.row_of[document.bare], document.bare, is_title=True)
+            yield _StatedThing(index, title, reading.row_of[document.bare], document.bare, True)
+        if not facts:
+            continue
         texts = {
             *(name for name, _ in facts.names),
             *(qualified for _, qualified in facts.symbols),

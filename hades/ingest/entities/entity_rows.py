@@ -67,7 +67,10 @@ def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -
     """The entities with their other spellings, how often they are mentioned and why their names are known."""
     senses = numbered.senses
     names = [sense.name for sense in senses]
-    aliases = [sorted(texts - {name}) for name, texts in zip(names, spellings.texts, strict=True)]
+    aliases = [
+        sorted(texts - {name}) if len(texts) > 1 or name not in texts else []
+        for name, texts in zip(names, spellings.texts, strict=True)
+    ]
     return fill(
         "entities",
         len(senses),

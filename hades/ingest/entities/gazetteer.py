@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ingest.entities.acronyms import Definitions
-from hades.ingest.entities.boundaries import fragments
 from hades.ingest.entities.candidates import Mark, Spans
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import CAPITAL, Flags, Ints, Longs, Tokens, distinct, encode, span_hashes
+from hades.ingest.entities.tokens import CAPITAL, Flags, Ints, Longs, Tokens, distinct, encode, running, span_hashes
 from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
@@ -44,6 +43,7 @@ class _Proposed:
 def build_gazetteer(
     tokens: Tokens,
     starts: Flags,
+    pieces: Flags,
     spans: Spans,
     definitions: Definitions,
     stated: Sequence[tuple[str, int]],
@@ -51,7 +51,7 @@ def build_gazetteer(
     rules: EntityRules,
 ) -> Gazetteer:
     """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
-    common = _common_words(tokens, starts)
+    common = _common_words(tokens, starts, pieces)
     proposed = _proposed(tokens, _meant(tokens, spans, common), definitions, n_texts)
     origin = _origin_of(tokens, proposed, common, n_texts, rules)
     keep = np.flatnonzero(origin)
@@ -74,10 +74,10 @@ def build_gazetteer(
     return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary)
 
 
-def _common_words(tokens: Tokens, starts: Flags) -> Flags:
+def _common_words(tokens: Tokens, starts: Flags, pieces: Flags) -> Flags:
     """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something."""
     capital = (tokens.shape & CAPITAL) != 0
-    alone = capital & ~starts & ~fragments(tokens, starts)
+    alone = capital & ~starts & ~pieces
     size = len(tokens.vocabulary)
     upper = np.bincount(tokens.word[alone], minlength=size)
     lower = np.bincount(tokens.word[~capital], minlength=size)
@@ -151,7 +151,7 @@ def _is_at_home(tokens: Tokens, proposed: _Proposed, rules: EntityRules) -> Flag
 
 
 def _any_capital(place: Place) -> Flags:
-    counts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum((place.tokens.shape & CAPITAL) != 0)])
+    counts = running((place.tokens.shape & CAPITAL) != 0)
     capital: Flags = counts[place.last] > counts[place.first]
     return capital
 

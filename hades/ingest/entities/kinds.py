@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Sequence
 
 from hades.ingest.entities.tokens import fold
 from hades.ingest.entities.words import GIVEN_NAMES, HONORIFICS, IS_A_CUES, METHOD_CUES, NAME_CUES
 from schemas.nodes import EntityType, NameType
 
 _WORD = re.compile(r"[^\W_]+")
-_IS_A = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNORECASE)
+_SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
 _BORN = re.compile(r"\b(?:born|né|née)\b")
 _LOOK_AHEAD = 160
+# Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
+_BY_CUE = {
+    word: kind
+    for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT)
+    for word in NAME_CUES[kind]
+}
+_IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
 
 
-@lru_cache(maxsize=1 << 16)
 def kind_of(name: str) -> NameType:
     """The kind of a name by its own words; CONCEPT when nothing tells."""
-    words = _WORD.findall(fold(name))
+    return kind_of_words(tuple(_WORD.findall(fold(name))), name[:1].isupper())
+
+
+def kind_of_words(words: Sequence[str], is_capital: bool) -> NameType:
+    """The kind of a name given as folded words, and whether it is written with a capital."""
     if not words:
         return NameType.CONCEPT
-    for kind in (NameType.EVENT, NameType.ORG, NameType.GPE, NameType.PRODUCT):
-        if words[-1] in NAME_CUES[kind] or (words[0] in NAME_CUES[kind] and "of" in words):
-            return kind
-    if not name[:1].isupper():
-        return NameType.CONCEPT
-    if len(words) > 1 and (words[0] in GIVEN_NAMES or words[0] in HONORIFICS):
+    cue = _BY_CUE.get(words[-1]) or ("of" in words and _BY_CUE.get(words[0]))
+    if cue:
+        return cue
+    if is_capital and len(words) > 1 and (words[0] in GIVEN_NAMES or words[0] in HONORIFICS):
         return NameType.PERSON
     return NameType.CONCEPT
 
@@ -43,7 +51,7 @@ def kind_of_qualifier(qualifier: str) -> NameType | None:
 def kind_of_page(title: str, opening: str) -> NameType | None:
     """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says so."""
     head = opening[:_LOOK_AHEAD * 2]
-    is_a = _IS_A.search(head)
+    is_a = _SAYS_WHAT.search(head)
     if is_a is None or is_a.start() > _LOOK_AHEAD or not _opens_with(title, head):
         return None
     if _BORN.search(head[: is_a.start()]):
@@ -64,11 +72,8 @@ def entity_type_of(name: str, kind: NameType) -> EntityType:
 
 
 def _first_cue(words: list[str]) -> NameType | None:
-    for word in words:
-        for kind, cues in IS_A_CUES.items():
-            if word in cues or word.removesuffix("s") in cues:
-                return kind
-    return None
+    found = (_IS_A.get(word) or _IS_A.get(word.removesuffix("s")) for word in words)
+    return next(filter(None, found), None)
 
 
 def _until_preposition(words: list[str]) -> list[str]:

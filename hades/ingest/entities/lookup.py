@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.entities.boundaries import sentence_starts
+from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.corpus import split_title
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, Trie, build_trie, find_mentions
 from hades.ingest.entities.names import spell, whole
@@ -49,7 +49,7 @@ class NameIndex:
         tokens = tokenize(list(texts))
         starts = sentence_starts(tokens)
         trie = self._trie if not any_case else Trie(self._trie.words, self._trie.levels, np.zeros_like(self._trie.case))
-        found = find_mentions(tokens, trie, starts)
+        found = find_mentions(tokens, trie, starts, fragments(tokens, starts))
         named: list[list[Named]] = [[] for _ in texts]
         for name, first, last in zip(found.name.tolist(), found.first.tolist(), found.last.tolist(), strict=True):
             place = Named(int(tokens.start[first]), int(tokens.end[last - 1]), self._meanings[name])

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.boundaries import fragments
-from hades.ingest.entities.tokens import CAPITAL, STOP, Bits, Flags, Hashes, Ints, Longs, Tokens
+from hades.ingest.entities.tokens import CAPITAL, STOP, Bits, Flags, Hashes, Ints, Longs, Tokens, running
 
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE = 0, 1, 2
 _SIEVE_BITS = 20
@@ -65,10 +64,11 @@ def build_trie(words: Hashes, offsets: Longs, case: Bits, sought: Flags) -> Trie
     return Trie(known, tuple(levels), case)
 
 
-def find_mentions(tokens: Tokens, trie: Trie, starts: Flags) -> Found:
-    """The leftmost-longest mentions of known names; none crosses the end of a sentence."""
+def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> Found:
+    """The leftmost-longest mentions of known names. None crosses the end of a sentence; a word that is only a piece of a
+    longer name is no mention of what it would be alone."""
     length, name = _longest(tokens, trie, starts)
-    length[(length == 1) & fragments(tokens, starts)] = 0
+    length[(length == 1) & pieces] = 0
     first = np.flatnonzero(length)
     return _without_overlap(name[first], first, first + length[first])
 
@@ -106,8 +106,7 @@ def _longest(tokens: Tokens, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:
         return length, name
     known = _known_words(tokens, trie)
     going = np.append((known >= 0)[tokens.word] & ~(starts | ((tokens.gap & STOP) != 0)), False)
-    capitals = np.zeros(len(tokens) + 1, dtype=np.int32)
-    np.cumsum((tokens.shape & CAPITAL) != 0, out=capitals[1:])
+    capitals = running((tokens.shape & CAPITAL) != 0)
     first = np.where(known >= 0, _step(trie.levels[0], np.maximum(known, 0)), -1)
     row = np.flatnonzero((first >= 0)[tokens.word])
     state = first[tokens.word[row]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ Row = tuple[str, str, str]  # alias, canonical, rule
 
 
 def log_rows(
-    folded: Sequence[Alias], resolved: Resolved, shown: Sequence[str], written: Mapping[int, Counter[str]]
+    folded: Sequence[Alias], resolved: Resolved, shown: Sequence[str], written: Mapping[int, Mapping[str, int]]
 ) -> Iterator[tuple[str, str, str, float]]:
     """Every decision that let one spelling stand for another: names folded, qualifiers dropped, documents consulted."""
     senses = resolved.senses

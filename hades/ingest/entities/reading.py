@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.ingest.entities.acronyms import Definitions, find_definitions
-from hades.ingest.entities.boundaries import sentence_starts
+from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
@@ -38,14 +38,16 @@ class Reading:
     definitions: tuple[tuple[int, int, int], ...]  # (document, short name, long name) explained in texts
 
 
-def read_names(corpus: Corpus, rules: EntityRules) -> Reading:
-    """Finds every known name in the corpus."""
+def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) -> Reading:
+    """Finds every known name in the corpus, those that documents state among them."""
     tokens = tokenize(corpus.texts)
     starts = sentence_starts(tokens)
-    spans, definitions = candidate_spans(tokens), find_definitions(tokens, starts)
-    stated = stated_names(corpus)
-    gazetteer = build_gazetteer(tokens, starts, spans, definitions, sorted(stated.items()), len(corpus.texts), rules)
-    found = _found(tokens, starts, spans, gazetteer)
+    pieces = fragments(tokens, starts)
+    spans, definitions = candidate_spans(tokens, starts), find_definitions(tokens, starts)
+    gazetteer = build_gazetteer(
+        tokens, starts, pieces, spans, definitions, sorted(stated.items()), len(corpus.texts), rules
+    )
+    found = _found(tokens, starts, pieces, spans, gazetteer)
     chunk = tokens.text[found.first]
     names, name = _alive(gazetteer.names, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
@@ -64,7 +66,7 @@ def read_names(corpus: Corpus, rules: EntityRules) -> Reading:
         np.searchsorted(begins, found.first, side="right") - 1,
         tokens.start[begins].astype(np.int64),
         tokens.end[ends].astype(np.int64),
-        tuple(" ".join(corpus.texts[index][begin:stop].split()) for index, begin, stop in rows),
+        _cleaned([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
         dict(zip(strings, names.numbers(identities(strings)).tolist(), strict=True)),
         _explained(tokens, definitions, names, corpus),
     )
@@ -89,37 +91,46 @@ def stated_names(corpus: Corpus) -> dict[str, int]:
     return dict(stated)
 
 
-def shown_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, Counter[str]]]:
+def shown_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, dict[str, int]]]:
     """How each name is shown, and all its spellings: as a title has it, else as stated, else as most texts write it."""
-    written: dict[int, Counter[str]] = defaultdict(Counter)
+    written: dict[int, dict[str, int]] = defaultdict(dict)
     for (row, surface), count in Counter(zip(reading.name.tolist(), reading.surface, strict=True)).items():
-        written[row][surface] += count
-    said: dict[int, list[tuple[bool, str]]] = defaultdict(list)
+        written[row][surface] = count
+    said: dict[int, tuple[bool, str]] = {}
     for text, why in stated.items():
         if (row := reading.row_of[text]) >= 0:
-            said[row].append((not why & Origin.TITLE, text))
-            written[row][text] += 0
+            here = (not why & Origin.TITLE, text)
+            said[row] = min(here, said.get(row, here))
+            written[row].setdefault(text, 0)
     shown = [
-        min(said[row])[1] if row in said else _most_written(written.get(row), words)
+        said[row][1] if row in said else _most_written(written.get(row), words)
         for row, words in enumerate(reading.names.plain)
     ]
     return shown, written
 
 
-def _most_written(spellings: Counter[str] | None, words: tuple[str, ...]) -> str:
+def _most_written(spellings: Mapping[str, int] | None, words: tuple[str, ...]) -> str:
     if not spellings:
         return " ".join(words)
+    if len(spellings) == 1:
+        return next(iter(spellings))
     return min(spellings, key=lambda text: (-spellings[text], text))
 
 
-def _found(tokens: Tokens, starts: Flags, spans: Spans, gazetteer: Gazetteer) -> Found:
+def _found(tokens: Tokens, starts: Flags, pieces: Flags, spans: Spans, gazetteer: Gazetteer) -> Found:
     """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
-    found = find_mentions(tokens, gazetteer.trie, starts)
+    found = find_mentions(tokens, gazetteer.trie, starts, pieces)
     names = gazetteer.names
     named = spans.only(np.flatnonzero(spans.mark & int(Mark.NAME)))
     row = names.numbers(span_hashes(tokens, named.first, named.last))
     rare = np.flatnonzero((row >= 0) & names.has(Origin.RARE)[row])
     return add_proposals(found, row[rare], named.first[rare], named.last[rare], len(tokens))
+
+
+def _cleaned(surfaces: list[str]) -> tuple[str, ...]:
+    """Each spelling with its white space made single; worked out once a spelling."""
+    clean = {surface: " ".join(surface.split()) for surface in set(surfaces)}
+    return tuple(map(clean.__getitem__, surfaces))
 
 
 def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:

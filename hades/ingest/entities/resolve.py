@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.kinds import entity_type_of, kind_of
+from hades.ingest.entities.kinds import entity_type_of, kind_of_words
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import Sense, Stated
@@ -57,6 +57,7 @@ class Senses:
         self._names, self._display, self._stated = names, display, stated
         self.all: list[Sense] = list(stated.senses)
         self._made: dict[int, int] = {}
+        self._symbols = names.has(Origin.SYMBOL).tolist()
 
     def claims(self, row: int) -> tuple[int, ...]:
         """The stated senses a canonical name may mean."""
@@ -65,18 +66,16 @@ class Senses:
     def default(self, row: int) -> int:
         """The sense of a canonical name where the document does not tell: its only one, the plain one, or a neutral one."""
         claims = self.claims(row)
-        plain = [index for index in claims if not self.all[index].qualifier]
         if len(claims) == 1:
             return claims[0]
+        plain = [index for index in claims if not self.all[index].qualifier]
         return plain[0] if len(plain) == 1 else self._neutral(row)
 
     def _neutral(self, row: int) -> int:
         if row not in self._made:
             name = self._display[row]
-            kind = kind_of(name)
-            chosen = entity_type_of(name, kind)
-            if int(self._names.origin[row]) & Origin.SYMBOL:
-                chosen = EntityType.CODE_SYMBOL
+            kind = kind_of_words(self._names.plain[row], name[:1].isupper())
+            chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
             self._made[row] = len(self.all)
             self.all.append(Sense(name, name, "", chosen, kind))
         return self._made[row]
@@ -96,10 +95,8 @@ def resolve_mentions(
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
     row = canonical[name]
     doubtful = np.isin(row, np.array([row for row, which in stated.claims.items() if len(which) > 1], dtype=np.int64))
-    of_name = np.full(len(names), -1, dtype=np.int32)
-    for value in np.unique(canonical).tolist():
-        of_name[value] = senses.default(value)
-    of_name = of_name[canonical]
+    known = {value: senses.default(value) for value in sorted(set(canonical.tolist()))}
+    of_name = np.array([known[value] for value in canonical.tolist()], dtype=np.int32)
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
     for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):
@@ -120,7 +117,10 @@ def _tell_homonyms(
     """For each doubtful pair the sense its document speaks for, where one stands out."""
     if not doubtful.any():
         return []
-    around = _Neighbourhood(document[~doubtful], meaning[~doubtful])
+    concerned = {int(here) for here in document[doubtful]}
+    for value in {int(value) for value in row[doubtful]}:
+        concerned.update(*(senses.all[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in senses.claims(value)))
+    around = _Neighbourhood(document[~doubtful], meaning[~doubtful], concerned)
     told: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
         claims = senses.claims(int(row[index]))
@@ -140,12 +140,13 @@ def _tell_homonyms(
 class _Neighbourhood:
     """What documents speak of, so far as it is beyond doubt; rare things count more."""
 
-    def __init__(self, document: Longs, meaning: Ints) -> None:
+    def __init__(self, document: Longs, meaning: Ints, concerned: set[int]) -> None:
         self._of: dict[int, set[int]] = defaultdict(set)
-        for here, sense in zip(document.tolist(), meaning.tolist(), strict=True):
+        chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
+        for here, sense in zip(document[chosen].tolist(), meaning[chosen].tolist(), strict=True):
             self._of[here].add(sense)
         count = np.bincount(meaning, minlength=1)
-        total = max(2, len(self._of))
+        total = max(2, int(document.max(initial=0)) + 1)
         self._rarity = [math.log(total / value) if value else 0.0 for value in count.tolist()]
 
     def shared(self, here: int, documents: Sequence[int]) -> float:

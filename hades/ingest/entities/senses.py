@@ -59,9 +59,10 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
     senses: list[Sense] = []
     owned: dict[int, list[int]] = defaultdict(list)
     title_of = [-1] * len(corpus.documents)
-    for (row, _), evidence in sorted(groups.items()):
+    for group in sorted(groups):
+        evidence = groups[group]
         for sense in _told_apart(evidence):
-            owned[row].append(len(senses))
+            owned[group[0]].append(len(senses))
             for one in evidence:
                 if one.is_title and one.document in sense.documents:
                     title_of[one.document] = len(senses)
@@ -73,9 +74,9 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
 
 
 def _evidence_of(index: int, document: Document, opening: str) -> list[_Evidence]:
-    found: list[_Evidence] = []
-    if document.title:
-        found.append(_title_evidence(index, document, opening))
+    found = [_title_evidence(index, document, opening)] if document.title else []
+    if not document.facts:
+        return found
     for name, kind in document.facts.names:
         if kind is not None:
             found.append(_Evidence(index, name, "", kind, name))
@@ -121,8 +122,10 @@ def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
 
 
 def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
-    first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
+    first, documents = evidence[0], (evidence[0].document,)
+    if len(evidence) > 1:
+        first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
+        documents = tuple(sorted({one.document for one in evidence}))
     known = kind or kind_of(first.stem)
-    documents = tuple(sorted({one.document for one in evidence}))
     chosen = first.type or entity_type_of(first.stem, known)
     return Sense(first.shown, first.stem, first.qualifier, chosen, known, documents)

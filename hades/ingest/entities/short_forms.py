@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ _LONGEST_PERSON = 4  # words
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
 
 
-@dataclass(frozen=True)
-class ShortForm:
+class ShortForm(NamedTuple):
     """A (document, name) pair that means a sense of that document, and by which rule."""
 
     pair: int
@@ -66,11 +65,14 @@ def _explained(
     names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
 ) -> Iterator[ShortForm]:
     """Acronyms in documents that explain them mean what is explained."""
-    for here, short, long in sorted(set(definitions)):
-        places = np.searchsorted(codes, (here * len(names) + short, here * len(names) + long))
-        if (places < len(codes)).all() and codes[places[0]] % len(names) == short and codes[places[1]] % len(names) == long:
-            if (codes[places] // len(names) == here).all():
-                yield ShortForm(int(places[0]), int(meaning[places[1]]), "acronym")
+    rows = np.array(sorted(set(definitions)), dtype=np.int64).reshape(-1, 3)
+    if not len(rows) or not len(codes):
+        return
+    wanted = rows[:, :1] * len(names) + rows[:, 1:]
+    places = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    held = (codes[places] == wanted).all(axis=1)
+    for short, long in places[held].tolist():
+        yield ShortForm(short, int(meaning[long]), "acronym")
 
 
 def _hold(

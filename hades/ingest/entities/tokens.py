@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
 
@@ -61,13 +61,16 @@ class Tokens:
     gap: Gaps  # what stands before the word; STOP at the start of a text
     vocabulary: Hashes  # sorted; `word` points into it
     folded: tuple[str, ...]  # beside `vocabulary`
+    _answers: dict[frozenset[str], Flags] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.word)
 
     def among(self, words: frozenset[str]) -> Flags:
-        """Which rows hold one of these words; asked once a distinct word."""
-        return self.where(words.__contains__)
+        """Which rows hold one of these words; asked once a distinct word, and remembered."""
+        if words not in self._answers:
+            self._answers[words] = self.where(words.__contains__)
+        return self._answers[words]
 
     def where(self, holds: Callable[[str], bool]) -> Flags:
         """Which rows hold a word that satisfies the test, given in its folded form."""
@@ -117,6 +120,13 @@ def distinct(values: NDArray[T]) -> NDArray[T]:
     fresh = np.ones(len(ordered), dtype=np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
     return ordered[fresh]
+
+
+def running(flags: Flags) -> Ints:
+    """How many flags are set before each place and before the end, so that a difference counts those in a span."""
+    counts = np.zeros(len(flags) + 1, dtype=np.int32)
+    np.cumsum(flags, out=counts[1:])
+    return counts
 
 
 def fold(text: str) -> str:
@@ -211,16 +221,15 @@ def _gap_of(codes: NDArray[np.uint32]) -> Gaps:
 def _columns(codes: NDArray[np.uint32]) -> tuple[Bits, Hashes]:
     """For each character its class and the hash value of its folded letter."""
     classes, values, _ = _tables()
+    index = codes.astype(np.intp)
+    columns = classes.take(index, mode="clip"), values.take(index, mode="clip")
     far = np.flatnonzero(codes >= _KNOWN_CODES)
-    if not len(far):
-        return classes[codes], values[codes]
-    near = np.minimum(codes, _KNOWN_CODES - 1)
-    columns = classes[near], values[near]
-    rare, which = np.unique(codes[far], return_inverse=True)
-    kinds = np.array([_class_of(chr(code)) for code in rare.tolist()], dtype=np.uint8)
-    folded = np.array([ord(_fold_char(chr(code))) for code in rare.tolist()], dtype=np.uint64)
-    columns[0][far] = kinds[which]
-    columns[1][far] = _mixed(folded)[which]
+    if len(far):
+        rare, which = np.unique(codes[far], return_inverse=True)
+        kinds = np.array([_class_of(chr(code)) for code in rare.tolist()], dtype=np.uint8)
+        folded = np.array([ord(_fold_char(chr(code))) for code in rare.tolist()], dtype=np.uint64)
+        columns[0][far] = kinds[which]
+        columns[1][far] = _mixed(folded)[which]
     return columns
 
 

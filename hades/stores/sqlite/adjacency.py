@@ -51,32 +51,35 @@ class Edges:
     bounds: NDArray[np.int64] | None  # (n, 4) microseconds, or None when no edge has any
 
 
+NO_EDGES = Edges(np.empty(0, np.int64), [], [], [], np.empty(0), np.empty(0), None)
+
+
 def edges_of(connection: sqlite3.Connection, tree: Tree, nodes: Sequence[str]) -> Edges:
     """Every edge of these nodes in the look-up's direction."""
     raw = pages.raw_pages_of_prefixes(connection, tree, [node + SEPARATOR for node in nodes])
-    if not raw:
-        return Edges(np.empty(0, np.int64), [], [], [], np.empty(0), np.empty(0), None)
-    names, counts, edges, ends, types, weights, costs, bounds = zip(*(_parts(data) for _, _, data in raw), strict=True)
     position = {node.encode(): number for number, node in enumerate(nodes)}
-    runs = [position.get(name, -1) for name in _LINE.join(names).split(_LINE)]
-    node = np.repeat(np.array(runs, dtype=np.int64), np.frombuffer(b"".join(counts), dtype="<u4"))
-    rows = np.flatnonzero(node >= 0)
-    picked = rows.tolist()
-    times = _joined_bounds(bounds, weights)
-
-    def texts(parts: Sequence[bytes]) -> list[str]:
-        lines = _LINE.join(parts).decode().split("\n")
-        return [lines[row] for row in picked]
-
-    return Edges(
-        node[rows],
-        texts(edges),
-        texts(ends),
-        texts(types),
-        np.frombuffer(b"".join(weights))[rows],
-        np.frombuffer(b"".join(costs))[rows],
-        times[rows] if times is not None else None,
-    )
+    node: list[int] = []
+    columns: tuple[list[bytes], ...] = ([], [], [])
+    numbers: tuple[list[bytes], ...] = ([], [], [])
+    for _, _, data in raw:
+        names, counts, *texts, weights, costs, bounds = _parts(data)
+        start = 0
+        for name, count in zip(names.split(_LINE), memoryview(counts).cast("I"), strict=True):
+            number = position.get(name)
+            if number is not None:
+                stop = start + count
+                node += [number] * count
+                for column, text in zip(columns, texts, strict=True):
+                    column += text.split(_LINE)[start:stop]
+                numbers[0].append(weights[start * 8 : stop * 8])
+                numbers[1].append(costs[start * 8 : stop * 8])
+                numbers[2].append(bounds[start * 32 : stop * 32])
+            start += count
+    if not node:
+        return NO_EDGES
+    edge, end, kind = (_LINE.join(column).decode().split("\n") for column in columns)
+    weight, cost = (np.frombuffer(b"".join(parts)) for parts in numbers[:2])
+    return Edges(np.array(node, dtype=np.int64), edge, end, kind, weight, cost, _joined_bounds(numbers[2], numbers[0]))
 
 
 class EdgePages:

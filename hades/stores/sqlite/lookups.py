@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +22,36 @@ from schemas.catalogue import Collection, EdgeShape
 
 _OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
 _DIGITS = 19
+_MANY_ROWS = 100_000
+
+
+Entries = list[Callable[[], pa.Table | None]]  # one for each look-up of a collection, in order
+
+
+@contextmanager
+def prepared(registry: Registry, collection: Collection, rows: pa.Table | None) -> Iterator[Entries]:
+    """The look-ups' entries for rows about to be written.
+
+    Sorting is Arrow's work and leaves other threads running, so many rows are prepared while the rows themselves are
+    being written.
+    """
+    kept = [(registry.lookup(collection, lookup), lookup) for lookup in lookups_of(collection)]
+    if rows is None:
+        yield [lambda: None for _ in kept]
+    elif rows.num_rows < _MANY_ROWS:
+        yield [partial(make_entries, tree, collection, lookup, rows) for tree, lookup in kept]
+    else:
+        with ThreadPoolExecutor() as pool:
+            yield [pool.submit(make_entries, tree, collection, lookup, rows).result for tree, lookup in kept]
 
 
 def maintain(
-    connection: sqlite3.Connection, registry: Registry, collection: Collection, old: pa.Table, new: pa.Table | None
+    connection: sqlite3.Connection, registry: Registry, collection: Collection, old: pa.Table, new: Entries
 ) -> None:
-    """Make every look-up of the collection follow a change of rows from `old` to `new`."""
-    for lookup in lookups_of(collection):
+    """Make every look-up of the collection follow a change of rows from `old` to the ones prepared."""
+    for lookup, prepared_entries in zip(lookups_of(collection), new, strict=True):
         tree = registry.lookup(collection, lookup)
-        entries = make_entries(tree, collection, lookup, new) if new is not None else None
-        gone = make_entries(tree, collection, lookup, old)
+        entries, gone = prepared_entries(), make_entries(tree, collection, lookup, old)
         if entries is not None and gone.num_rows and entries.equals(gone):
             continue
         drop = pages.sort_keys(tree, gone).to_pylist() if gone.num_rows else []

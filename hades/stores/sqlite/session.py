@@ -17,6 +17,7 @@ from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import Mask
+from schemas.record import repeated
 
 
 class Session:
@@ -80,10 +81,7 @@ class Session:
         if not wanted:
             return 0
         tree = self._registry.rows(target)
-        old, grown = pages.write(self._connection, tree, None, sorted(set(wanted)))
-        self._count(tree.id, grown)
-        self._follow(target, old, None)
-        return -grown
+        return -self._replace(target, None, sorted(set(wanted)))
 
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
@@ -220,18 +218,18 @@ class Session:
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
+        new = table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
+        self._replace(collection, new.cast(self._registry.rows(collection).schema), ())
+
+    def _replace(self, collection: Collection, new: pa.Table | None, drop: Sequence[str]) -> int:
+        """Put rows and remove keys, with every look-up and the full text; by how many rows the collection grew."""
         tree = self._registry.rows(collection)
-        new = table.append_column(rows.REV, pa.repeat(pa.scalar(revision, pa.int64()), table.num_rows))
-        old, grown = pages.write(self._connection, tree, new.cast(tree.schema))
-        self._count(tree.id, grown)
-        self._follow(collection, old, new)
-
-    def _follow(self, collection: Collection, old: pa.Table, new: pa.Table | None) -> None:
-        lookups.maintain(self._connection, self._registry, collection, old, new)
+        with lookups.prepared(self._registry, collection, new) as entries:
+            old, grown = pages.write(self._connection, tree, new, drop)
+            self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
+            lookups.maintain(self._connection, self._registry, collection, old, entries)
         fulltext.maintain(self._connection, collection, old, new)
-
-    def _count(self, tree: int, grown: int) -> None:
-        self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree))
+        return grown
 
     def _matching(self, collection: Collection, terms: Sequence[Term], names: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows that satisfy the terms, in key order, through a look-up where one narrows them."""

@@ -102,20 +102,19 @@ def _both_ways(found: Sequence[_Found], wanted: Sequence[str], fanout: int) -> p
 
 
 def _table(parts: Sequence[tuple[_Found, NDArray[np.int64]]], wanted: Sequence[str]) -> pa.Table:
+    names = pa.array(wanted, pa.string())
     tables = []
     for found, rows in parts:
         edges, picked = found.edges, rows.tolist()
         weight = edges.weight[rows]
         columns = [
-            pa.array([wanted[at] for at in edges.node[rows].tolist()], pa.string()),
-            pa.array([edges.end[row] for row in picked], pa.string()),
-            pa.array([edges.edge[row] for row in picked], pa.string()),
-            pa.array([edges.type[row] for row in picked], pa.string()),
+            names.take(pa.array(edges.node[rows])),
+            *(pa.array([texts[row] for row in picked], pa.string()) for texts in (edges.end, edges.edge, edges.type)),
             pa.array(weight, pa.float64(), mask=np.isnan(weight)),
             pa.repeat(found.outbound, len(picked)),
         ]
-        tables.append(pa.table(columns, schema=NEIGHBOUR_SCHEMA))
-    return pa.concat_tables(tables)
+        tables.append(pa.Table.from_arrays(columns, schema=NEIGHBOUR_SCHEMA))
+    return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
 
 
 def _visible(bounds: NDArray[np.int64], mask: Mask) -> NDArray[np.bool_]:
