@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
-from hades.ingest.material import Source
+from hades.ingest.material import Material, Rejected, Source
 from hades.ingest.phases import Phase, Workshop, ingest
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ingest.sources.arxiv import ArxivSource
@@ -21,6 +21,7 @@ from hades.ports.text import Embedder, Tokenizer
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import Published, publish
+from schemas.nodes import SourceKind
 
 ALL_PHASES = tuple(Phase)
 
@@ -41,6 +42,10 @@ class Hades:
         self.home = home
         self._workshop = Workshop(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
         self.ingest = Ingest(self._run)
+
+    def embed_again(self) -> IngestReport:
+        """Every vector by the embedder in use, and what is derived from vectors."""
+        return ingest(self._workshop, NoSource(), [Phase.EMBEDDINGS, Phase.EDGES])
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents and every fact that only they support."""
@@ -68,6 +73,22 @@ class Hades:
 
     def _run(self, source: Source, phases: Sequence[Phase]) -> IngestReport:
         return ingest(self._workshop, source, phases)
+
+
+class NoSource:
+    """Nothing to read: for phases that work from the store alone."""
+
+    kind = SourceKind.DOCUMENTS
+    corpus = ""
+    mirrors = False
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Nothing."""
+        return iter(())
+
+    def estimate(self) -> int | None:
+        """None at all."""
+        return 0
 
 
 class Ingest:

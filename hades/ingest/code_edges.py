@@ -50,7 +50,7 @@ def import_edges(documents: Sequence[CodeDocument]) -> list[Row]:
     found: Counter[tuple[str, str, CodeEdgeType]] = Counter()
     for document in documents:
         here = node_id("files", document.file)
-        for module, name, _ in document.code.get("imports", ()):
+        for module, name, *_ in document.code.get("imports", ()):
             for target in _module_files(index, module, name):
                 if target != document.file:
                     found[here, node_id("files", target), CodeEdgeType.IMPORTS] += 1
@@ -108,7 +108,7 @@ def _indexed(documents: Iterable[CodeDocument]) -> _Index:
 def _names_in_scope(document: CodeDocument) -> dict[str, str]:
     """What imported names stand for: `from a.b import c as d` makes d mean a.b.c."""
     scope: dict[str, str] = {}
-    for module, name, alias in document.code.get("imports", ()):
+    for module, name, alias, *_ in document.code.get("imports", ()):
         if name is None:
             scope[alias or module.partition(".")[0]] = module if alias else module.partition(".")[0]
         elif name != "*":

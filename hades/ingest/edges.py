@@ -20,7 +20,7 @@ from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import Derived, derive
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.similar import similar_pairs
-from hades.ingest.entity_vectors import matrix_of, with_vectors
+from hades.ingest.entity_vectors import NAME, matrix_of, with_vectors
 from hades.ingest.nodes import func_keys
 from hades.ingest.openie import with_extractions
 from hades.ingest.report import Progress, silent
@@ -30,6 +30,7 @@ from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.edges import CodeEdgeType, RelationType
 from schemas.ids import edge_key, node_id
+from schemas.nodes import EntityType
 from schemas.record import repeated
 
 DERIVE_VERSION = 1  # raise it with any change of what is derived: the next run derives anew
@@ -147,9 +148,17 @@ def _wanted(
 
 
 def _similar(entities: pa.Table) -> pa.Table:
-    """`similar_to` between names whose vectors nearly agree, among the most frequent entities."""
-    frequency = entities.column("frequency").to_numpy()
-    chosen = np.sort(np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES])
+    """`similar_to` between names whose vectors nearly agree, among the most frequent entities.
+
+    Code symbols are left out: those of one class share most of their qualified name and would all be similar.
+    """
+    is_name = pc.and_(
+        pc.equal(entities.column("vector_of"), NAME),
+        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
+    )
+    frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
+    order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
+    chosen = np.sort(order[frequency[order] >= 0])
     left, right, cosine = similar_pairs(matrix_of(entities, chosen), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
     keys = entities.column("_key").to_pylist()
     ends = [

@@ -16,7 +16,7 @@ from typing import Any
 from hades.ingest.material import CodeFile, Material, Rejected, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
-from schemas.nodes import NameType
+from schemas.nodes import NameType, SourceKind
 
 Row = dict[str, Any]
 
@@ -30,9 +30,9 @@ class NodeRows:
     rows: dict[str, list[Row]]
 
 
-def node_rows(material: Material) -> NodeRows:
+def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
-    key = document_key(material.source, material.origin)
+    key = document_key(material.source, material.origin, corpus)
     facts = _facts(material)
     document = {
         "_key": key,
@@ -57,9 +57,14 @@ def node_rows(material: Material) -> NodeRows:
     return NodeRows(key, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
 
 
-def document_key(source: str, origin: str) -> str:
-    """The key of a document: its source and the id it came in with."""
-    return content_key("d", str(source), origin)
+def document_key(source: str, origin: str, corpus: str = "") -> str:
+    """The key of a document: its source and the id it came in with.
+
+    Paths mean something only within their folder, so there the corpus belongs to the key; ids of papers and passages
+    are the same whichever file brings them.
+    """
+    by_path = source in (SourceKind.WORKSPACE, SourceKind.DOCUMENTS)
+    return content_key("d", str(source), *([corpus] if by_path else []), origin)
 
 
 def quarantine_row(rejected: Rejected) -> Row:
@@ -151,7 +156,7 @@ def _facts(material: Material) -> dict[str, Any]:
                 }
                 for symbol in material.code.symbols
             ],
-            "imports": [[one.module, one.name, one.alias] for one in material.code.imports],
+            "imports": [[one.module, one.name, one.alias, one.symbol] for one in material.code.imports],
         }
     if material.paper:
         facts["paper"] = {

@@ -79,7 +79,7 @@ def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None
         fresh = {}
         for item in batch:
             if isinstance(item, Material):
-                rows = node_rows(item)
+                rows = node_rows(item, source.corpus)
                 fresh[rows.key] = (item, rows)
         known = manifest.entries(store, sorted(fresh))
         changed = [pair for key, pair in fresh.items() if key not in known or known[key].sha256 != pair[1].digest]

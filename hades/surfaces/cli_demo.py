@@ -1,129 +1,116 @@
-"""`hades demo`: provision, write a small graph of real content, read it back three ways."""
+"""`hades demo`: the standard library as a graph, published, and asked by words, by meaning and along its edges."""
 
 from __future__ import annotations
 
+import sysconfig
 import time
-from contextlib import closing
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from hades.ports.store import GraphStore, Mode, StorePath
+from hades.ingest.sources.workspace import WorkspaceSource
+from hades.ports.store import Direction
+from hades.ports.view import GraphView, Hits, Kind
 from hades.settings import load_settings
-from hades.surfaces.demo_graph import DemoGraph, module_id, standard_library_graph
+from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
-from hades.wiring import open_store
-from schemas.edges import Relation
-from schemas.ids import split_id
-from schemas.nodes import Document, Entity
-from schemas.record import to_table
+from hades.wiring import open_hades
 
-QUESTION = "encode and decode JSON text"
-START, END = "http.server", "enum"
-FANOUT, PATHS, MAX_HOPS = 6, 3, 4
+if TYPE_CHECKING:
+    from hades.api import Hades
+
+PACKAGES = (
+    "asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging",
+    "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
+)  # fmt: skip
+BY_WORDS = "parse the date in an email header"
+BY_MEANING = "how can I run slow code without freezing the event loop?"
+START = "asyncio.base_events.BaseEventLoop.run_in_executor"
+LIMIT, FANOUT = 4, 8
 
 
 def run_demo() -> Answer:
-    """Build and read a graph of its own under HADES_HOME/demo, always in the embedded store."""
+    """Build, publish and ask a graph of its own under HADES_HOME/demo, always in the embedded store."""
     asked = load_settings()
     settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
-    graph = standard_library_graph()
-    with closing(open_store(settings, Mode.ADMIN)) as store:
-        store.provision()
-    started = time.perf_counter()
-    with closing(open_store(settings, Mode.READ_WRITE)) as store:
-        written = _write(store, graph)
-    seconds = time.perf_counter() - started
-    with closing(open_store(settings, Mode.READ_ONLY)) as store:
-        found = _search(store)
-        near = _neighbours(store)
-        paths = [_path(store, path) for path in _cheapest(store)]
-    document = {
-        "home": str(settings.home),
-        "written": written,
-        "search": {"text": QUESTION, "hits": found},
-        "neighbours": {"of": START, "nodes": near},
-        "paths": {"from": START, "to": END, "found": paths},
+    began = time.perf_counter()
+    with shown_progress() as progress, open_hades(settings, progress=progress) as hades:
+        report = hades.ingest.source(WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), PACKAGES))
+        published = hades.publish()
+        counts = {name: rows for name, rows in hades.store.counts().items() if rows}
+        document = {
+            "home": str(settings.home),
+            "report": report.as_dict(),
+            "counts": counts,
+            "snapshot": published.snapshot,
+            **_ask(hades),
+        }
+    return Answer(document, _view(document, time.perf_counter() - began))
+
+
+def _ask(hades: Hades) -> dict[str, Any]:
+    view = hades.view()
+    vector = hades.embedder.embed([BY_MEANING])[0]
+    nearest = view.nearest(vector, kind=Kind.CHUNK, model=hades.embedder.model.tag, limit=LIMIT)
+    found = {
+        "by_words": {"text": BY_WORDS, "hits": _hits(view, view.lexical(BY_WORDS, kind=Kind.CHUNK, limit=LIMIT))},
+        "by_meaning": {"text": BY_MEANING, "hits": _hits(view, nearest)},
+        "along_edges": {"of": START, "edges": _edges(view)},
     }
-    return Answer(document, _view(document, seconds))
+    view.close()
+    return found
 
 
-def _write(store: GraphStore, graph: DemoGraph) -> dict[str, int]:
-    tables = {
-        "documents": to_table(Document, graph.documents),
-        "entities": to_table(Entity, graph.entities),
-        "relations": to_table(Relation, graph.relations),
-    }
-    with store.transaction(list(tables)) as rows:
-        return {name: rows.upsert(name, table).rows for name, table in tables.items()}
-
-
-def _search(store: GraphStore) -> list[dict[str, Any]]:
-    hits = store.search("entities", QUESTION, limit=4).to_pylist()
-    known = store.get("entities", [hit["_key"] for hit in hits], columns=["name", "summary"]).to_pylist()
-    by_key = {row["_key"]: row for row in known}
+def _hits(view: GraphView, hits: Hits) -> list[dict[str, Any]]:
     return [
-        {"name": by_key[hit["_key"]]["name"], "summary": by_key[hit["_key"]]["summary"], "score": hit["score"]}
-        for hit in hits
+        {
+            "document": passage.document,
+            "span": list(passage.span),
+            "text": " ".join(passage.text.split())[:160],
+            "score": round(float(score), 4),
+        }
+        for passage, score in zip(view.passages(hits.numbers), hits.scores, strict=True)
     ]
 
 
-def _neighbours(store: GraphStore) -> list[dict[str, Any]]:
-    rows = store.neighbours([module_id(START)], fanout=FANOUT).to_pylist()
-    names = _names(store, [row["neighbour"] for row in rows])
-    return [{"name": names[row["neighbour"]], "type": row["type"], "weight": row["weight"]} for row in rows]
-
-
-def _cheapest(store: GraphStore) -> list[StorePath]:
-    return store.cheapest_paths(module_id(START), module_id(END), k=PATHS, max_hops=MAX_HOPS)
-
-
-def _path(store: GraphStore, path: StorePath) -> dict[str, Any]:
-    """A path in words: each step with the line of source that states it."""
-    names = _names(store, list(path.nodes))
-    edges = {row["_key"]: row for row in store.get("relations", list(path.edges)).to_pylist()}
-    text = names[path.nodes[0]]
-    for node, key in zip(path.nodes[1:], path.edges, strict=True):
-        edge = edges[key]
-        text += f' --[{edge["label"]}; snippet: "{_snippet(store, edge["provenance"])}"]--> {names[node]}'
-    return {"cost": path.cost, "nodes": [names[node] for node in path.nodes], "text": text}
-
-
-def _snippet(store: GraphStore, provenance: dict[str, Any]) -> str:
-    document = store.get("documents", [split_id(provenance["doc"])[1]], columns=["text"])
-    start, end = provenance["span"]
-    return " ".join(str(document.column("text")[0].as_py())[start:end].split())
-
-
-def _names(store: GraphStore, ids: list[str]) -> dict[str, str]:
-    keys = [split_id(identifier)[1] for identifier in ids]
-    rows = store.get("entities", keys, columns=["name"]).to_pylist()
-    return {f"entities/{row['_key']}": row["name"] for row in rows}
+def _edges(view: GraphView) -> list[dict[str, Any]]:
+    """What the class refers to, each with the place that says so."""
+    start = view.match_names(START).numbers[:1]
+    expansion = view.expand(start, direction=Direction.OUT, types=["refers_to", "extends"], fanout=FANOUT)
+    names = view.nodes(expansion.target)
+    return [
+        {"to": node.name, "type": edge.type, "label": edge.label, "document": edge.document, "span": edge.span}
+        for node, edge in zip(names, view.edges(expansion.edge), strict=True)
+    ]
 
 
 def _view(document: dict[str, Any], seconds: float) -> tuple[Text | Table | Tree, ...]:
-    written = ", ".join(f"{rows:,} {name}" for name, rows in document["written"].items())
-    hits = Table(title=f'search: "{QUESTION}"', title_justify="left", box=None, pad_edge=False)
-    for column in ("module", "score", "summary"):
-        hits.add_column(column, max_width=80, no_wrap=column != "summary")
-    for hit in document["search"]["hits"]:
-        hits.add_row(hit["name"], f"{hit['score']:.2f}", hit["summary"])
-    near = Tree(f"what {START} refers to, heaviest first")
-    for node in document["neighbours"]["nodes"]:
-        near.add(Text(f"{node['name']}  {node['type']} {node['weight']:.2f}"))
-    ways = Tree(f"cheapest ways from {START} to {END}")
-    for path in document["paths"]["found"]:
-        ways.add(Text(f"{path['cost']:.2f}  {path['text']}"))
+    counts, report = document["counts"], document["report"]
+    told = ", ".join(f"{counts.get(name, 0):,} {name}" for name in ("files", "doc_chunks", "entities", "relations"))
+    phases = ", ".join(f"{phase} {value:.0f} s" for phase, value in report["seconds"].items())
+    edges = Tree(f"what {START} refers to, with the place that says so")
+    for edge in document["along_edges"]["edges"]:
+        edges.add(Text(f"--[{edge['label'] or edge['type']}]--> {edge['to']}   {edge['document']}{edge['span'] or ''}"))
     home = document["home"]
     return (
-        Text(f"wrote {written} in {seconds:.2f} s, in one transaction"),
+        Text(f"{told}\nembedded {report['embedded']:,} chunks this time; {phases}; {seconds:.0f} s in all"),
         Text(),
-        hits,
+        _table("by words", document["by_words"]),
         Text(),
-        near,
+        _table("by meaning", document["by_meaning"]),
         Text(),
-        ways,
-        Text(f"\nthe graph stays in {home}; look at it with: HADES_HOME={home} hades status"),
+        edges,
+        Text(f"\nsnapshot {document['snapshot']}; look at the graph with: HADES_HOME={home} hades status"),
     )
+
+
+def _table(title: str, answer: dict[str, Any]) -> Table:
+    table = Table(title=f'{title}: "{answer["text"]}"', title_justify="left", box=None, pad_edge=False)
+    for column in ("score", "document", "text"):
+        table.add_column(column, max_width=90, no_wrap=column != "text")
+    for hit in answer["hits"]:
+        table.add_row(f"{hit['score']:.2f}", f"{hit['document']} {hit['span']}", hit["text"])
+    return table

@@ -24,7 +24,7 @@ def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: st
     from hades.ingest.phases import Phase
 
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
-    with _shown_progress() as progress, open_hades(progress=progress) as hades:
+    with shown_progress() as progress, open_hades(progress=progress) as hades:
         report = read(hades, wanted).as_dict()
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     return Answer({**report, "counts": counts}, _report_view(report, counts))
@@ -70,7 +70,7 @@ def run_publish(prune: int | None) -> Answer:
 
 
 @contextmanager
-def _shown_progress() -> Iterator[Progress | None]:
+def shown_progress() -> Iterator[Progress | None]:
     """Bars on a terminal, nothing elsewhere: logs and pipes stay clean."""
     if not sys.stderr.isatty():
         yield None

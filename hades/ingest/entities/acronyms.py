@@ -12,7 +12,7 @@ import numpy as np
 
 from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CLOSE, CODE_LIKE, OPEN, Flags, Longs, Tokens
 
-_SKIPPED = frozenset("of the and for in on to a an with by de la".split())
+_SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"])
 _LONGEST = 8
 
 

@@ -16,7 +16,7 @@ from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.words import HONORIFICS
 
-_SUFFIXES = frozenset("inc ltd corp co company corporation fc plc llc gmbh ag".split())
+_SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ARTICLES = frozenset(("the", "a", "an"))
 _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
 _MIN_JOINED = 10

@@ -191,10 +191,11 @@ def _quoted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
 
 def _dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """Names of code such as `sklearn.svm.SVC`: words joined by full stops without a space."""
-    letters = (tokens.shape & (DIGIT_FIRST | SINGLE)) == 0
-    tied = (tokens.gap == DOT) & letters
-    tied[1:] &= letters[:-1]
-    rows = np.flatnonzero(letters)
-    first, last, _ = _segments(rows, tied[rows], tied[rows])
-    good = (last - first > 1) & (last - first <= _MAX_NAME_WORDS)
+    tied = np.flatnonzero(tokens.gap == DOT)
+    plain = (tokens.shape & (DIGIT_FIRST | SINGLE)) == 0
+    tied = tied[plain[tied] & plain[tied - 1]]
+    apart = np.diff(tied) > 1
+    edge = np.ones(min(1, len(tied)), dtype=np.bool_)
+    first, last = tied[np.concatenate([edge, apart])] - 1, tied[np.concatenate([apart, edge])] + 1
+    good = last - first <= _MAX_NAME_WORDS
     return first[good], last[good], int(Mark.CODE | Mark.NAME)

@@ -59,14 +59,14 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> Derived:
     numbered = number_entities(resolved.senses, {*np.unique(resolved.meaning).tolist(), *(one.sense for one in stated)})
     linked = _linked(corpus, reading, resolved, numbered)
     given = [(one.document, int(numbered.of_sense[one.sense])) for one in stated if not one.is_title]
-    ids = numbered.ids
+    ids = numbered.ids()
     mentions, frequency = link_chunks(linked, _beside_text(linked, given), ids)
     relations = [
         link_titles(linked, given),
         link_triples(linked, _triples(linked, resolved, numbered)),
         link_companions(linked, rules),
     ]
-    documents = pa.array([node_id("documents", document.key) for document in corpus.documents], pa.string())
+    documents = [node_id("documents", document.key) for document in corpus.documents]
     return Derived(
         entities_table(numbered, _spellings(linked, resolved, numbered, stated), frequency),
         mentions,
@@ -104,7 +104,7 @@ class _Holds:
         size = max(1, len(reading.names))
         titles = [(index, reading.row_of[one.bare]) for index, one in enumerate(corpus.documents) if one.bare]
         codes = np.array([index * size + row for index, row in titles if row >= 0], dtype=np.int64)
-        self._size, self._codes = size, np.unique(np.concatenate([pairs, codes]))
+        self._size, self._codes = size, distinct(np.concatenate([pairs, codes]))
         self._order = np.argsort(self._codes % size, kind="stable")
         self._names = (self._codes % size)[self._order]
 
@@ -207,6 +207,7 @@ def _spellings(
     return spellings
 
 
-def _titles(linked: Linked, documents: pa.Array, ids: pa.Array) -> pa.Table:
-    titled = np.flatnonzero(linked.title >= 0)
-    return pa.table({"document": documents.take(pa.array(titled)), "entity": ids.take(pa.array(linked.title[titled]))})
+def _titles(linked: Linked, documents: Sequence[str], ids: Sequence[str]) -> pa.Table:
+    rows = [(documents[index], ids[title]) for index, title in enumerate(linked.title.tolist()) if title >= 0]
+    columns = {"document": [row[0] for row in rows], "entity": [row[1] for row in rows]}
+    return pa.table(columns, schema=pa.schema([("document", pa.string()), ("entity", pa.string())]))

@@ -28,10 +28,9 @@ class Numbered:
     keys: tuple[str, ...]
     of_sense: Ints
 
-    @property
-    def ids(self) -> pa.Array:
+    def ids(self) -> list[str]:
         """The `_id` of each entity."""
-        return pa.array([node_id("entities", key) for key in self.keys], pa.string())
+        return [node_id("entities", key) for key in self.keys]
 
 
 class Spellings:

@@ -26,6 +26,7 @@ class Gazetteer:
     names: Names
     trie: Trie
     common: frozenset[str]
+    stated: tuple[int, ...]  # the row of each stated name, in the order given; -1 for one without a letter
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def build_gazetteer(
     offsets, words, plain = spell(identity, [found, said])
     names = Names(identity, offsets, words, plain, merged, texts)
     ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
-    return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary)
+    rows = np.full(len(stated), -1, dtype=np.int64)
+    rows[which] = np.searchsorted(identity, said.identity)
+    return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary, tuple(rows.tolist()))
 
 
 def _common_words(tokens: Tokens, starts: Flags, pieces: Flags) -> Flags:
@@ -170,7 +173,7 @@ def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
 
 def _is_sum_of_names(words: tuple[str, ...], why: int, known: dict[tuple[str, ...], int]) -> bool:
     """Whether it only joins two known names, as "India and Pakistan" does; a stated name is never that."""
-    if why & (Origin.STATED | Origin.TERM) or len(words) < 3:
+    if len(words) < 3 or why & (Origin.STATED | Origin.TERM) or WEAK_CONNECTORS.isdisjoint(words):
         return False
     return any(
         word in WEAK_CONNECTORS and words[:index] in known and words[index + 1 :] in known
@@ -180,12 +183,16 @@ def _is_sum_of_names(words: tuple[str, ...], why: int, known: dict[tuple[str, ..
 
 def _case_rule(words: tuple[str, ...], why: int, common: frozenset[str], rules: EntityRules) -> int | None:
     """How a name must be written to be meant; None for one too long, too rare or too ordinary to look for."""
-    if why & Origin.RARE or len(words) > LONGEST_SOUGHT or not any(len(word) > 1 and not word.isdigit() for word in words):
+    if why & Origin.RARE or len(words) > LONGEST_SOUGHT:
         return None
     ordinary = common.issuperset(words)
     if len(words) > 1:
+        if all(len(word) == 1 or word.isdigit() for word in words):
+            return None
         return INSIDE_SENTENCE if ordinary and why & Origin.CAPITAL and not why & Origin.TERM else ANY_CASE
     word = words[0]
+    if len(word) == 1 or word.isdigit():
+        return None
     if word in FUNCTION_WORDS or word in CALENDAR or word in NEUTRAL_TITLES:
         return None
     if not why & Origin.CAPITAL and (ordinary or "_" not in word):

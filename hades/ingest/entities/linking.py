@@ -40,7 +40,7 @@ class Linked:
         )
 
 
-def link_chunks(linked: Linked, extra: Sequence[tuple[int, int]], ids: pa.Array) -> tuple[pa.Table, Longs]:
+def link_chunks(linked: Linked, extra: Sequence[tuple[int, int]], ids: Sequence[str]) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     `extra` are (chunk, entity) that a document without title states beside its text.
@@ -55,9 +55,9 @@ def link_chunks(linked: Linked, extra: Sequence[tuple[int, int]], ids: pa.Array)
     row_said = row[: len(said)]
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
-    chunks = pa.array([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys], pa.string())
+    chunks = [node_id("doc_chunks", key) for key in linked.corpus.chunk_keys]
     entity = codes % size
-    table = mentions_table(chunks.take(pa.array(codes // size)), ids.take(pa.array(entity)), count, positions)
+    table = mentions_table(chunks, ids, codes // size, entity, count, positions)
     return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 

@@ -33,6 +33,7 @@ class _Level:
 
     keys: Longs
     name: Ints  # the name that ends in each state, or -1
+    ends: Flags  # whether one does
     sieve: Flags
 
 
@@ -60,7 +61,7 @@ def build_trie(words: Hashes, offsets: Longs, case: Bits, sought: Flags) -> Trie
         name[state[ends]] = ends
         sieve = np.zeros(1 << _SIEVE_BITS, dtype=np.bool_)
         sieve[_sift(keys)] = True
-        levels.append(_Level(keys, name, sieve))
+        levels.append(_Level(keys, name, name >= 0, sieve))
     return Trie(known, tuple(levels), case)
 
 
@@ -114,11 +115,12 @@ def _longest(tokens: Tokens, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:
         if depth:
             state = _step(level, state * len(trie.words) + known[tokens.word[row + depth]])
             row, state = row[state >= 0], state[state >= 0]
-        ended = level.name[state]
-        rule = np.where(ended >= 0, trie.case[ended], ANY_CASE)
-        written = capitals[row + depth + 1] - capitals[row]
-        good = (ended >= 0) & ((rule == ANY_CASE) | (written > (rule == INSIDE_SENTENCE) * starts[row]))
-        length[row[good]], name[row[good]] = depth + 1, ended[good]
+        whole = np.flatnonzero(level.ends[state])
+        begin, ended = row[whole], level.name[state[whole]]
+        rule = trie.case[ended]
+        written = capitals[begin + depth + 1] - capitals[begin]
+        good = (rule == ANY_CASE) | (written > (rule == INSIDE_SENTENCE) * starts[begin])
+        length[begin[good]], name[begin[good]] = depth + 1, ended[good]
         on = going[row + depth + 1]
         row, state = row[on], state[on]
     return length, name

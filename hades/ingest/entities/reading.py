@@ -14,7 +14,7 @@ from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
-from hades.ingest.entities.names import Names, Origin, identities
+from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tokens import Flags, Ints, Longs, Tokens, distinct, span_hashes, tokenize
 
@@ -44,21 +44,21 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
     starts = sentence_starts(tokens)
     pieces = fragments(tokens, starts)
     spans, definitions = candidate_spans(tokens, starts), find_definitions(tokens, starts)
+    strings = sorted(stated)
     gazetteer = build_gazetteer(
-        tokens, starts, pieces, spans, definitions, sorted(stated.items()), len(corpus.texts), rules
+        tokens, starts, pieces, spans, definitions, [(text, stated[text]) for text in strings], len(corpus.texts), rules
     )
     found = _found(tokens, starts, pieces, spans, gazetteer)
     chunk = tokens.text[found.first]
-    names, name = _alive(gazetteer.names, found, chunk)
+    names, number = _alive(gazetteer.names, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
     begins = np.flatnonzero(starts)
     ends = np.concatenate([begins[1:], np.full(min(1, len(begins)), len(tokens))]) - 1
     rows = zip(chunk.tolist(), start.tolist(), end.tolist(), strict=True)
-    strings = list(stated)
     return Reading(
         names,
         gazetteer.common,
-        name,
+        number[found.name],
         chunk,
         corpus.document_of[chunk],
         start,
@@ -67,7 +67,7 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
         tokens.start[begins].astype(np.int64),
         tokens.end[ends].astype(np.int64),
         _cleaned([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
-        dict(zip(strings, names.numbers(identities(strings)).tolist(), strict=True)),
+        {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
         _explained(tokens, definitions, names, corpus),
     )
 
@@ -134,13 +134,13 @@ def _cleaned(surfaces: list[str]) -> tuple[str, ...]:
 
 
 def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
-    """The names that are stated or met, and each mention's row among them; the rest were only proposed."""
+    """The names that are stated or met, and the row of each old row among them; the rest were only proposed."""
     met = distinct(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
     texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
     rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED))
     number = np.zeros(len(names), dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
-    return names.only(rows, texts[rows]), number[found.name]
+    return names.only(rows, texts[rows]), number
 
 
 def _explained(

@@ -19,6 +19,7 @@ from hades.ingest.entities.words import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
 from schemas.nodes import NameType
 
 _LONGEST_PERSON = 4  # words
+_JOINING = CONNECTORS | WEAK_CONNECTORS
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
 
 
@@ -46,7 +47,9 @@ def find_short_forms(
     for index in np.flatnonzero(is_full[name]).tolist():
         _hold(fits, int(document[index]), names.plain[name[index]], int(meaning[index]), senses)
     for here, sense in enumerate(title_of):
-        if sense >= 0 and _may_be_person(words := tuple(fold(senses[sense].stem).split())):
+        if sense < 0 or senses[sense].kind not in _MAY_BE_PEOPLE:
+            continue
+        if _may_be_person(words := tuple(fold(senses[sense].stem).split())):
             _hold(fits, here, words, sense, senses)
     for index in np.flatnonzero(is_short[name]).tolist():
         here, words = int(document[index]), names.plain[name[index]]
@@ -89,25 +92,27 @@ def _hold(
 
 def _short_names(names: Names) -> Flags:
     """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
-    found = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
-    shape = np.array([len(words) == 1 or _is_initials(words) for words in names.plain], dtype=np.bool_)
-    short: Flags = found & shape
+    short = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
+    for row in np.flatnonzero(short & (np.diff(names.offsets) > 1)).tolist():
+        short[row] = _is_initials(names.plain[row])
     return short
 
 
 def _is_initials(words: tuple[str, ...]) -> bool:
-    return len(words[-1]) > 1 and all(len(word) == 1 for word in words[:-1])
+    return len(words[0]) == 1 and len(words[-1]) > 1 and all(len(word) == 1 for word in words[:-1])
 
 
 def _full_names(names: Names) -> Flags:
     """Capitalised names of two to four words that could be a person's."""
-    known = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
-    shape = np.array([_may_be_person(words) for words in names.plain], dtype=np.bool_)
-    full: Flags = known & shape
+    full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
+    sizes = np.diff(names.offsets)
+    full &= (sizes > 1) & (sizes <= _LONGEST_PERSON)
+    for row in np.flatnonzero(full).tolist():
+        full[row] = _may_be_person(names.plain[row])
     return full
 
 
 def _may_be_person(words: tuple[str, ...]) -> bool:
     if not 1 < len(words) <= _LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
         return False
-    return words[-1].isalpha() and not any(word in CONNECTORS or word in WEAK_CONNECTORS for word in words)
+    return words[-1].isalpha() and _JOINING.isdisjoint(words)

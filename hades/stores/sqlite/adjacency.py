@@ -1,8 +1,8 @@
 """Edges by node: look-ups whose pages a traversal can read without Arrow.
 
 Sorted by node and edge key; a page holds what a traversal needs of a few dozen edges: texts joined by line ends (no id
-or key holds one) and numbers as raw little-endian arrays, so that pages of many nodes are read as one. Arrow messages of
-that size would cost ten times the decoding.
+or key holds one) and numbers as raw little-endian arrays. Arrow messages of that size would cost ten times the
+decoding.
 """
 
 from __future__ import annotations

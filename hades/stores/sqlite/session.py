@@ -80,7 +80,6 @@ class Session:
             ]
         if not wanted:
             return 0
-        tree = self._registry.rows(target)
         return -self._replace(target, None, sorted(set(wanted)))
 
     def get(

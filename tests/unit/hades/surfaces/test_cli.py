@@ -132,21 +132,37 @@ def test_bad_usage_is_exit_2(hades, arguments):
     assert hades(*arguments).exit_code == 2
 
 
-def test_demo_writes_and_reads_back_a_real_graph(hades, tmp_path):
-    done = hades("demo", "--json")
-    document = json.loads(done.stdout)
-    assert done.exit_code == 0
-    assert document["written"]["entities"] == document["written"]["documents"] > 50
-    assert document["search"]["hits"][0]["name"].startswith("json")
-    assert "http.client" in [node["name"] for node in document["neighbours"]["nodes"]]
-    path = document["paths"]["found"][0]
-    assert path["nodes"] == ["http.server", "http", "enum"]
-    assert 'snippet: "from http import HTTPStatus"' in path["text"]
-    costs = [path["cost"] for path in document["paths"]["found"]]
-    assert costs == sorted(costs)
-    assert not (tmp_path / ".hades/graph.db").exists()
-
-
-def test_demo_can_be_repeated(hades):
+def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(hades, tmp_path, monkeypatch):
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     first = json.loads(hades("demo", "--json").stdout)
-    assert json.loads(hades("demo", "--json").stdout) == first
+    assert first["counts"]["files"] >= 150
+    assert first["counts"]["doc_chunks"] >= 2_000
+    assert first["by_words"]["hits"][0]["document"].startswith("email/")
+    assert len(first["by_meaning"]["hits"]) == 4
+    assert first["along_edges"]["edges"]
+    assert not (tmp_path / ".hades/graph.db").exists()
+    second = json.loads(hades("demo", "--json").stdout)
+    assert second["snapshot"] == first["snapshot"]
+    assert second["report"]["embedded"] == second["report"]["chunks"] == 0
+    assert second["by_words"] == first["by_words"]
+
+
+def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage.\n")
+    (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    (pages / "bad.txt").write_bytes(b"\x00\x01\x02" * 100)
+    done = json.loads(hades("ingest", "documents", "pages", "--json").stdout)
+    assert done["documents"]["new"] == 2
+    assert sum(done["quarantined"].values()) == 1
+    again = json.loads(hades("ingest", "documents", "pages", "--json").stdout)
+    assert again["documents"]["unchanged"] == 2
+    snapshot = json.loads(hades("publish", "--json").stdout)["snapshot"]
+    certificate = json.loads(hades("forget", "one.md", "--json").stdout)
+    assert certificate["complete"] is True
+    assert certificate["snapshots_from_before"] == [snapshot]
+    assert hades("forget", "one.md").exit_code == 1
+    assert hades("ingest", "documents", "pages", "--phase", "nonsense").exit_code == 2
+    assert hades("ingest", "documents", "nowhere").exit_code == 1

@@ -1,0 +1,35 @@
+"""Read a corpus into the graph, phase by phase."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+from tasks.ingest import SourceName, run_phase
+
+PHASES = ("nodes", "chunks", "embeddings", "edges")
+
+
+@flow(name="ingest")
+def ingest(
+    source: Annotated[SourceName, Field(description="what kind of corpus it is")],
+    path: Annotated[str, Field(description="folder or file, as the worker sees it")],
+    citations: Annotated[str | None, Field(description="arxiv only: who cites whom")] = None,
+    code_links: Annotated[str | None, Field(description="arxiv only: which repository belongs to which paper")] = None,
+    triples: Annotated[str | None, Field(description="passages only: ready-made triples")] = None,
+    edges: Annotated[bool, Field(description="also derive entities and edges")] = True,
+) -> dict[str, Any]:
+    """Nodes, chunks, embeddings, edges; each phase continues where it was stopped.
+
+    Args:
+        source: what kind of corpus it is
+        path: folder or file, as the worker sees it
+        citations: arxiv only: who cites whom
+        code_links: arxiv only: which repository belongs to which paper
+        triples: passages only: ready-made triples
+        edges: also derive entities and edges
+    """
+    phases = PHASES if edges else PHASES[:-1]
+    return {phase: run_phase(phase, source, path, citations, code_links, triples) for phase in phases}

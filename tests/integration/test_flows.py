@@ -1,0 +1,50 @@
+"""The flow as Prefect runs it, on an ephemeral server."""
+
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def prefect_server():
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_provision_flow_creates_the_store_and_can_be_repeated(tmp_path, monkeypatch):
+    from flows.provision import provision
+
+    monkeypatch.setenv("HADES_HOME", str(tmp_path))
+    monkeypatch.delenv("HADES_STORE", raising=False)
+    assert "relations" in provision().created
+    assert provision(check=True).created == ()
+    assert (tmp_path / "graph.db").is_file()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch):
+    from flows.ingest import ingest
+    from flows.publish import publish
+    from flows.reembed import reembed
+    from hades import open_hades
+
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London.\n")
+    (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    done = ingest(source="documents", path=str(pages))
+    assert done["nodes"]["documents"]["new"] == 2
+    assert done["edges"]["derived"]["entities"]["added"] >= 2
+    first = publish(keep=2)
+    monkeypatch.setenv("HADES_EMBEDDER", "minilm")
+    second = reembed(keep=2)
+    assert second["report"]["embedded"] == 2
+    assert second["published"]["snapshot"] != first["snapshot"]
+    with open_hades() as hades:
+        view = hades.view()
+        assert view.info.models["doc_chunks"] == (hades.embedder.model.tag,)
