@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tokens import CAPITAL, Flags, Ints, Longs, Tokens, distinct, encode, running, span_hashes
 from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
+_CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
 
 
@@ -69,8 +70,7 @@ def build_gazetteer(
     texts = np.zeros(len(identity), dtype=np.int32)
     most = np.maximum(proposed.named, proposed.termed)
     texts[np.searchsorted(identity, found.identity)] = most[keep]
-    offsets, words, plain = spell(identity, [found, said])
-    names = Names(identity, offsets, words, plain, merged, texts)
+    names = Names(identity, *spell(identity, [found, said]), merged, texts)
     ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
     rows = np.full(len(stated), -1, dtype=np.int64)
     rows[which] = np.searchsorted(identity, said.identity)
@@ -161,42 +161,38 @@ def _any_capital(place: Place) -> Flags:
 
 def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
     """The trie of names worth looking for; each says how it must be written to be meant."""
-    known = dict(zip(names.plain, names.origin.tolist(), strict=True))
-    rule = [
-        None if _is_sum_of_names(words, why, known) else _case_rule(words, why, common, rules)
-        for words, why in known.items()
-    ]
-    case = np.array([ANY_CASE if value is None else value for value in rule], dtype=np.uint8)
-    sought = np.array([value is not None for value in rule], dtype=np.bool_)
-    return build_trie(names.words, names.offsets, case, sought)
+    sizes, why = np.diff(names.offsets), names.origin
+    ordinary = _all_words(names, common.__contains__)
+    capital, term = (why & Origin.CAPITAL) != 0, (why & Origin.TERM) != 0
+    bare = _all_words(names, lambda word: len(word) == 1 or word.isdigit())
+    sought = ((why & Origin.RARE) == 0) & (sizes <= LONGEST_SOUGHT) & ~bare & ~_sums_of_names(names)
+    case = np.where(ordinary & capital & ~term, INSIDE_SENTENCE, ANY_CASE)
+    one = sizes == 1
+    closed = _all_words(names, _CLOSED.__contains__)
+    marked = _all_words(names, lambda word: "_" in word)
+    long = _all_words(names, lambda word: len(word) >= rules.case_free_letters)
+    sought &= ~(one & (closed | (~capital & (ordinary | ~marked))))
+    case = np.where(one & ~ordinary & ~long & ~marked, CAPITALISED, np.where(one & ordinary, INSIDE_SENTENCE, case))
+    return build_trie(names.words, names.offsets, case.astype(np.uint8), sought)
 
 
-def _is_sum_of_names(words: tuple[str, ...], why: int, known: dict[tuple[str, ...], int]) -> bool:
-    """Whether it only joins two known names, as "India and Pakistan" does; a stated name is never that."""
-    if len(words) < 3 or why & (Origin.STATED | Origin.TERM) or WEAK_CONNECTORS.isdisjoint(words):
-        return False
-    return any(
-        word in WEAK_CONNECTORS and words[:index] in known and words[index + 1 :] in known
-        for index, word in enumerate(words)
-    )
+def _all_words(names: Names, holds: Callable[[str], bool]) -> Flags:
+    """Which names consist of words that satisfy the test; asked once a distinct word."""
+    answers = np.fromiter(map(holds, names.letters), dtype=np.bool_, count=len(names.letters))
+    failed = running(~answers[names.spelling])
+    passed: Flags = failed[names.offsets[1:]] == failed[names.offsets[:-1]]
+    return passed
 
 
-def _case_rule(words: tuple[str, ...], why: int, common: frozenset[str], rules: EntityRules) -> int | None:
-    """How a name must be written to be meant; None for one too long, too rare or too ordinary to look for."""
-    if why & Origin.RARE or len(words) > LONGEST_SOUGHT:
-        return None
-    ordinary = common.issuperset(words)
-    if len(words) > 1:
-        if all(len(word) == 1 or word.isdigit() for word in words):
-            return None
-        return INSIDE_SENTENCE if ordinary and why & Origin.CAPITAL and not why & Origin.TERM else ANY_CASE
-    word = words[0]
-    if len(word) == 1 or word.isdigit():
-        return None
-    if word in FUNCTION_WORDS or word in CALENDAR or word in NEUTRAL_TITLES:
-        return None
-    if not why & Origin.CAPITAL and (ordinary or "_" not in word):
-        return None
-    if ordinary:
-        return INSIDE_SENTENCE
-    return ANY_CASE if len(word) >= rules.case_free_letters or "_" in word else CAPITALISED
+def _sums_of_names(names: Names) -> Flags:
+    """Which names only join two known ones, as "India and Pakistan" does; a stated name is never that."""
+    joins = ~_all_words(names, lambda word: word not in WEAK_CONNECTORS)
+    sums = joins & (np.diff(names.offsets) > 2) & ((names.origin & (Origin.STATED | Origin.TERM)) == 0)
+    known = set(names.plain) if sums.any() else set()
+    for row in np.flatnonzero(sums).tolist():
+        words = names.plain[row]
+        sums[row] = any(
+            word in WEAK_CONNECTORS and words[:index] in known and words[index + 1 :] in known
+            for index, word in enumerate(words)
+        )
+    return sums

@@ -68,7 +68,7 @@ def _index(own: dict[str, list[int]], other: dict[str, list[int]]) -> tuple[list
         mine[index].update(own.get(strings[position], ()))
         also[index].update(other.get(strings[position], ()))
         capital[index] &= any(char.isupper() for char in strings[position])
-    offsets, words, plain = spell(identity, [place])
+    offsets, words, _, _, plain = spell(identity, [place])
     long = np.array([len(one) == 1 and len(one[0]) >= _CASE_FREE_LETTERS for one in plain], dtype=np.bool_)
     case = np.where(capital & ~long, CAPITALISED, ANY_CASE).astype(np.uint8)
     meanings = [tuple(sorted(first or (rest if len(rest) <= _MOST_MEANINGS else ()))) for first, rest in zip(mine, also, strict=True)]

@@ -90,12 +90,20 @@ def add_proposals(found: Found, name: Longs, first: Longs, last: Longs, n_rows: 
 
 def _without_overlap(name: Ints, first: Longs, last: Longs) -> Found:
     """Reads spans in order and keeps each that begins after the last one kept has ended."""
-    kept: list[int] = []
+    reach = np.maximum.accumulate(last)
+    clear = np.ones(len(first), dtype=np.bool_)
+    clear[1:] = first[1:] >= reach[:-1]
+    kept = clear.copy()
+    # Only spans that some earlier one reaches into must be read one by one.
+    crowded = np.flatnonzero(~clear)
     free = 0
-    for index, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        if begin >= free:
-            kept.append(index)
-            free = end
+    ends, begins = last.tolist(), first.tolist()
+    for index in crowded.tolist():
+        if clear[index - 1]:
+            free = ends[index - 1]
+        if begins[index] >= free:
+            kept[index] = True
+            free = ends[index]
     return Found(name[kept], first[kept], last[kept])
 
 

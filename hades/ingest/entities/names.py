@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, span_hashes, tokenize
+from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, encode, span_hashes, tokenize
 
 
 class Origin:
@@ -30,7 +30,9 @@ class Names:
     identity: Hashes  # sorted
     offsets: Longs  # name i is made of words[offsets[i]:offsets[i + 1]]
     words: Hashes
-    plain: tuple[tuple[str, ...], ...]  # the same words, folded, as text
+    spelling: Ints  # beside `words`, rows of `letters`
+    letters: tuple[str, ...]  # the distinct words, folded
+    plain: tuple[tuple[str, ...], ...]  # each name as folded words
     origin: Ints
     texts: Ints  # number of texts that propose it, later: that hold it
 
@@ -54,7 +56,8 @@ class Names:
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
         inside = np.repeat(self.offsets[:-1][rows] - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
         plain = tuple(self.plain[row] for row in rows.tolist())
-        return Names(self.identity[rows], offsets, self.words[inside], plain, self.origin[rows], texts)
+        words, spelling = self.words[inside], self.spelling[inside]
+        return Names(self.identity[rows], offsets, words, spelling, self.letters, plain, self.origin[rows], texts)
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,10 @@ def identities(names: Sequence[str]) -> Hashes:
     return result
 
 
-def spell(identity: Hashes, places: Sequence[Place]) -> tuple[Longs, Hashes, tuple[tuple[str, ...], ...]]:
-    """The words of every name, read off any one place where it stands."""
+def spell(
+    identity: Hashes, places: Sequence[Place]
+) -> tuple[Longs, Hashes, Ints, tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The words of every name, read off any one place where it stands: the middle columns of `Names`."""
     sizes = np.zeros(len(identity), dtype=np.int64)
     for place in places:
         sizes[np.searchsorted(identity, place.identity)] = place.last - place.first
@@ -99,7 +104,9 @@ def spell(identity: Hashes, places: Sequence[Place]) -> tuple[Longs, Hashes, tup
             inside = place.first + step < place.last
             words[to[inside] + step] = tokens.vocabulary[tokens.word[place.first[inside] + step]]
         letters.update(zip(tokens.vocabulary.tolist(), tokens.folded, strict=True))
-    spelled = [letters[value] for value in words.tolist()]
+    spelling, known = encode(words)
+    spelled = tuple(letters[value] for value in known.tolist())
+    flat = list(map(spelled.__getitem__, spelling.tolist()))
     bounds = offsets.tolist()
-    plain = tuple(tuple(spelled[begin:end]) for begin, end in zip(bounds[:-1], bounds[1:], strict=True))
-    return offsets, words, plain
+    plain = tuple(tuple(flat[begin:end]) for begin, end in zip(bounds[:-1], bounds[1:], strict=True))
+    return offsets, words, spelling, spelled, plain

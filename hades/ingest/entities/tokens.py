@@ -177,20 +177,20 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
 def _shapes(classes: Bits, starts: Longs, ends: Longs) -> Bits:
     """How each word is written: bits for capital first, all capitals, digit first, mixed like code, one letter."""
     head, size = classes[starts], ends - starts
-    capitals = _per_word(classes, _UPPER, starts)
-    is_capital = (head & _UPPER) != 0
-    shape = np.where(is_capital, CAPITAL, 0).astype(np.uint8)
-    shape[(capitals == size) & (size > 1)] |= ALL_CAPS
+    inner = _inner_count(classes, _UPPER, starts)
+    shape = np.where((head & _UPPER) != 0, CAPITAL, 0).astype(np.uint8)
+    full = (shape != 0) & (inner == size - 1) & (size > 1)
+    shape[full] |= ALL_CAPS
+    shape[(inner > 0) & ~full] |= CODE_LIKE
+    shape[((head & _UNDERSCORE) != 0) | (_inner_count(classes, _UNDERSCORE, starts) > 0)] |= CODE_LIKE
     shape[(head & _DIGIT) != 0] |= DIGIT_FIRST
-    shape[(capitals > is_capital) & (capitals < size)] |= CODE_LIKE
-    shape[_per_word(classes, _UNDERSCORE, starts) > 0] |= CODE_LIKE
     shape[size == 1] |= SINGLE
     return shape
 
 
-def _per_word(classes: Bits, kind: int, starts: Longs) -> Longs:
-    """How many characters of a kind each word holds."""
-    places = np.flatnonzero((classes & kind) != 0)
+def _inner_count(classes: Bits, kind: int, starts: Longs) -> Longs:
+    """How many characters of a kind each word holds after its first; such characters are few."""
+    places = np.flatnonzero(((classes[1:] & kind) != 0) & (classes[:-1] != 0)) + 1
     return np.bincount(np.searchsorted(starts, places, side="right") - 1, minlength=len(starts))
 
 

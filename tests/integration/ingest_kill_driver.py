@@ -1,0 +1,92 @@
+"""Kills ingestion at random moments, runs it again, and compares the snapshot with an undisturbed one; prints JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from hades.ingest.phases import Workshop, ingest  # noqa: E402
+from hades.ingest.sources.passages import PassagesSource  # noqa: E402
+from hades.ports.store import Mode  # noqa: E402
+from hades.providers.hashing import HashingEmbedder  # noqa: E402
+from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
+from hades.snapshot.open import open_snapshot  # noqa: E402
+from hades.snapshot.publish import publish  # noqa: E402
+from hades.stores.sqlite.store import SqliteStore  # noqa: E402
+
+NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "London", "Analytical Engine", "Bletchley Park"]
+VERBS = ["met", "admired", "wrote about", "worked near", "remembered"]
+
+
+def main(folder: Path, kills: int) -> None:
+    """An undisturbed build, then rounds of kill and run again on fresh homes."""
+    chance = random.Random(20261115)
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("\n".join(json.dumps(row) for row in rows(chance)))
+    began = time.monotonic()
+    finish(build(corpus, folder / "undisturbed"))
+    whole = time.monotonic() - began
+    expected = published(folder / "undisturbed")
+    again = finish(build(corpus, folder / "again")) or published(folder / "again")
+    different, finished_before = [], 0
+    for number in range(kills):
+        home = folder / f"home{number}"
+        child = build(corpus, home)
+        time.sleep(chance.random() * whole)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        finished_before += (home / "done").exists()
+        finish(build(corpus, home))
+        if published(home) != expected:
+            different.append(number)
+    report = {"kills": kills, "second_home": again == expected, "different": different, "late": finished_before}
+    sys.stdout.write(json.dumps(report))
+
+
+def rows(chance: random.Random) -> list[dict[str, str]]:
+    return [
+        {
+            "id": f"p{number}",
+            "title": chance.choice(NAMES) if number % 3 else f"Meeting {number}",
+            "text": " ".join(
+                f"{chance.choice(NAMES)} {chance.choice(VERBS)} {chance.choice(NAMES)} in {1800 + number}."
+                for _ in range(4)
+            ),
+        }
+        for number in range(1_200)
+    ]
+
+
+def build(corpus: Path, home: Path) -> int:
+    """Start a child that ingests and publishes; its process id."""
+    child = os.fork()
+    if child:
+        return child
+    store = SqliteStore.open(home / "graph.db", Mode.ADMIN)
+    store.provision()
+    ingest(Workshop(store, HashingEmbedder(dimension=64), MiniLmTokenizer(), home / "cache"), PassagesSource(corpus))
+    (home / "manifest").write_text(publish(store, home).manifest_hash)
+    open_snapshot(home).close()
+    (home / "done").touch()
+    os._exit(0)
+
+
+def finish(child: int) -> None:
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit(f"a build ended with status {status}")
+
+
+def published(home: Path) -> str:
+    return (home / "manifest").read_text()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
