@@ -7,9 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from hades.errors import SettingsError
+from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.material import Material, Rejected, Source
+from hades.ingest.openie import Estimate, Extracted, estimate, extract
 from hades.ingest.phases import Phase, Workshop, ingest
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ingest.sources.arxiv import ArxivSource
@@ -17,7 +20,7 @@ from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.passages import PassagesSource
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.store import GraphStore
-from hades.ports.text import Embedder, Tokenizer
+from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import Published, publish
@@ -35,17 +38,34 @@ class Hades:
         embedder: Embedder,
         tokenizer: Tokenizer,
         home: Path,
+        language_model: LanguageModel | None = None,
         progress: Progress = silent,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.home = home
+        self._language_model = language_model
         self._workshop = Workshop(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
         self.ingest = Ingest(self._run)
 
     def embed_again(self) -> IngestReport:
         """Every vector by the embedder in use, and what is derived from vectors."""
         return ingest(self._workshop, NoSource(), [Phase.EMBEDDINGS, Phase.EDGES])
+
+    def estimate_triples(self) -> Estimate:
+        """What reading every text with the language model would cost."""
+        return estimate(self.store, self._workshop.tokenizer, self._asked().model)
+
+    def read_triples(self, max_calls: int) -> Extracted:
+        """Let the language model read texts it has not read yet, at most so many, and derive what follows."""
+        bill = extract(self.store, self._asked(), max_calls, self._workshop.progress)
+        derive_edges(self.store, self.embedder, self._workshop.rules, self._workshop.progress)
+        return bill
+
+    def _asked(self) -> LanguageModel:
+        if self._language_model is None:
+            raise SettingsError("no language model is set; set HADES_LLM_BASE_URL and HADES_LLM_MODEL")
+        return self._language_model
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents and every fact that only they support."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hades.errors import SettingsError
 from hades.ports.store import GraphStore, Mode
-from hades.ports.text import Embedder
+from hades.ports.text import Embedder, LanguageModel
 from hades.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -30,7 +30,14 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         store.provision()
     else:
         store = open_store(settings, Mode.READ_WRITE)
-    return Hades(store, open_embedder(settings), MiniLmTokenizer(), settings.home, progress or silent)
+    return Hades(
+        store,
+        open_embedder(settings),
+        MiniLmTokenizer(),
+        settings.home,
+        open_language_model(settings),
+        progress or silent,
+    )
 
 
 def open_store(settings: Settings, mode: Mode) -> GraphStore:
@@ -61,6 +68,18 @@ def open_embedder(settings: Settings) -> Embedder:
         )
     key = settings.llm_api_key
     return OpenAIEmbedder(settings.llm_base_url, model, api_key=key.get_secret_value() if key else None)
+
+
+def open_language_model(settings: Settings) -> LanguageModel | None:
+    """The language model the settings name, or None: everything works without one."""
+    if settings.llm_base_url is None or settings.llm_model is None:
+        return None
+    from hades.providers.openai_compatible import OpenAILanguageModel
+
+    key = settings.llm_api_key
+    return OpenAILanguageModel(
+        settings.llm_base_url, settings.llm_model, api_key=key.get_secret_value() if key else None
+    )
 
 
 def model_cache(settings: Settings) -> Path:

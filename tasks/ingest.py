@@ -1,4 +1,4 @@
-"""Ingestion as tasks: one phase each, so that the Prefect UI shows where the time goes; reports come back, rows do not."""
+"""Ingestion as tasks: one phase each, so that the Prefect UI shows where the time goes; only reports come back."""
 
 from __future__ import annotations
 

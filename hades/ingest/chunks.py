@@ -17,7 +17,7 @@ from hades.ports.text import Tokenizer
 from schemas.ids import content_key, node_id, sha256_text
 
 CHUNKER_VERSION = 1  # raise it with any change of the cut: documents are then chunked again
-MAX_TOKENS = 220  # MiniLM reads 256 with its marks; the rest is for title and headings
+MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
 _WHITE_SPACE = re.compile(r"\s")
 
@@ -112,21 +112,18 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int) -> list[tuple[int, int, int]]:
     """Pieces of at most `max_tokens`, cut at the last sentence end that fits, else at white space, else at a token."""
     piece = text[start:end]
-    spans = tokenizer.spans(piece)
-    token_ends = [stop for _, stop in spans]
+    ends, tokens = tokenizer.word_ends(piece)
     sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
     cuts: list[tuple[int, int, int]] = []
-    begin, first = 0, 0
-    while first < len(spans):
-        if len(spans) - first <= max_tokens:
-            stop = len(piece)
-        else:
-            stop = _break_at(piece, sentence_ends, begin, spans[first + max_tokens - 1][1])
-        last = bisect_right(token_ends, stop)
+    begin, first, used = 0, 0, 0  # character, word, tokens before this piece
+    while first < len(ends):
+        fitting = max(bisect_right(tokens, used + max_tokens), first + 1)
+        stop = len(piece) if fitting == len(ends) else _break_at(piece, sentence_ends, begin, ends[fitting - 1])
+        last = max(bisect_right(ends, stop), first + 1)
         left, right = _trimmed(piece, begin, stop)
         if left < right:
-            cuts.append((start + left, start + right, last - first))
-        begin, first = stop, max(last, first + 1)
+            cuts.append((start + left, start + right, tokens[last - 1] - used))
+        begin, first, used = stop, last, tokens[last - 1]
     return cuts
 
 

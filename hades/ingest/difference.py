@@ -6,15 +6,19 @@ Columns that other builds fill in (weights, topics, vectors) are not compared an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hades.ports.store import RowStore
 from schemas.catalogue import collection_named
+
+Flags = NDArray[np.bool_]
+PORTION_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ def difference(store: RowStore, collection: str, wanted: pa.Table, owned: Sequen
     """What separates the collection from the wanted rows (each key once), by the owned columns."""
     schema = pa.schema([_declared(collection).field(name) for name in owned])
     held = pa.Table.from_batches(store.scan(collection, columns=owned), schema=_loose(schema)).combine_chunks()
+    if not held.num_rows:
+        return Difference(wanted, wanted.slice(0, 0).select(owned), [])
     wanted = wanted.combine_chunks()
     place = pc.index_in(wanted.column("_key"), value_set=held.column("_key").combine_chunks())
     known = pc.is_valid(place)
@@ -63,22 +69,32 @@ def apply_removals(store: RowStore, collection: str, change: Difference) -> None
 
 def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
     """Write what is new or changed; nodes before the edges that join them."""
-    if change.added.num_rows:
-        store.upsert(collection, change.added)
-    if change.changed.num_rows:
-        fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
-        store.patch(collection, change.changed.select(fixed))
+    for rows in _portions(change.added):
+        store.upsert(collection, rows)
+    fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
+    for rows in _portions(change.changed.select(fixed)):
+        store.patch(collection, rows)
     return Change(change.added.num_rows, change.changed.num_rows, len(change.stale), tuple(change.stale))
 
 
-def _equal_rows(first: pa.Table, second: pa.Table) -> np.ndarray:
+def _portions(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows in key order, some at a time, so that a large write needs little room beside itself."""
+    if not table.num_rows:
+        return
+    order = pc.sort_indices(table.column("_key"))
+    rows = max(1, PORTION_BYTES * table.num_rows // max(1, table.nbytes))
+    for start in range(0, table.num_rows, rows):
+        yield table.take(order.slice(start, rows))
+
+
+def _equal_rows(first: pa.Table, second: pa.Table) -> Flags:
     same = np.ones(first.num_rows, dtype=bool)
     for name in first.column_names:
         same &= _equal(first.column(name).combine_chunks(), second.column(name).combine_chunks())
     return same
 
 
-def _equal(first: pa.Array, second: pa.Array) -> np.ndarray:
+def _equal(first: pa.Array, second: pa.Array) -> Flags:
     """Row by row equality; null equals null. Lists and structs by their parts, which Arrow does not compare itself."""
     nulls = pc.is_null(first).to_numpy(zero_copy_only=False)
     same_null = nulls == pc.is_null(second).to_numpy(zero_copy_only=False)
@@ -90,12 +106,13 @@ def _equal(first: pa.Array, second: pa.Array) -> np.ndarray:
         same = _equal_lists(first, second)
     else:
         same = pc.fill_null(pc.equal(first, second), False).to_numpy(zero_copy_only=False)
-    return same_null & (nulls | same)
+    agreed: Flags = same_null & (nulls | same)
+    return agreed
 
 
-def _equal_lists(first: pa.Array, second: pa.Array) -> np.ndarray:
+def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
     lengths = pc.fill_null(pc.list_value_length(first), 0).to_numpy()
-    same = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
+    same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
     rows = np.flatnonzero(same)
     left, right = first.take(pa.array(rows)), second.take(pa.array(rows))
     different = ~_equal(left.flatten(), right.flatten())

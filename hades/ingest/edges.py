@@ -6,7 +6,8 @@ changing and forgetting the store holds what a build from scratch would. One tra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def derive_edges(
     corpus = _read(store)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
+    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, progress)
     progress("edges", 3, 4)
@@ -94,10 +96,9 @@ def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
 
 
 def _read(store: RowStore) -> _Corpus:
-    documents = _all(store, "documents", ["_key", "origin", "title", "source", "created", "facts", "text"])
-    length = pc.utf8_length(documents.column("text"))
-    documents = documents.drop_columns(["text"]).append_column("length", length)
-    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "kind", "metadata"])
+    columns = ["_key", "origin", "title", "source", "created", "facts", "text"]
+    documents = _all(store, "documents", columns, _length_for_text)
+    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "metadata"])
     documents = with_extractions(store, documents, chunks)
     funcs = {
         row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
@@ -195,14 +196,17 @@ def _described(corpus: _Corpus) -> list[dict[str, Any]]:
 
 
 def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
-    found: dict[str, Difference] = {
-        name: difference(store, name, wanted[name], _owned(name, wanted[name])) for name in _ORDER
-    }
+    found: dict[str, Difference] = {}
+    for name in _ORDER:
+        table = wanted.pop(name)
+        found[name] = difference(store, name, table, _owned(name, table))
+    pa.default_memory_pool().release_unused()
     for name in reversed(_ORDER):
         if name != "entities":
             apply_removals(store, name, found[name])
-    changes = {name: apply_writes(store, name, found[name]) for name in _ORDER}
-    apply_removals(store, "entities", found["entities"])
+    gone = found["entities"]
+    changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
+    apply_removals(store, "entities", gone)
     return changes
 
 
@@ -254,9 +258,20 @@ def _code_table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _all(store: RowStore, collection: str, columns: list[str]) -> pa.Table:
+def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """How long the text is, in place of the text: nobody should hold every document at once."""
+    length = pc.cast(pc.utf8_length(batch.column("text")), pa.int64())
+    return batch.drop_columns(["text"]).append_column("length", length)
+
+
+def _all(
+    store: RowStore,
+    collection: str,
+    columns: list[str],
+    kept: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
+) -> pa.Table:
     declared = collection_named(collection)
     assert declared is not None
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in columns])
-    batches = [batch.select(columns) for batch in store.scan(collection, columns=columns)]
-    return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+    nothing = pa.RecordBatch.from_pylist([], schema=pa.schema([declared.schema.field(name) for name in columns]))
+    batches = [kept(batch.select(columns)) for batch in store.scan(collection, columns=columns)]
+    return pa.Table.from_batches(batches or [kept(nothing)]).combine_chunks()

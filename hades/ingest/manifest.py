@@ -7,11 +7,11 @@ last worked from. A phase that was stopped has not written its hash, and is done
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from hades.ingest.nodes import canonical
@@ -105,4 +105,4 @@ def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], json.loads(row["phases"]))
+    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], orjson.loads(row["phases"]))

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from hades.ingest.material import CodeFile, Material, Rejected, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
@@ -34,7 +36,7 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
     key = document_key(material.source, material.origin, corpus)
     facts = _facts(material)
-    document = {
+    document: Row = {
         "_key": key,
         "origin": material.origin,
         "source": str(material.source),
@@ -111,7 +113,10 @@ def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
 
 def canonical(value: object) -> str:
     """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
+    except TypeError:  # a lone surrogate, which orjson refuses and hostile input holds
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def sections_of(facts: dict[str, Any], length: int) -> list[Section]:

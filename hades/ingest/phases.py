@@ -6,7 +6,6 @@ is one transaction: a run that is stopped leaves whole documents, and the next r
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from hades.ingest import chunks, forget, manifest
 from hades.ingest.edges import derive_edges
@@ -28,7 +29,7 @@ from hades.ingest.report import IngestReport, Progress, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 
-BATCH_DOCUMENTS = 1_024
+BATCH_DOCUMENTS = 8_192
 _NODE_COLLECTIONS = ("documents", *OWNED_BY_DOCUMENT[1:])
 
 
@@ -200,7 +201,7 @@ def _keep_vectors(store: RowStore, table: Any, kept: Sequence[str]) -> None:
 
 
 def _chunked_text(row: dict[str, Any]) -> chunks.ChunkedText:
-    facts = json.loads(row["facts"])
+    facts = orjson.loads(row["facts"])
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
     return chunks.ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path)

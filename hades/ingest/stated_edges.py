@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from hades.ingest.code_edges import CodeDocument, resolved_bases, resolved_calls
@@ -109,5 +109,5 @@ def symbols_of(entities: pa.Table) -> dict[str, str]:
 
 def read_facts(text: str) -> dict[str, Any]:
     """The facts column of a document as a dictionary."""
-    facts: dict[str, Any] = json.loads(text) if text and text != "{}" else {}
+    facts: dict[str, Any] = orjson.loads(text) if text and text != "{}" else {}
     return facts

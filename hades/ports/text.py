@@ -59,6 +59,9 @@ class Tokenizer(Protocol):
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets [start, end) of each token."""
 
+    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Where words end, and how many tokens the text holds up to each end; a place to cut without splitting one."""
+
 
 @dataclass(frozen=True)
 class Completion:

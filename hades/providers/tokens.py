@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,15 @@ class MiniLmTokenizer:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each word piece."""
         return list(self._pieces.encode(encodable(text), add_special_tokens=False).offsets)
+
+    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Ends of words and marks with the pieces up to them; plain ASCII from the memory of words."""
+        if not is_plain(text):
+            return _token_ends(self.spans(text))
+        lowered, pieces = text.lower(), self._pieces_of
+        words = list(_ASCII_WORD.finditer(lowered))
+        counts = accumulate(pieces[word.group()] for word in words)
+        return [word.end() for word in words], list(counts)
 
     @cached_property
     def _pieces(self) -> WordPieces:
@@ -104,6 +114,14 @@ class ByteTokenizer:
         starts = np.searchsorted(ends, first, side="right").tolist()
         stops = (np.searchsorted(ends, last, side="left") + 1).tolist()
         return list(zip(starts, stops, strict=True))
+
+    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Ends of the groups of bytes: this tokenizer knows no words."""
+        return _token_ends(self.spans(text))
+
+
+def _token_ends(spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    return [end for _, end in spans], list(range(1, len(spans) + 1))
 
 
 def word_pieces(max_tokens: int | None = None) -> WordPieces:

@@ -166,6 +166,24 @@ def ingest_passages(
     _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges, as_json, debug)
 
 
+@ingest_app.command("triples")
+def ingest_triples(
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Ask at most so many times; without it only the cost is estimated.")
+    ] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Let the language model of HADES_LLM_BASE_URL read facts in the texts; says the cost first, asks once per text."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli_ingest import run_triples
+
+        return run_triples(max_calls)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
 def _ingest(read: Callable[[Any, Any], Any], phase: str | None, no_edges: bool, as_json: bool, debug: bool) -> None:
     if phase is not None and phase not in PHASES:
         raise typer.BadParameter(f"{phase!r} is not a phase; use one of {', '.join(PHASES)}")

@@ -30,6 +30,21 @@ def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: st
     return Answer({**report, "counts": counts}, _report_view(report, counts))
 
 
+def run_triples(max_calls: int | None) -> Answer:
+    """Estimate the cost of reading with a language model; with a cap, also read."""
+    with shown_progress() as progress, open_hades(progress=progress) as hades:
+        guess = hades.estimate_triples().as_dict()
+        bill = hades.read_triples(max_calls).as_dict() if max_calls is not None else None
+    told = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
+    lines = [told + f", at most {guess['completion_tokens_at_most']:,} to receive"]
+    if bill is None:
+        lines.append("nothing was asked; give --max-calls to go ahead")
+    else:
+        rest = f"{bill['unusable']} unusable, {bill['not_asked']:,} left for later"
+        lines.append(f"asked {bill['calls']:,} times, {rest}")
+    return Answer({"estimate": guess, "asked": bill}, (Text("\n".join(lines)),))
+
+
 def run_forget(ids: Sequence[str]) -> Answer:
     """Forget documents and show the certificate."""
     with open_hades() as hades:

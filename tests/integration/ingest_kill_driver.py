@@ -12,16 +12,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hades.ingest.phases import Workshop, ingest  # noqa: E402
-from hades.ingest.sources.passages import PassagesSource  # noqa: E402
-from hades.ports.store import Mode  # noqa: E402
-from hades.providers.hashing import HashingEmbedder  # noqa: E402
-from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.snapshot.publish import publish  # noqa: E402
-from hades.stores.sqlite.store import SqliteStore  # noqa: E402
+from hades.ingest.phases import Workshop, ingest
+from hades.ingest.sources.passages import PassagesSource
+from hades.ports.store import Mode
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from hades.stores.sqlite.store import SqliteStore
 
-NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "London", "Analytical Engine", "Bletchley Park"]
+NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "London", "Analytical Engine"]
 VERBS = ["met", "admired", "wrote about", "worked near", "remembered"]
 
 

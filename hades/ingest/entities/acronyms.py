@@ -1,7 +1,7 @@
-"""Acronyms that a text itself explains: "support vector machine (SVM)" and "SVM (support vector machine)".
+"""Acronyms that a text itself explains: "support vector machine (SVM)".
 
-The letters must be the initials of the words that stand beside it, small words skipped, as in Schwartz and Hearst (2003)
-restricted to initials; a definition is the best evidence there is that the long form is a name.
+The letters must be the initials of the words before it, small words skipped: the algorithm of Schwartz and Hearst
+(2003), restricted to initials. A definition is the best evidence there is that the long form is a name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CLOSE, CODE_LIKE, OPEN, Flags, Longs, Tokens
+from hades.ingest.entities.arrays import Flags, Longs
+from hades.ingest.entities.letters import CLOSE, OPEN
+from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, Tokens
 
 _SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"])
 _LONGEST = 8
@@ -59,7 +61,7 @@ def _bracketed(tokens: Tokens) -> Longs:
 
 
 def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
-    """The row where the long form begins, reading the letters backwards against the words; None when they do not fit."""
+    """The row where the long form begins, letters read backwards against the words; None when they do not fit."""
     left = len(letters) - 1
     at = row - 1
     words = 0

@@ -1,7 +1,7 @@
 """Which known names are other ways to write another: proposals by rule, and their union with a log that can be undone.
 
-Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where both
-sides are titles of documents, since two pages are two things, or where a person has kept the pair apart.
+Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where
+both sides are titles of documents, since two pages are two things, or where a person has kept the pair apart.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.names import Names, Origin
@@ -22,6 +23,7 @@ _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "
 _MIN_JOINED = 10
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
+_SHORTEST_PLURAL = 4
 _LONGEST_FUZZY = 6  # words
 _LONGEST_PERSON = 4  # words
 _SLIP_TEXTS = 2  # a misspelling is seldom made in more texts than this
@@ -76,7 +78,7 @@ def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias]
 
 
 def _stands_for(names: Names, one: int, other: int) -> bool:
-    """Whether the first name is the better one to show: stated before found, then the more frequent, then a fixed order."""
+    """Whether the first name is the better one to show: stated before found, the more frequent, a fixed order."""
     return _rank(names, one) <= _rank(names, other)
 
 
@@ -121,34 +123,51 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
 def _plurals(names: Names, known: dict[tuple[str, ...], int], common: frozenset[str]) -> Iterator[Alias]:
     """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
     terms = names.has(Origin.TERM).tolist()
-    for row, words in enumerate(names.plain):
+    for row in _comparable(names):
+        words = names.plain[row]
         last = words[-1]
-        if len(last) < 4 or not last.endswith("s") or last.endswith("ss"):
+        if last[-1] != "s" or len(last) < _SHORTEST_PLURAL or last.endswith("ss"):
             continue
-        for singular in (last[:-1], last[:-2] if last.endswith("es") else "", last[:-3] + "y" if last.endswith("ies") else ""):
-            other = known.get((*words[:-1], singular)) if singular else None
+        for singular in _singulars(last):
+            other = known.get((*words[:-1], singular))
             ordinary = singular in common or last in common
             if other is not None and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
                 yield Alias(row, other, "plural", 0.98)
                 break
 
 
+def _singulars(plural: str) -> Iterator[str]:
+    yield plural[:-1]
+    if plural.endswith("es"):
+        yield plural[:-2]
+    if plural.endswith("ies"):
+        yield plural[:-3] + "y"
+
+
 def _spacings(names: Names) -> Iterator[Alias]:
     """Data set and dataset, back propagation and backpropagation: the same letters, parted elsewhere."""
     blocks: dict[str, list[int]] = defaultdict(list)
-    for row, words in enumerate(names.plain):
-        letters = "".join(words)
-        if len(words) <= _LONGEST_FUZZY and len(letters) >= _MIN_JOINED and not letters.isdigit():
+    for row in _comparable(names):
+        letters = "".join(names.plain[row])
+        if len(letters) >= _MIN_JOINED and not letters.isdigit():
             blocks[letters].append(row)
     for rows in blocks.values():
         yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
 
 
+def _comparable(names: Names) -> list[int]:
+    """Names short enough to be misspelt; those only given and never met in a text are taken at their word."""
+    only_given = (names.texts == 0) & ~names.has(Origin.TITLE | Origin.SYMBOL)
+    rows: list[int] = np.flatnonzero(~only_given & (np.diff(names.offsets) <= _LONGEST_FUZZY)).tolist()
+    return rows
+
+
 def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> Iterator[Alias]:
     """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
-    for row, words in enumerate(names.plain):
-        if not 1 < len(words) <= _LONGEST_FUZZY or sum(map(len, words)) < rules.fuzzy_min_letters:
+    for row in _comparable(names):
+        words = names.plain[row]
+        if len(words) < 2 or sum(map(len, words)) < rules.fuzzy_min_letters:
             continue
         for index, word in enumerate(words):
             if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():

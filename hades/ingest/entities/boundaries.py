@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ingest.entities.tokens import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
+from hades.ingest.entities.arrays import Flags
+from hades.ingest.entities.letters import DOT, LINK, QUOTE, SPACE, STOP
+from hades.ingest.entities.tokens import CAPITAL, SINGLE, Tokens
 from hades.ingest.entities.words import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
 
 

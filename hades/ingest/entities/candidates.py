@@ -1,7 +1,7 @@
-"""Names a single text proposes: capitalised spans, acronyms, quoted titles and code identifiers, with where they stand.
+"""Names a single text proposes: capitalised spans, acronyms, quoted titles, code identifiers; and where they stand.
 
-Nothing here looks beyond the text, so the answer can be kept by the text's hash. Whether a proposal becomes a known name is
-decided over the whole corpus in `gazetteer`.
+Nothing here looks beyond the text, so the answer can be kept by the text's hash. Whether a proposal becomes a known
+name is decided over the whole corpus in `gazetteer`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,12 @@ from enum import IntFlag
 
 import numpy as np
 
+from hades.ingest.entities.arrays import Flags, Longs, running
 from hades.ingest.entities.boundaries import joined_to_last, sentence_starts
 from hades.ingest.entities.kinds import kind_of
+from hades.ingest.entities.letters import DOT, QUOTE, STOP
 from hades.ingest.entities.terms import term_spans
-from hades.ingest.entities.tokens import (
-    ALL_CAPS,
-    CAPITAL,
-    CODE_LIKE,
-    DIGIT_FIRST,
-    DOT,
-    QUOTE,
-    SINGLE,
-    STOP,
-    Flags,
-    Longs,
-    Tokens,
-    running,
-    tokenize,
-)
+from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, Tokens, tokenize
 from hades.ingest.entities.words import (
     CALENDAR,
     CONNECTORS,
@@ -110,16 +98,17 @@ def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     ]
     first = np.concatenate([part[0] for part in parts]).astype(np.int64)
     last = np.concatenate([part[1] for part in parts]).astype(np.int64)
-    mark = np.concatenate([np.broadcast_to(np.int64(part[2]), len(part[0])) for part in parts])
+    marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
     one = last - first == 1
     code = (tokens.shape[first] & CODE_LIKE) != 0
-    mark = mark | np.where(one & code & (mark & Mark.NAME > 0), Mark.CODE, 0)
-    mark |= np.where(starts[first] & (mark & Mark.NAME > 0), Mark.INITIAL, 0)
-    return Spans(first, last, mark)
+    named = (marks & int(Mark.NAME)) != 0
+    marks |= np.where(one & code & named, int(Mark.CODE), 0)
+    marks |= np.where(starts[first] & named, int(Mark.INITIAL), 0)
+    return Spans(first, last, marks)
 
 
 def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Longs, Longs, int]]:
-    """Maximal runs of capitalised words across connectors, and their parts where a weak connector may join two names."""
+    """Maximal runs of capitalised words across connectors, and their parts where a weak one may join two names."""
     shape = tokens.shape
     function = tokens.among(FUNCTION_WORDS)
     capital = ((shape & (CAPITAL | CODE_LIKE)) != 0) & ~(function & ((shape & ALL_CAPS) == 0))

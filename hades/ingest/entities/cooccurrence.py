@@ -1,7 +1,7 @@
 """Things that are named together: pairs that share sentences, scored by how much more often than chance.
 
-The score is normalised pointwise mutual information over sentences, so it lies in [0, 1] for pairs that attract each other.
-Each thing keeps only its strongest partners, so that what is everywhere does not tie everything to everything.
+The score is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each
+thing keeps only its strongest partners, so that what is everywhere does not tie everything to everything.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct, place_in_run
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import Flags, Ints, Longs, distinct
 
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
@@ -33,7 +33,7 @@ def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together
     size = int(thing.max(initial=-1)) + 1
     lefts, rights, wheres, firsts = [], [], [], []
     for step in range(1, _WINDOW):
-        here = np.flatnonzero(sentence[step:] == sentence[:-step]) if step < len(sentence) else np.zeros(0, dtype=np.int64)
+        here = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
         one, other = thing[here].astype(np.int64), thing[here + step].astype(np.int64)
         differ = one != other
         lefts.append(np.minimum(one, other)[differ])
@@ -75,11 +75,9 @@ def _strength(count: Longs, left: Longs, right: Longs, total: int) -> NDArray[np
 def _strongest(left: Longs, right: Longs, strength: NDArray[np.float64], count: Longs, most: int) -> Flags:
     """Which pairs are among the strongest of both their ends, so that no thing keeps more than `most`."""
     worth = strength * np.log1p(count)
-    keep = np.ones(len(left), dtype=np.bool_)
-    for side, other in ((left, right), (right, left)):
-        order = np.lexsort((other, -worth, side))
-        ordered = side[order]
-        begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
-        rank = np.arange(len(ordered)) - np.repeat(begins, np.diff(np.concatenate([begins, [len(ordered)]])))
-        keep[order[rank >= most]] = False
-    return keep
+    end, partner = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
+    rank = np.empty(len(end), dtype=np.int64)
+    rank[order] = place_in_run(end[order])
+    strong = rank < most
+    return strong[: len(left)] & strong[len(left) :]

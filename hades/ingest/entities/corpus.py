@@ -1,10 +1,10 @@
-"""The corpus as extraction sees it: chunks and documents in one fixed order, and what each document states of itself."""
+"""The corpus as extraction sees it: chunks and documents in one fixed order, and what each document states."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ingest.entities.tokens import Ints, Longs
-from schemas.catalogue import collection_named
+from hades.ingest.entities.arrays import Ints, Longs
 from schemas.nodes import NameType, SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)
@@ -24,8 +23,8 @@ _KINDS = {str(kind): kind for kind in NameType}
 class CorpusView:
     """What `derive` reads, in the catalogue's columns; further columns are ignored and rows may come in any order.
 
-    `chunks`: _key, document, text, span, title. `documents`: _key, origin, title, source, created, facts. Of `facts` are
-    read `names` (text, [text, kind] or {"name", "kind"}), `triples` ([subject, relation, object]), `symbols` or
+    `chunks`: _key, document, text, span. `documents`: _key, origin, title, source, created, facts. Of `facts` are read
+    `names` (text, [text, kind] or {"name", "kind"}), `triples` ([subject, relation, object]), `symbols` or
     `code.symbols` ({"name", "qualified_name"}) and external `links` ({"target", "external": true}).
     """
 
@@ -43,6 +42,17 @@ class Facts(NamedTuple):
 
     def __bool__(self) -> bool:
         return any((self.names, self.triples, self.symbols, self.repositories))
+
+    def named(self) -> dict[str, None]:
+        """Names, symbols and repositories, each once, in order."""
+        named = dict.fromkeys([name for name, _ in self.names])
+        if self.symbols or self.repositories:
+            named |= dict.fromkeys([*(qualified for _, qualified in self.symbols), *self.repositories])
+        return named
+
+    def ends(self) -> set[str]:
+        """The ends of the triples."""
+        return {end for subject, _, target in self.triples for end in (subject, target)}
 
 
 class Document(NamedTuple):
@@ -67,6 +77,16 @@ class Corpus:
     texts: tuple[str, ...]
     document_of: Ints  # of each chunk, a row of `documents`
     begins: Longs  # where each chunk begins in its document
+
+    def first_chunk(self, document: Longs) -> tuple[Longs, Longs]:
+        """Where the first chunk of each document begins and ends; an empty span at the start where it has none."""
+        chunk = np.searchsorted(self.document_of, document)
+        held = np.flatnonzero(chunk < len(self.texts))
+        held = held[self.document_of[chunk[held]] == document[held]]
+        begin, end = np.zeros(len(document), dtype=np.int64), np.zeros(len(document), dtype=np.int64)
+        begin[held] = self.begins[chunk[held]]
+        end[held] = begin[held] + np.array([len(self.texts[one]) for one in chunk[held].tolist()], dtype=np.int64)
+        return begin, end
 
 
 def read_corpus(view: CorpusView) -> Corpus:
@@ -98,13 +118,6 @@ def split_title(title: str) -> tuple[str, str]:
     return (parted["bare"], parted["qualifier"].strip()) if parted else (title.strip(), "")
 
 
-def empty_view() -> CorpusView:
-    """A corpus of nothing, in the right columns."""
-    chunks, documents = collection_named("doc_chunks"), collection_named("documents")
-    assert chunks is not None and documents is not None
-    return CorpusView(chunks.schema.empty_table(), documents.schema.empty_table())
-
-
 def _document(key: str, origin: str | None, title: str | None, source: str | None, facts: str | None) -> Document:
     shown = " ".join((title or "").split())
     bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
@@ -121,18 +134,18 @@ def _facts(text: str | None) -> Facts:
     code = facts.get("code") or {}
     links = facts.get("links") or ()
     return Facts(
-        tuple(sorted({_given(name) for name in facts.get("names") or ()}, key=repr)),
-        tuple(sorted({_triple(triple) for triple in facts.get("triples") or ()})),
-        tuple(sorted({_symbol(symbol) for symbol in facts.get("symbols") or code.get("symbols") or ()})),
-        tuple(sorted({str(link["target"]) for link in links if link.get("external")})),
+        tuple(dict.fromkeys(map(_given, facts.get("names") or ()))),
+        tuple(dict.fromkeys(map(_triple, facts.get("triples") or ()))),
+        tuple(dict.fromkeys(map(_symbol, facts.get("symbols") or code.get("symbols") or ()))),
+        tuple(dict.fromkeys(str(link["target"]) for link in links if link.get("external"))),
     )
 
 
-def _given(name: str | Sequence[str | None] | Mapping[str, Any]) -> tuple[str, NameType | None]:
+def _given(name: str | list[Any] | dict[str, Any]) -> tuple[str, NameType | None]:
     if isinstance(name, str):
         return " ".join(name.split()), None
-    first, kind = (name["name"], name.get("kind")) if isinstance(name, Mapping) else (name[0], name[1])
-    return " ".join(str(first).split()), _KINDS.get(str(kind))
+    first, kind = (name["name"], name.get("kind")) if isinstance(name, dict) else (name[0], name[1])
+    return " ".join(str(first).split()), _KINDS.get(kind) if kind else None
 
 
 def _triple(triple: Sequence[str]) -> tuple[str, str, str]:
@@ -140,5 +153,5 @@ def _triple(triple: Sequence[str]) -> tuple[str, str, str]:
     return subject, relation, target
 
 
-def _symbol(symbol: Mapping[str, Any]) -> tuple[str, str]:
+def _symbol(symbol: dict[str, Any]) -> tuple[str, str]:
     return str(symbol["name"]), str(symbol["qualified_name"])

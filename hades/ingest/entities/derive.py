@@ -10,7 +10,6 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,23 +21,23 @@ from hades.ingest.entities.aliases import (
     propose_aliases,
     propose_middle_names,
 )
+from hades.ingest.entities.arrays import Flags, Longs, distinct
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_rows import Numbered, Spellings, entities_table, number_entities
-from hades.ingest.entities.linking import Linked, link_chunks, link_companions, link_titles, link_triples
+from hades.ingest.entities.linking import Given, Linked, link_chunks, link_companions, link_titles, link_triples
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
 from hades.ingest.entities.reading import Reading, read_names, shown_names, stated_names
 from hades.ingest.entities.resolve import Resolved, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.tables import relations_table
-from hades.ingest.entities.tokens import Longs, distinct
 from hades.ingest.entities.triples import Sentences, StatedRelation, stated_relations
 from schemas.ids import node_id
 
 
 @dataclass(frozen=True)
 class Derived:
-    """What follows from a corpus, in the catalogue's schemas; `titles` joins each document to the entity of its title."""
+    """What follows from a corpus, in the catalogue's schemas; `titles` joins documents to the entities of titles."""
 
     entities: pa.Table
     mentions: pa.Table
@@ -72,12 +71,13 @@ def _derive(corpus: Corpus, rules: EntityRules) -> Derived:
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)
     resolved = _resolve(corpus, reading, shown, merged, pairs, rules)
-    stated = list(_stated_things(corpus, reading, resolved))
-    numbered = number_entities(resolved.senses, {*np.unique(resolved.meaning).tolist(), *(one.sense for one in stated)})
+    stated = _stated_things(corpus, reading, resolved)
+    numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, stated.sense]))
     linked = _linked(corpus, reading, resolved, numbered)
-    given = [(one.document, int(numbered.of_sense[one.sense])) for one in stated if not one.is_title]
+    beside = np.flatnonzero(~stated.is_title)
+    given = Given(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
     ids = numbered.ids()
-    mentions, frequency = link_chunks(linked, _beside_text(linked, given), ids)
+    mentions, frequency = link_chunks(linked, given, ids)
     relations = [
         link_titles(linked, given),
         link_triples(linked, _triples(linked, resolved, numbered)),
@@ -93,18 +93,19 @@ def _derive(corpus: Corpus, rules: EntityRules) -> Derived:
     )
 
 
-class _StatedThing(NamedTuple):
-    """A sense that a document states, in which words, and whether as its own title."""
+@dataclass(frozen=True)
+class _StatedThings:
+    """Names that documents state, in order of documents: which name, in which words, what it means, if as a title."""
 
-    document: int
-    sense: int
-    name: int
-    text: str
-    is_title: bool = False
+    document: Longs
+    name: Longs
+    sense: Longs
+    is_title: Flags
+    text: tuple[str, ...]  # empty for the end of a triple, which is no spelling to go by
 
 
 def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], pairs: Longs, rules: EntityRules) -> Merged:
-    """Folds names that are spellings of each other; acronyms come second, since plurals must agree on what they mean."""
+    """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
     names = reading.names
     proposals = propose_aliases(names, reading.common, rules)
     if reading.definitions:
@@ -153,24 +154,29 @@ def _resolve(
     return resolve_mentions(reading.names, canonical, shown, stated, pairs, reading.definitions, rules)
 
 
-def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> Iterator[_StatedThing]:
-    """Everything documents state: their titles, the names given with them, their symbols and the ends of their triples."""
+def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> _StatedThings:
+    """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
+    rows: list[tuple[int, int, bool, str]] = []
+    row_of = reading.row_of
     for index, document in enumerate(corpus.documents):
-        title, facts = resolved.stated.title_of[index], document.facts
-        if title >= 0:
-            yield _StatedThing(index, title, reading.row_of[document.bare], document.bare, True)
-        if not facts:
-            continue
-        texts = {
-            *(name for name, _ in facts.names),
-            *(qualified for _, qualified in facts.symbols),
-            *facts.repositories,
-            *(end for subject, _, target in facts.triples for end in (subject, target)),
-        }
-        for text in sorted(texts):
-            row = reading.row_of.get(text, -1)
-            if row >= 0:
-                yield _StatedThing(index, resolved.means(index, row), row, text)
+        if resolved.stated.title_of[index] >= 0:
+            rows.append((index, row_of[document.bare], True, document.bare))
+        if document.facts:
+            given, ends = document.facts.named(), document.facts.ends()
+            rows.extend((index, row, False, text) for text in given if (row := row_of.get(text, -1)) >= 0)
+            rows.extend(
+                (index, row, False, "") for text in sorted(ends - given.keys()) if (row := row_of.get(text, -1)) >= 0
+            )
+    documents = np.array([row[0] for row in rows], dtype=np.int64)
+    names = np.array([row[1] for row in rows], dtype=np.int64)
+    is_title = np.array([row[2] for row in rows], dtype=np.bool_)
+    title = np.array(resolved.stated.title_of, dtype=np.int64)
+    sense = np.where(is_title, title[documents], resolved.means(documents, names)) if rows else names
+    if resolved.stated.symbols:
+        exact = (resolved.stated.symbols.get(row[3], -1) if not row[2] else -1 for row in rows)
+        symbol = np.fromiter(exact, dtype=np.int64, count=len(rows))
+        sense = np.where(symbol >= 0, symbol, sense)
+    return _StatedThings(documents, names, sense, is_title, tuple(row[3] for row in rows))
 
 
 def _linked(corpus: Corpus, reading: Reading, resolved: Resolved, numbered: Numbered) -> Linked:
@@ -181,37 +187,26 @@ def _linked(corpus: Corpus, reading: Reading, resolved: Resolved, numbered: Numb
     return Linked(corpus, reading, numbered.of_sense[sense].astype(np.int64), titled, len(numbered.keys))
 
 
-def _beside_text(linked: Linked, given: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What documents without a title state beside their text, as (first chunk, entity); no title can carry it."""
-    found: set[tuple[int, int]] = set()
-    of = linked.corpus.document_of
-    named = set(zip(linked.reading.document.tolist(), linked.entity.tolist(), strict=True)) if given else set()
-    for document, entity in given:
-        chunk = int(np.searchsorted(of, document))
-        held = chunk < len(of) and of[chunk] == document
-        if held and linked.title[document] < 0 and (document, entity) not in named:
-            found.add((chunk, entity))
-    return sorted(found)
-
-
 def _triples(linked: Linked, resolved: Resolved, numbered: Numbered) -> list[StatedRelation]:
-    documents = linked.corpus.documents
-    triples = [(index, triple) for index, document in enumerate(documents) for triple in document.facts.triples]
-
-    def meaning(document: int, text: str) -> int:
-        sense = resolved.means(document, linked.reading.row_of.get(text, -1))
-        return int(numbered.of_sense[sense]) if sense >= 0 else -1
-
-    wanted = {index for index, _ in triples}
-    sentences = Sentences(linked.reading.document, linked.reading.sentence, linked.entity, wanted)
-    return stated_relations(triples, meaning, sentences)
+    row_of = linked.reading.row_of
+    triples = [(index, triple) for index, one in enumerate(linked.corpus.documents) for triple in one.facts.triples]
+    documents = np.array([index for index, _ in triples], dtype=np.int64)
+    ends = [
+        resolved.means(documents, np.array([row_of.get(triple[end], -1) for _, triple in triples], dtype=np.int64))
+        for end in (0, 2)
+    ]
+    subject, target = (np.where(end >= 0, numbered.of_sense[end], -1).tolist() for end in ends)
+    rows = zip(documents.tolist(), subject, (triple[1] for _, triple in triples), target, strict=True)
+    reading = linked.reading
+    sentences = Sentences(reading.document, reading.sentence, linked.entity, set(documents.tolist()))
+    return stated_relations(rows, sentences)
 
 
 def _spellings(
     linked: Linked,
     resolved: Resolved,
     numbered: Numbered,
-    stated: Sequence[_StatedThing],
+    stated: _StatedThings,
     written: Mapping[int, Mapping[str, int]],
 ) -> Spellings:
     """Every way each entity is written in texts or stated by sources, and why its names are known."""
@@ -221,10 +216,11 @@ def _spellings(
     meant = numbered.of_sense[resolved.meaning].astype(np.int64)
     for code in distinct(meant * size + resolved.pairs % size).tolist():
         spellings.texts[code // size].update(text for text, count in written[code % size].items() if count)
-    for one in stated:
-        entity = int(numbered.of_sense[one.sense])
-        spellings.texts[entity].add(one.text)
-        spellings.origin[entity] |= int(names.origin[one.name])
+    said = numbered.of_sense[stated.sense]
+    for entity, text in zip(said.tolist(), stated.text, strict=True):
+        if text:
+            spellings.texts[entity].add(text)
+    np.bitwise_or.at(spellings.origin, said, names.origin[stated.name])
     np.bitwise_or.at(spellings.origin, meant, names.origin[resolved.pairs % size])
     return spellings
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
+from hades.ingest.entities.arrays import Ints, Longs, distinct
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
-from hades.ingest.entities.tokens import Ints, Longs
 from schemas.ids import entity_key, node_id
 
-_REASONS = ((Origin.TITLE, "title"), (Origin.GIVEN, "given"), (Origin.SYMBOL, "symbol"), (Origin.NAME, "name"), (Origin.TERM, "term"))
+_REASONS = (
+    (Origin.TITLE, "title"),
+    (Origin.GIVEN, "given"),
+    (Origin.SYMBOL, "symbol"),
+    (Origin.NAME, "name"),
+    (Origin.TERM, "term"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,25 +46,27 @@ class Spellings:
         self.origin: Ints = np.zeros(n_entities, dtype=np.int32)
 
 
-def number_entities(senses: Sequence[Sense], used: Iterable[int]) -> Numbered:
+def number_entities(senses: Sequence[Sense], used: Longs) -> Numbered:
     """Gives each used sense its key; two that would share one are told apart by their full names."""
-    by_key: dict[str, list[int]] = defaultdict(list)
-    for index in sorted(set(used)):
-        sense = senses[index]
-        by_key[entity_key(sense.stem, sense.type, sense.qualifier)].append(index)
-    keyed: list[tuple[str, int]] = []
-    for key, sharing in by_key.items():
-        if len(sharing) > 1:
-            sharing.sort(key=lambda index: (senses[index].name, senses[index].stem, senses[index].kind, index))
-        keyed.append((key, sharing[0]))
-        for index in sharing[1:]:
-            sense = senses[index]
-            other = entity_key(sense.stem, sense.type, f"{sense.qualifier}|{sense.name}|{sense.kind}")
-            keyed.append((other, index))
-    keyed.sort()
+    rows = distinct(used.astype(np.int64)).tolist()
+    keys = [entity_key(one.stem, one.type, one.qualifier) for one in map(senses.__getitem__, rows)]
+    if len(set(keys)) < len(keys):
+        keys = _told_apart(senses, rows, keys)
+    keyed = sorted(zip(keys, rows, strict=True))
     of_sense = np.full(len(senses), -1, dtype=np.int32)
     of_sense[[index for _, index in keyed]] = np.arange(len(keyed), dtype=np.int32)
     return Numbered(tuple(senses[index] for _, index in keyed), tuple(key for key, _ in keyed), of_sense)
+
+
+def _told_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str]) -> list[str]:
+    """Keys of which no two are the same: the first by name keeps the short one."""
+    first: set[str] = set()
+    told: dict[int, str] = {}
+    for key, _, row in sorted((key, senses[row][:5], row) for key, row in zip(keys, rows, strict=True)):
+        one = senses[row]
+        told[row] = entity_key(one.stem, one.type, f"{one.qualifier}|{one.name}|{one.kind}") if key in first else key
+        first.add(key)
+    return [told[row] for row in rows]
 
 
 def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -> pa.Table:

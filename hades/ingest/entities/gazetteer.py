@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ingest.entities.acronyms import Definitions
+from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct, encode, running
 from hades.ingest.entities.candidates import Mark, Spans
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import CAPITAL, Flags, Ints, Longs, Tokens, distinct, encode, running, span_hashes
+from hades.ingest.entities.tokens import CAPITAL, Tokens, span_hashes
 from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 _CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
+_MET_OR_STATED = Origin.STATED | Origin.NAME | Origin.TERM
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
 
 
@@ -67,6 +69,7 @@ def build_gazetteer(
     merged[np.searchsorted(identity, found.identity)] = origin[keep]
     np.bitwise_or.at(merged, np.searchsorted(identity, said.identity), why)
     merged = np.where(merged & Origin.STATED, merged & ~Origin.RARE, merged).astype(np.int32)
+    merged = np.where(merged & _MET_OR_STATED, merged & ~Origin.PHRASE, merged).astype(np.int32)
     texts = np.zeros(len(identity), dtype=np.int32)
     most = np.maximum(proposed.named, proposed.termed)
     texts[np.searchsorted(identity, found.identity)] = most[keep]
@@ -107,10 +110,12 @@ def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: i
     defined[which[(mark & int(Mark.DEFINED)) != 0]] = True
     joined[which[(mark & int(Mark.JOINED)) != 0]] = True
     text = tokens.text[first].astype(np.int64)
-    counts = [_texts_of(which, text, (mark & int(kind)) != 0, len(identity), n_texts) for kind in (Mark.NAME, Mark.TERM)]
+    named, termed = (
+        _texts_of(which, text, (mark & int(kind)) != 0, len(identity), n_texts) for kind in (Mark.NAME, Mark.TERM)
+    )
     place = Place(tokens, identity, first[example], last[example])
     count = np.bincount(which, minlength=len(identity)).astype(np.int32)
-    return _Proposed(place, counts[0], counts[1], defined, joined, count)
+    return _Proposed(place, named, termed, defined, joined, count)
 
 
 def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) -> Ints:
@@ -130,7 +135,9 @@ def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int,
     termed = (proposed.termed >= rules.term_min_texts) & (proposed.termed <= cap)
     termed &= _association(tokens, proposed) >= rules.term_min_association
     termed &= _is_at_home(tokens, proposed, rules)
-    origin = np.where(named, Origin.NAME | Origin.CAPITAL, 0)
+    lower = proposed.defined & ~_any_capital(proposed.place)
+    termed |= lower & (proposed.named <= cap)
+    origin = np.where(named & ~lower, Origin.NAME | Origin.CAPITAL, 0)
     origin |= np.where(rare & ~termed, Origin.RARE, 0) | np.where(termed, Origin.TERM, 0)
     return origin.astype(np.int32)
 
@@ -150,7 +157,8 @@ def _is_at_home(tokens: Tokens, proposed: _Proposed, rules: EntityRules) -> Flag
     head = proposed.place.first
     total = np.bincount(tokens.word, minlength=len(tokens.vocabulary))
     usual: Flags = proposed.count >= rules.term_min_share * total[tokens.word[head]]
-    return usual | ((tokens.shape[head] & CAPITAL) == 0)
+    usual |= (tokens.shape[head] & CAPITAL) == 0
+    return usual
 
 
 def _any_capital(place: Place) -> Flags:
@@ -165,7 +173,7 @@ def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
     ordinary = _all_words(names, common.__contains__)
     capital, term = (why & Origin.CAPITAL) != 0, (why & Origin.TERM) != 0
     bare = _all_words(names, lambda word: len(word) == 1 or word.isdigit())
-    sought = ((why & Origin.RARE) == 0) & (sizes <= LONGEST_SOUGHT) & ~bare & ~_sums_of_names(names)
+    sought = ((why & (Origin.RARE | Origin.PHRASE)) == 0) & (sizes <= LONGEST_SOUGHT) & ~bare & ~_sums_of_names(names)
     case = np.where(ordinary & capital & ~term, INSIDE_SENTENCE, ANY_CASE)
     one = sizes == 1
     closed = _all_words(names, _CLOSED.__contains__)
@@ -187,7 +195,7 @@ def _all_words(names: Names, holds: Callable[[str], bool]) -> Flags:
 def _sums_of_names(names: Names) -> Flags:
     """Which names only join two known ones, as "India and Pakistan" does; a stated name is never that."""
     joins = ~_all_words(names, lambda word: word not in WEAK_CONNECTORS)
-    sums = joins & (np.diff(names.offsets) > 2) & ((names.origin & (Origin.STATED | Origin.TERM)) == 0)
+    sums: Flags = joins & (np.diff(names.offsets) > 2) & ~names.has(Origin.STATED | Origin.TERM)
     known = set(names.plain) if sums.any() else set()
     for row in np.flatnonzero(sums).tolist():
         words = names.plain[row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hades.ingest.entities.tokens import fold
+from hades.ingest.entities.letters import fold
 from hades.ingest.entities.words import GIVEN_NAMES, HONORIFICS, IS_A_CUES, METHOD_CUES, NAME_CUES
 from schemas.nodes import EntityType, NameType
 
@@ -14,11 +14,10 @@ _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNO
 _CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
 _BORN = re.compile(r"\b(?:born|né|née)\b")
 _LOOK_AHEAD = 160
+_FIRST_WORDS = 8
 # Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
 _BY_CUE = {
-    word: kind
-    for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT)
-    for word in NAME_CUES[kind]
+    word: kind for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT) for word in NAME_CUES[kind]
 }
 _IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
 
@@ -50,7 +49,7 @@ def kind_of_qualifier(qualifier: str) -> NameType | None:
 
 def kind_of_page(title: str, opening: str) -> NameType | None:
     """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says so."""
-    head = opening[:_LOOK_AHEAD * 2]
+    head = opening[: _LOOK_AHEAD * 2]
     is_a = _SAYS_WHAT.search(head)
     if is_a is None or is_a.start() > _LOOK_AHEAD or not _opens_with(title, head):
         return None
@@ -85,5 +84,5 @@ def _until_preposition(words: list[str]) -> list[str]:
 
 def _opens_with(title: str, head: str) -> bool:
     """Whether the page begins with its subject, so that "is a" speaks of it and not of something else."""
-    first = next(iter(_WORD.findall(fold(title))), "")
-    return first in _WORD.findall(fold(head[:_LOOK_AHEAD]))[:8]
+    opening = _WORD.findall(fold(head[:_LOOK_AHEAD]))[:_FIRST_WORDS]
+    return not set(opening).isdisjoint(_WORD.findall(fold(title)))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from hades.ingest.entities.arrays import Longs, distinct
 from hades.ingest.entities.cooccurrence import co_occurrences
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.reading import Reading
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tables import RelationRows, lists_array, mentions_table
-from hades.ingest.entities.tokens import Longs
 from hades.ingest.entities.triples import StatedRelation
 from schemas.edges import RelationType
 from schemas.ids import node_id
@@ -21,7 +21,7 @@ from schemas.ids import node_id
 
 @dataclass(frozen=True)
 class Linked:
-    """The corpus with every mention resolved: the entity of each mention, and of each document's title (-1 for none)."""
+    """The corpus with every mention resolved: the entity of each mention and of each document's title (-1: none)."""
 
     corpus: Corpus
     reading: Reading
@@ -40,16 +40,25 @@ class Linked:
         )
 
 
-def link_chunks(linked: Linked, extra: Sequence[tuple[int, int]], ids: Sequence[str]) -> tuple[pa.Table, Longs]:
+@dataclass(frozen=True)
+class Given:
+    """What sources state beside the text: this document, that entity. In order of documents."""
+
+    document: Longs
+    entity: Longs
+
+
+def link_chunks(linked: Linked, given: Given, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
-    `extra` are (chunk, entity) that a document without title states beside its text.
+    What a document without title states beside its text counts in its first chunk, since no title can carry it.
     """
     size = max(1, linked.n_entities)
     said = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
-    beside = np.array(sorted(chunk * size + entity for chunk, entity in extra), dtype=np.int64)
+    beside = distinct(_beside_text(linked, given, size))
+    beside = beside[~np.isin(beside, said)]
     codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
     row_said = row[: len(said)]
@@ -61,52 +70,41 @@ def link_chunks(linked: Linked, extra: Sequence[tuple[int, int]], ids: Sequence[
     return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
-def link_titles(linked: Linked, given: Sequence[tuple[int, int]]) -> RelationRows:
-    """From the entity of a title to what its text names, and to what the source states: `given` are (document, entity)."""
+def link_titles(linked: Linked, given: Given) -> RelationRows:
+    """From the entity of a title to what its text names, and to what its source states beside the text."""
     size = max(1, linked.n_entities)
     source = linked.title[linked.reading.document]
     held = np.flatnonzero((source >= 0) & (source != linked.entity))
-    codes, first, count = np.unique(
-        source[held] * size + linked.entity[held], return_index=True, return_counts=True
-    )
+    codes, first, count = np.unique(source[held] * size + linked.entity[held], return_index=True, return_counts=True)
     document, begin, end = linked.sentence_span(held[first])
-    more = _stated_codes(linked, given, size, codes)
-    spans = [_whole_span(linked.corpus, here) for _, here in more]
-    codes = np.concatenate([codes, np.array([code for code, _ in more], dtype=np.int64)])
+    title = linked.title[given.document]
+    told = np.flatnonzero((title >= 0) & (title != given.entity))
+    more, which = np.unique(title[told] * size + given.entity[told], return_index=True)
+    fresh = ~np.isin(more, codes)
+    more, where = more[fresh], given.document[told][which[fresh]]
+    spans = linked.corpus.first_chunk(where)
+    codes = np.concatenate([codes, more])
     order = np.argsort(codes, kind="stable")
     return RelationRows(
         RelationType.REFERS_TO,
         (codes // size)[order],
         (codes % size)[order],
-        np.concatenate([document, np.array([here for _, here in more], dtype=np.int64)])[order],
-        np.concatenate([begin, np.array([span[0] for span in spans], dtype=np.int64)])[order],
-        np.concatenate([end, np.array([span[1] for span in spans], dtype=np.int64)])[order],
+        np.concatenate([document, where])[order],
+        np.concatenate([begin, spans[0]])[order],
+        np.concatenate([end, spans[1]])[order],
         np.concatenate([count, np.ones(len(more), dtype=np.int64)])[order],
     )
 
 
 def link_triples(linked: Linked, relations: Sequence[StatedRelation]) -> RelationRows:
-    """Stated relations in their own words, with the sentence that fits, or the document's text where none does."""
-    spans: list[tuple[int, int]] = []
-    mention_of = dict(zip(linked.reading.sentence[::-1].tolist(), range(len(linked.entity) - 1, -1, -1), strict=True))
-    for relation in relations:
-        if relation.sentence < 0:
-            spans.append(_whole_span(linked.corpus, relation.document))
-        else:
-            _, begin, end = linked.sentence_span(np.array([mention_of[relation.sentence]]))
-            spans.append((int(begin[0]), int(end[0])))
-    column = np.array([(one.source, one.target, one.document, one.count) for one in relations], dtype=np.int64).reshape(-1, 4)
-    span = np.array(spans, dtype=np.int64).reshape(-1, 2)
-    return RelationRows(
-        RelationType.REFERS_TO,
-        column[:, 0],
-        column[:, 1],
-        column[:, 2],
-        span[:, 0],
-        span[:, 1],
-        column[:, 3],
-        label=[one.label for one in relations],
-    )
+    """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
+    columns = [(one.source, one.target, one.document, one.count, one.mention) for one in relations]
+    source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
+    begin, end = linked.corpus.first_chunk(document)
+    named = np.flatnonzero(mention >= 0)
+    _, begin[named], end[named] = linked.sentence_span(mention[named])
+    labels = [one.label for one in relations]
+    return RelationRows(RelationType.REFERS_TO, source, target, document, begin, end, count, label=labels)
 
 
 def link_companions(linked: Linked, rules: EntityRules) -> RelationRows:
@@ -126,24 +124,12 @@ def link_companions(linked: Linked, rules: EntityRules) -> RelationRows:
     )
 
 
-def _stated_codes(
-    linked: Linked, given: Sequence[tuple[int, int]], size: int, known: Longs
-) -> list[tuple[int, int]]:
-    """Title-to-entity pairs that only the source states, with the first document that does."""
-    seen = set(known.tolist()) if given else set()
-    first: dict[int, int] = {}
-    for document, entity in sorted(given):
-        title = int(linked.title[document])
-        code = title * size + entity
-        if title >= 0 and title != entity and code not in seen:
-            first.setdefault(code, document)
-    return sorted(first.items())
-
-
-def _whole_span(corpus: Corpus, document: int) -> tuple[int, int]:
-    """The span of a document's first chunk; an empty span at its start when it has none."""
-    chunk = int(np.searchsorted(corpus.document_of, document))
-    if chunk < len(corpus.texts) and corpus.document_of[chunk] == document:
-        begin = int(corpus.begins[chunk])
-        return begin, begin + len(corpus.texts[chunk])
-    return 0, 0
+def _beside_text(linked: Linked, given: Given, size: int) -> Longs:
+    """(first chunk, entity) codes of what documents without a title state."""
+    bare = np.flatnonzero(linked.title[given.document] < 0)
+    document, of = given.document[bare], linked.corpus.document_of
+    chunk = np.searchsorted(of, document)
+    held = np.flatnonzero(chunk < len(of))
+    held = held[of[chunk[held]] == document[held]]
+    codes: Longs = chunk[held] * size + given.entity[bare][held]
+    return codes

@@ -1,4 +1,4 @@
-"""Finds the entities a question names, by the names and spellings the entities carry; nothing else of the corpus is needed."""
+"""Finds the entities a question names, by the names and spellings that the entities themselves carry."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ class NameIndex:
     def __init__(self, entities: pa.Table) -> None:
         own: dict[str, list[int]] = defaultdict(list)
         other: dict[str, list[int]] = defaultdict(list)
-        columns = (entities.column("name").to_pylist(), entities.column("aliases").to_pylist())
-        for row, (name, aliases) in enumerate(zip(*columns, strict=True)):
+        columns = (entities.column(name).to_pylist() for name in ("name", "aliases", "frequency"))
+        for row, (name, aliases, frequency) in enumerate(zip(*columns, strict=True)):
+            if not frequency:  # a phrase of a triple that no text holds; its words must not hide the names within
+                continue
             stem = split_title(name)[0]
             for text in {name, stem}:
                 own[text].append(row)
@@ -71,7 +73,8 @@ def _index(own: dict[str, list[int]], other: dict[str, list[int]]) -> tuple[list
     offsets, words, _, _, plain = spell(identity, [place])
     long = np.array([len(one) == 1 and len(one[0]) >= _CASE_FREE_LETTERS for one in plain], dtype=np.bool_)
     case = np.where(capital & ~long, CAPITALISED, ANY_CASE).astype(np.uint8)
-    meanings = [tuple(sorted(first or (rest if len(rest) <= _MOST_MEANINGS else ()))) for first, rest in zip(mine, also, strict=True)]
+    also = [rest if len(rest) <= _MOST_MEANINGS else set() for rest in also]
+    meanings = [tuple(sorted(first or rest)) for first, rest in zip(mine, also, strict=True)]
     sought = [
         bool(meaning) and not (len(one) == 1 and (one[0] in FUNCTION_WORDS or len(one[0]) == 1 or one[0].isdigit()))
         for meaning, one in zip(meanings, plain, strict=True)

@@ -1,8 +1,8 @@
 """Finds every known name in every text: the word trie of Aho and Corasick, advanced from all positions at once.
 
-Aho-Corasick keeps failure links because one automaton reads the text in order. Here every word of the corpus is a start and all
-starts take their next step together in one array operation, so no failure links are needed; the answer is the same
-leftmost-longest one (tests hold it against pyahocorasick) and a corpus of millions of words takes less than a second.
+Aho-Corasick keeps failure links because one automaton reads the text in order. Here every word of the corpus is a start
+and all starts take their next step together in one array operation, so no failure links are needed. The answer is the
+same leftmost-longest one (tests hold it against pyahocorasick), at a tenth of the time on millions of words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.tokens import CAPITAL, STOP, Bits, Flags, Hashes, Ints, Longs, Tokens, running
+from hades.ingest.entities.arrays import Bits, Flags, Hashes, Ints, Longs, running
+from hades.ingest.entities.letters import STOP
+from hades.ingest.entities.tokens import CAPITAL, Tokens
 
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE = 0, 1, 2
 _SIEVE_BITS = 20
@@ -66,8 +68,10 @@ def build_trie(words: Hashes, offsets: Longs, case: Bits, sought: Flags) -> Trie
 
 
 def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> Found:
-    """The leftmost-longest mentions of known names. None crosses the end of a sentence; a word that is only a piece of a
-    longer name is no mention of what it would be alone."""
+    """The leftmost-longest mentions of known names; none crosses the end of a sentence.
+
+    `pieces` are words that are only part of a longer name, and so no mentions of what they would be alone.
+    """
     length, name = _longest(tokens, trie, starts)
     length[(length == 1) & pieces] = 0
     first = np.flatnonzero(length)
@@ -83,9 +87,12 @@ def add_proposals(found: Found, name: Longs, first: Longs, last: Longs, n_rows: 
     free = np.flatnonzero(covered[last] == covered[first])
     order = free[np.lexsort((-last[free], first[free]))]
     extra = _without_overlap(name[order].astype(np.int32), first[order], last[order])
-    both = [np.concatenate(pair) for pair in ((found.name, extra.name), (found.first, extra.first), (found.last, extra.last))]
-    place = np.argsort(both[1], kind="stable")
-    return Found(both[0][place], both[1][place], both[2][place])
+    place = np.argsort(np.concatenate([found.first, extra.first]), kind="stable")
+    return Found(
+        np.concatenate([found.name, extra.name])[place],
+        np.concatenate([found.first, extra.first])[place],
+        np.concatenate([found.last, extra.last])[place],
+    )
 
 
 def _without_overlap(name: Ints, first: Longs, last: Longs) -> Found:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from hades.ingest.entities.tokens import Flags, Hashes, Ints, Longs, Tokens, encode, span_hashes, tokenize
+from hades.ingest.entities.arrays import Flags, Hashes, Ints, Longs, encode
+from hades.ingest.entities.tokens import Tokens, span_hashes, tokenize
 
 
 class Origin:
@@ -20,6 +22,7 @@ class Origin:
     TERM = 16
     CAPITAL = 32  # somewhere it is written with a capital
     RARE = 64  # met in one text only: kept where it stands, not looked for elsewhere
+    PHRASE = 128  # an end of a stated triple and nothing else: a thing, but not looked for in texts
     STATED = TITLE | GIVEN | SYMBOL
 
 
@@ -48,7 +51,8 @@ class Names:
 
     def has(self, why: int) -> Flags:
         """Which names are known for one of these reasons."""
-        return (self.origin & why) != 0
+        known: Flags = (self.origin & why) != 0
+        return known
 
     def only(self, rows: Longs, texts: Ints) -> Names:
         """Some of the names, in the same order, with the number of texts that hold each."""
@@ -108,5 +112,5 @@ def spell(
     spelled = tuple(letters[value] for value in known.tolist())
     flat = list(map(spelled.__getitem__, spelling.tolist()))
     bounds = offsets.tolist()
-    plain = tuple(tuple(flat[begin:end]) for begin, end in zip(bounds[:-1], bounds[1:], strict=True))
+    plain = tuple(tuple(flat[begin:end]) for begin, end in pairwise(bounds))
     return offsets, words, spelling, spelled, plain

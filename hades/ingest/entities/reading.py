@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.ingest.entities.acronyms import Definitions, find_definitions
+from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct
 from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
@@ -16,7 +17,7 @@ from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import Flags, Ints, Longs, Tokens, distinct, span_hashes, tokenize
+from hades.ingest.entities.tokens import Tokens, span_hashes, tokenize
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def stated_names(corpus: Corpus) -> dict[str, int]:
         for given in (*(name for name, _ in facts.names), *facts.repositories):
             stated[given] |= Origin.GIVEN
         for subject, _, target in facts.triples:
-            stated[subject] |= Origin.GIVEN
-            stated[target] |= Origin.GIVEN
+            stated[subject] |= Origin.PHRASE
+            stated[target] |= Origin.PHRASE
         for short, qualified in facts.symbols:
             stated[short] |= Origin.SYMBOL
             stated[qualified] |= Origin.SYMBOL
@@ -137,7 +138,7 @@ def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
     """The names that are stated or met, and the row of each old row among them; the rest were only proposed."""
     met = distinct(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
     texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
-    rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED))
+    rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED | Origin.PHRASE))
     number = np.zeros(len(names), dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
     return names.only(rows, texts[rows]), number

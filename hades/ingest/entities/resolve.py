@@ -1,8 +1,8 @@
 """Which thing each mention means: by default what its name stands for, in doubt what the document is about.
 
-One sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the one the
-document itself states, else to the one whose documents share most other names with this one, else to a neutral thing of that
-name. Short forms (family names, initials, acronyms explained there) go to the only full form the document holds.
+One sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the
+one the document itself states, else to the one whose documents share most other names with this one, else to a neutral
+thing of that name. Short forms (family names, initials, acronyms) go to the only full form the document holds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hades.ingest.entities.arrays import Flags, Ints, Longs
 from hades.ingest.entities.kinds import entity_type_of, kind_of_words
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import Sense, Stated
 from hades.ingest.entities.short_forms import find_short_forms
-from hades.ingest.entities.tokens import Flags, Ints, Longs
 from schemas.nodes import EntityType
 
 _NEIGHBOUR_DOCUMENTS = 64
@@ -37,17 +37,23 @@ class Resolved:
     stated: Stated
     canonical: Ints
 
-    def means(self, document: int, name: int) -> int:
-        """The sense a document means by a name, whether or not its text holds it; -1 for no name."""
-        if name < 0:
-            return -1
-        code = document * len(self.of_name) + name
-        place = int(np.searchsorted(self.pairs, code))
-        if place < len(self.pairs) and self.pairs[place] == code:
-            return int(self.meaning[place])
-        claims = self.stated.claims.get(int(self.canonical[name]), ())
-        own = [sense for sense in claims if document in self.senses[sense].documents]
-        return own[0] if len(own) == 1 else int(self.of_name[name])
+    def means(self, document: Longs, name: Longs) -> Longs:
+        """The sense each document means by a name (-1 for none), whether or not its text holds it."""
+        known = np.flatnonzero(name >= 0)
+        sense = np.full(len(name), -1, dtype=np.int64)
+        sense[known] = self.of_name[name[known]]
+        code = document[known] * len(self.of_name) + name[known]
+        if len(self.pairs):
+            place = np.minimum(np.searchsorted(self.pairs, code), len(self.pairs) - 1)
+            held = self.pairs[place] == code
+            sense[known[held]] = self.meaning[place[held]]
+            known = known[~held]
+        row = self.canonical[name[known]]
+        for index in known[np.isin(row, self.stated.doubtful())].tolist():
+            claims = self.stated.claims[int(self.canonical[name[index]])]
+            own = [one for one in claims if int(document[index]) in self.senses[one].documents]
+            sense[index] = own[0] if len(own) == 1 else sense[index]
+        return sense
 
 
 class Senses:
@@ -64,7 +70,7 @@ class Senses:
         return self._stated.claims.get(row, ())
 
     def default(self, row: int) -> int:
-        """The sense of a canonical name where the document does not tell: its only one, the plain one, or a neutral one."""
+        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
         claims = self.claims(row)
         if len(claims) == 1:
             return claims[0]
@@ -93,10 +99,14 @@ def resolve_mentions(
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
     senses = Senses(names, display, stated)
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
-    row = canonical[name]
-    doubtful = np.isin(row, np.array([row for row, which in stated.claims.items() if len(which) > 1], dtype=np.int64))
-    known = {value: senses.default(value) for value in sorted(set(canonical.tolist()))}
-    of_name = np.array([known[value] for value in canonical.tolist()], dtype=np.int32)
+    row = canonical[name].astype(np.int64)
+    doubtful = np.isin(row, stated.doubtful())
+    of_row = np.full(len(names), -1, dtype=np.int32)
+    single = [(value, which[0]) for value, which in stated.claims.items() if len(which) == 1]
+    of_row[[value for value, _ in single]] = [sense for _, sense in single]
+    for value in np.flatnonzero((of_row < 0) & (canonical == np.arange(len(names)))).tolist():
+        of_row[value] = senses.default(value)
+    of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
     for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):

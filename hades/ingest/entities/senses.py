@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from hades.ingest.entities.arrays import Longs
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
-from hades.ingest.entities.tokens import fold
+from hades.ingest.entities.letters import fold
 from hades.ingest.entities.words import NEUTRAL_TITLES
 from schemas.nodes import EntityType, NameType, SourceKind
 
@@ -36,6 +39,11 @@ class Stated:
     senses: tuple[Sense, ...]
     claims: dict[int, tuple[int, ...]]  # canonical name row -> senses
     title_of: tuple[int, ...]
+    symbols: dict[str, int]  # exact name of a code symbol or repository -> sense
+
+    def doubtful(self) -> Longs:
+        """Names (canonical rows) that may mean more than one thing."""
+        return np.array(sorted(row for row, which in self.claims.items() if len(which) > 1), dtype=np.int64)
 
 
 class _Evidence(NamedTuple):
@@ -52,10 +60,10 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
     """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none."""
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
     for index, document in enumerate(corpus.documents):
-        for one in _evidence_of(index, document, openings[index]):
-            row = canonical_of(one.stem)
-            if row >= 0:
+        for one in _titles_and_symbols(index, document, openings[index]):
+            if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
+    plain = _given_senses(corpus, canonical_of, groups)
     senses: list[Sense] = []
     owned: dict[int, list[int]] = defaultdict(list)
     title_of = [-1] * len(corpus.documents)
@@ -67,23 +75,46 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
                 if one.is_title and one.document in sense.documents:
                     title_of[one.document] = len(senses)
             senses.append(sense)
-    for index, sense in enumerate(senses):
-        if sense.type is EntityType.CODE_SYMBOL and (row := canonical_of(sense.stem.rpartition(".")[2])) >= 0:
+    for row, sense in plain:
+        owned[row].append(len(senses))
+        senses.append(sense)
+    symbols = {sense.name: index for index, sense in enumerate(senses) if sense.type is EntityType.CODE_SYMBOL}
+    for name, index in symbols.items():
+        if (row := canonical_of(name.rpartition(".")[2])) >= 0:
             owned[row].append(index)
-    return Stated(tuple(senses), {row: tuple(sorted(set(which))) for row, which in owned.items()}, tuple(title_of))
+    claims = {row: tuple(sorted(set(which))) for row, which in owned.items()}
+    return Stated(tuple(senses), claims, tuple(title_of), symbols)
 
 
-def _evidence_of(index: int, document: Document, opening: str) -> list[_Evidence]:
+def _given_senses(
+    corpus: Corpus, canonical_of: Callable[[str], int], groups: dict[tuple[int, str], list[_Evidence]]
+) -> list[tuple[int, Sense]]:
+    """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
+    given: dict[int, dict[NameType, list[tuple[str, int]]]] = defaultdict(dict)
+    for index, document in enumerate(corpus.documents):
+        for name, kind in document.facts.names:
+            if kind is not None and (row := canonical_of(name)) >= 0:
+                given[row].setdefault(kind, []).append((name, index))
+    alone: list[tuple[int, Sense]] = []
+    for row, kinds in sorted(given.items()):
+        if len(kinds) > 1 or (row, "") in groups:
+            groups[row, ""].extend(
+                _Evidence(index, name, "", kind, name) for kind, places in kinds.items() for name, index in places
+            )
+            continue
+        kind, places = next(iter(kinds.items()))
+        name = min(places)[0]
+        documents = tuple(dict.fromkeys(index for _, index in places))
+        alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, documents)))
+    return alone
+
+
+def _titles_and_symbols(index: int, document: Document, opening: str) -> list[_Evidence]:
     found = [_title_evidence(index, document, opening)] if document.title else []
-    if not document.facts:
-        return found
-    for name, kind in document.facts.names:
-        if kind is not None:
-            found.append(_Evidence(index, name, "", kind, name))
-    for _, qualified in document.facts.symbols:
-        found.append(_Evidence(index, qualified, "", NameType.PRODUCT, qualified, EntityType.CODE_SYMBOL))
-    for repository in document.facts.repositories:
-        found.append(_Evidence(index, repository, "", NameType.PRODUCT, repository, EntityType.CODE_SYMBOL))
+    if document.facts:
+        # Code tells capitals apart, so a symbol is qualified by its own exact name.
+        symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
+        found.extend(_Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL) for one in symbols)
     return found
 
 
@@ -122,7 +153,8 @@ def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
 
 
 def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
-    first, documents = evidence[0], (evidence[0].document,)
+    first = evidence[0]
+    documents: tuple[int, ...] = (first.document,)
     if len(evidence) > 1:
         first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
         documents = tuple(sorted({one.document for one in evidence}))

@@ -1,7 +1,7 @@
 """Short forms inside one document: Hackman for Gene Hackman, J. Smith for John Smith, SVM where the text explains it.
 
-A short form means a full one only when the document holds exactly one that fits; what holds in one document says nothing
-about the next.
+A short form means a full one only when the document holds exactly one that fits; what holds in one document says
+nothing about the next.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hades.ingest.entities.arrays import Flags, Ints, Longs
+from hades.ingest.entities.letters import fold
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.senses import Sense
-from hades.ingest.entities.tokens import Flags, Ints, Longs, fold
 from hades.ingest.entities.words import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
 from schemas.nodes import NameType
 

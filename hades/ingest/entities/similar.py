@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.ingest.entities.arrays import place_in_run
+
 _BLOCK = 1024
 _SLACK = 1e-3  # float32 products may fall this much short of the exact cosine
 
@@ -18,11 +20,11 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 def similar_pairs(vectors: NDArray[np.float32], threshold: float = 0.8, max_per_node: int = 32) -> Pairs:
     """Pairs (i, j, cosine) with i < j and cosine >= threshold, in order; each row keeps its `max_per_node` nearest.
 
-    `vectors` is (n_rows, dim) and need not be of unit length; rows of zeros or of non-finite numbers have no pairs. A pair
-    stays when it is among the nearest of both its rows, ties going to the smaller row number.
+    `vectors` is (n_rows, dim) and need not be of unit length; rows of zeros or of non-finite numbers have no pairs. A
+    pair stays when it is among the nearest of both its rows, ties going to the smaller row number.
     """
     if max_per_node < 1 or not 0.0 < threshold <= 1.0:
-        raise ValueError(f"threshold must lie in (0, 1] and max_per_node be at least 1, not {threshold}, {max_per_node}")
+        raise ValueError(f"need 0 < threshold <= 1 and max_per_node >= 1, not {threshold} and {max_per_node}")
     exact = np.asarray(vectors, dtype=np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", exact, exact))
     usable = np.isfinite(norms) & (norms > 0)
@@ -32,7 +34,7 @@ def similar_pairs(vectors: NDArray[np.float32], threshold: float = 0.8, max_per_
     cosine = np.minimum(np.einsum("ij,ij->i", unit[left], unit[right]), 1.0)
     near = cosine >= threshold
     left, right, cosine = left[near], right[near], cosine[near]
-    keep = _nearest(left, right, cosine, max_per_node) & _nearest(right, left, cosine, max_per_node)
+    keep = _nearest(left, right, cosine, max_per_node)
     left, right, cosine = left[keep], right[keep], cosine[keep]
     order = np.lexsort((right, left))
     return left[order], right[order], cosine[order]
@@ -56,16 +58,12 @@ def _nominate(
 
 
 def _nearest(
-    side: NDArray[np.int64], other: NDArray[np.int64], cosine: NDArray[np.float64], most: int
+    left: NDArray[np.int64], right: NDArray[np.int64], cosine: NDArray[np.float64], most: int
 ) -> NDArray[np.bool_]:
-    """Whether each pair is among the `most` nearest of its row on this side; a row is on either side of its pairs."""
-    rows = np.concatenate([side, other])
-    partner = np.concatenate([other, side])
-    score = np.concatenate([cosine, cosine])
-    order = np.lexsort((partner, -score, rows))
-    ordered = rows[order]
-    begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
-    rank = np.empty(len(rows), dtype=np.int64)
-    rank[order] = np.arange(len(ordered)) - np.repeat(begins, np.diff(np.concatenate([begins, [len(ordered)]])))
-    kept: NDArray[np.bool_] = rank[: len(side)] < most
-    return kept
+    """Whether each pair is among the `most` nearest of both its rows."""
+    row, partner = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort((partner, -np.concatenate([cosine, cosine]), row))
+    rank = np.empty(len(row), dtype=np.int64)
+    rank[order] = place_in_run(row[order])
+    near = rank < most
+    return near[: len(left)] & near[len(left) :]

@@ -1,4 +1,4 @@
-"""Derived rows as Arrow tables in the catalogue's columns; what a column does not get here takes its declared default."""
+"""Derived rows as Arrow tables in the catalogue's columns; a column that is not given takes its declared default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ingest.entities.tokens import Ints, Longs
+from hades.ingest.entities.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
 from schemas.edges import MentionType, Provenance
 from schemas.record import arrow_schema

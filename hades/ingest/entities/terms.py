@@ -1,31 +1,25 @@
 """Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain".
 
-A light chunker: a term is two to four words that hang together, none of them a function word, a common verb or an adverb, the
-last one able to be a noun by its ending. Which terms are worth knowing is decided by `gazetteer` from how often, in how many
-texts and how much more than by chance the words meet.
+A light chunker: a term is two to four words that hang together, none of them a function word, a common verb or an
+adverb, the last one able to be a noun by its ending. Which terms are worth knowing is decided by `gazetteer`, from in
+how many texts and how much more than by chance the words meet.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hades.ingest.entities.tokens import (
-    ALL_CAPS,
-    CAPITAL,
-    CODE_LIKE,
-    DIGIT_FIRST,
-    LINK,
-    SPACE,
-    Flags,
-    Longs,
-    Tokens,
-)
+from hades.ingest.entities.arrays import Flags, Longs
+from hades.ingest.entities.letters import LINK, SPACE
+from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, Tokens
 from hades.ingest.entities.words import FUNCTION_WORDS, TERM_BREAKERS
 
 MAX_TERM_WORDS = 4
 _SHORTEST = 3
 _NOT_LAST = ("ed", "ly", "ous", "ful", "ive", "ible", "able", "ical", "less", "ize", "ise")
-_LAST_ANYWAY = frozenset({"adjective", "archive", "noise", "exercise", "premise", "enterprise", "bed", "seed", "speed", "feed", "need"})
+_LAST_ANYWAY = frozenset(
+    ("adjective", "archive", "bed", "exercise", "feed", "need", "noise", "premise", "seed", "speed")
+)
 
 
 def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:

@@ -22,7 +22,7 @@ many may maybe me meanwhile might mine more moreover most mostly much must my my
 never nevertheless next no nobody none nonetheless nor not nothing notably now nowhere of off often on once
 one only onto or originally other others otherwise our ours ourselves out over overall own part per perhaps
 previously rather recently regarding respectively same second secondly see seen several shall she should
-similarly simply since so some someone something sometimes soon still subsequently such than that the their
+similarly simply since so some someone something somebody anybody everybody somewhere anywhere everywhere sometimes soon still subsequently such than that the their
 theirs them themselves then there thereafter thereby therefore these they third this those though three
 through throughout thus to today together too toward towards two typically under unless unlike until up upon
 us use used using usually various very via was we well were what whatever when whenever where whereas
@@ -57,7 +57,7 @@ admiral judge justice count countess duke duchess baron baroness earl sheikh sul
 sister director actor actress author singer composer writer poet painter
 """)
 
-# Words that break a lower-case term: verbs, adverbs and adjectives that any text uses, and what papers say of themselves.
+# Words that break a lower-case term: verbs and adjectives that any text uses, and what papers say of themselves.
 TERM_BREAKERS = _words("""
 able achieve achieved achieves according account added addition additional address addressed addresses aim
 aims allow allowed allowing allows analyze analyzed appear applied applies apply appropriate approximately

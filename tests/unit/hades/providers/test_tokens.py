@@ -100,3 +100,13 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60), max_size=5))
 def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) -> None:
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
+
+
+@BOTH
+@given(text=st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60))
+def test_words_end_where_tokens_do_and_hold_them_all(tokenizer: Tokenizer, text: str) -> None:
+    ends, tokens = tokenizer.word_ends(text)
+    assert ends == sorted(ends)
+    assert tokens == sorted(tokens)
+    assert (tokens[-1] if tokens else 0) == tokenizer.count(text)
+    assert set(ends) <= {end for _, end in tokenizer.spans(text)}

@@ -1,0 +1,97 @@
+"""How fast a corpus becomes a graph: abstracts a second without embedding, peak memory, and a second run.
+
+    python benchmarks/bench_ingest.py [--limit N] [--json FILE]
+
+Reads `arxiv_abstracts/papers.jsonl.gz` below HADES_DATA (default ../shared/data), with the hashing embedder; says so and
+stops where it is absent. The target is 2,000 abstracts a second for everything but embedding, and 2 GB of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from hades.ingest.phases import Workshop, ingest
+from hades.ingest.sources.arxiv import ArxivSource
+from hades.ports.store import Mode
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from hades.stores.sqlite.store import SqliteStore
+
+DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def main() -> None:
+    """Ingest, ingest again, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    papers = DATA / "arxiv_abstracts" / "papers.jsonl.gz"
+    if not papers.exists():
+        sys.exit(f"{papers} is not there; set HADES_DATA. Nothing was measured.")
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(Path(folder), papers, arguments.limit)
+    table = Table(title=f"{figures['abstracts']:,.0f} abstracts, hashing embedder")
+    for heading in ("what", "figure"):
+        table.add_column(heading)
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,.1f}")
+    Console().print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+def measure(folder: Path, papers: Path, limit: int | None) -> dict[str, float]:
+    """Seconds by phase, rate, memory."""
+    if limit:
+        papers = shortened(papers, folder / "papers.jsonl", limit)
+    store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
+    store.provision()
+    embedder = TimedEmbedder()
+    workshop = Workshop(store, embedder, MiniLmTokenizer(), folder / "cache")
+    first = ingest(workshop, ArxivSource(papers))
+    spent = sum(first.seconds.values())
+    again = ingest(workshop, ArxivSource(papers))
+    return {
+        "abstracts": first.read,
+        **{f"{phase} seconds": seconds for phase, seconds in first.seconds.items()},
+        "embedding seconds": embedder.seconds,
+        "abstracts a second without embedding": first.read / (spent - embedder.seconds),
+        "second run seconds": sum(again.seconds.values()),
+        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+class TimedEmbedder(HashingEmbedder):
+    """The hashing embedder, with the time spent in it."""
+
+    seconds = 0.0
+
+    def embed(self, texts, *, progress=None):  # noqa: ANN001, ANN201
+        """As its parent."""
+        import time
+
+        start = time.perf_counter()
+        vectors = super().embed(texts, progress=progress)
+        self.seconds += time.perf_counter() - start
+        return vectors
+
+
+def shortened(papers: Path, target: Path, limit: int) -> Path:
+    with gzip.open(papers, "rt") as source:
+        target.write_text("".join(line for line, _ in zip(source, range(limit), strict=False)))
+    return target
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Tiny corpora that can be checked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hades.ingest.entities.corpus import CorpusView
+from schemas.record import TIME
+
+Row = dict[str, Any]
+
+
+def build_view(rows: Sequence[Row]) -> CorpusView:
+    """A corpus of rows with id, text and, where they matter, title, source and facts; one chunk each unless told."""
+    documents = {
+        "_key": [row["id"] for row in rows],
+        "origin": [row.get("origin", row["id"]) for row in rows],
+        "title": [row.get("title", "") for row in rows],
+        "source": [row.get("source", "passages") for row in rows],
+        "created": pa.array([None] * len(rows), TIME),
+        "facts": [json.dumps(row.get("facts", {})) for row in rows],
+    }
+    chunks: list[Row] = []
+    for row in rows:
+        cuts = row.get("cuts", [0, len(row["text"])])
+        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+            text = row["text"][begin:end]
+            chunks.append(
+                {
+                    "_key": f"c{row['id']}-{begin}",
+                    "document": f"documents/{row['id']}",
+                    "text": text,
+                    "span": [begin, end],
+                }
+            )
+    schema = pa.schema(
+        [("_key", pa.string()), ("document", pa.string()), ("text", pa.string()), ("span", pa.list_(pa.int64()))]
+    )
+    return CorpusView(pa.Table.from_pylist(chunks, schema=schema), pa.table(documents))
+
+
+@pytest.fixture(scope="session")
+def view_of() -> Callable[[Sequence[Row]], CorpusView]:
+    """Builds a corpus from rows."""
+    return build_view

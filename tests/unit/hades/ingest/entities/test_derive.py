@@ -1,0 +1,237 @@
+"""The whole derivation: a pure function of the set of documents, in rows a store takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.ingest.entities.corpus import CorpusView
+from hades.ingest.entities.derive import Derived, derive
+from hades.ingest.entities.names import identities
+from hades.ingest.entities.rules import EntityRules
+from hades.stores.rows import prepare, require
+from schemas.ids import is_legal_key
+
+Row = dict[str, Any]
+ViewOf = Callable[[Sequence[Row]], CorpusView]
+
+CORPUS: list[Row] = [
+    {"id": "d1", "title": "Lothair II (king)", "text": "Lothair II was a king of Lotharingia. He was married to Teutberga."},
+    {"id": "d2", "title": "Lothair II (film)", "text": "Lothair II is a film by John Smith. J. Smith also wrote it for Gaumont."},
+    {"id": "d3", "title": "Teutberga", "text": "Teutberga was a queen of Lotharingia by marriage to King Lothair II."},
+    {"id": "d4", "title": "Gaumont", "text": "Gaumont is a company. Its director John Smith shot Lothair II for Gaumont."},
+    {"id": "d5", "text": "A support vector machine (SVM) is used. An SVM learns.", "facts": {"names": [["Vapnik", "PERSON"]]}},
+    {"id": "d6", "title": "Kernels", "source": "arxiv", "text": "We train support vector machines (SVMs) with a kernel."},
+    {"id": "d7", "title": "Kernels", "source": "arxiv", "text": "A support vector machine with a kernel function."},
+    {
+        "id": "d8",
+        "title": "Metz",
+        "text": "Metz lies on the Moselle. The Moselle joins the Rhine at Koblenz.",
+        "facts": {"triples": [["Moselle", "joins", "Rhine"], ["Metz", "lies on", "Moselle"]], "names": ["Rhine"]},
+    },
+]  # fmt: skip
+TABLES = ("entities", "mentions", "relations", "merge_log")
+
+
+def by_name(derived: Derived, name: str) -> list[Row]:
+    return [row for row in derived.entities.to_pylist() if row["name"] == name]
+
+
+def mentioned(derived: Derived, document: str) -> dict[str, list[int]]:
+    names = {f"entities/{row['_key']}": row["name"] for row in derived.entities.to_pylist()}
+    return {
+        names[row["_to"]]: row["positions"]
+        for row in derived.mentions.to_pylist()
+        if row["_from"].startswith(f"doc_chunks/c{document}-")
+    }
+
+
+def same(one: Derived, other: Derived) -> bool:
+    return all(getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(Derived))
+
+
+def test_every_table_is_taken_by_the_store(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    for name in TABLES:
+        table = getattr(derived, name)
+        assert prepare(require(name), table).num_rows == table.num_rows
+        keys = table.column("_key").to_pylist()
+        assert len(set(keys)) == len(keys)
+        assert all(map(is_legal_key, keys))
+
+
+def test_an_empty_corpus_gives_empty_tables(view_of: ViewOf) -> None:
+    derived = derive(view_of([]))
+    assert [getattr(derived, name).num_rows for name in TABLES] == [0, 0, 0, 0]
+
+
+def test_qualified_titles_are_two_things_and_each_text_means_its_own(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    assert len(by_name(derived, "Lothair II (king)")) == len(by_name(derived, "Lothair II (film)")) == 1
+    assert mentioned(derived, "d1")["Lothair II (king)"] == [0]
+    assert mentioned(derived, "d2")["Lothair II (film)"] == [0]
+
+
+def test_an_ambiguous_mention_goes_where_the_neighbourhood_is(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    assert "Lothair II (king)" in mentioned(derived, "d3")
+    assert "Lothair II (film)" in mentioned(derived, "d4")
+
+
+def test_without_a_neighbourhood_it_goes_to_a_neutral_thing(view_of: ViewOf) -> None:
+    stray = {"id": "d9", "text": "Somebody spoke of Lothair II yesterday."}
+    derived = derive(view_of([*CORPUS, stray]))
+    assert list(mentioned(derived, "d9")) == ["Lothair II"]
+
+
+def test_initials_mean_the_only_full_name_of_the_document(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    assert mentioned(derived, "d2")["John Smith"] == [
+        CORPUS[1]["text"].index("John"),
+        CORPUS[1]["text"].index("J. Smith"),
+    ]
+    assert ("J. Smith", "John Smith", "initials") in log_of(derived)
+
+
+def test_an_explained_acronym_is_its_long_form_and_plurals_are_one(view_of: ViewOf) -> None:
+    (entity,) = by_name(derive(view_of(CORPUS)), "support vector machine")
+    assert set(entity["aliases"]) == {"SVM", "support vector machines"}
+
+
+def test_papers_of_one_title_stay_apart(view_of: ViewOf) -> None:
+    papers = by_name(derive(view_of(CORPUS)), "Kernels")
+    assert {paper["type"] for paper in papers} == {"paper"}
+    assert len(papers) == 2
+
+
+def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    (person,) = by_name(derived, "Vapnik")
+    assert (person["type"], person["entity_type"], person["frequency"]) == ("person", "PERSON", 1)
+    assert mentioned(derived, "d5")["Vapnik"] == []
+
+
+def test_names_given_with_two_kinds_are_two_things(view_of: ViewOf) -> None:
+    rows = [
+        {"id": "a", "text": "Washington led the army.", "facts": {"names": [["Washington", "PERSON"]]}},
+        {"id": "b", "text": "They flew to Washington.", "facts": {"names": [["Washington", "GPE"]]}},
+    ]
+    derived = derive(view_of(rows))
+    assert {row["entity_type"] for row in by_name(derived, "Washington")} == {"PERSON", "GPE"}
+    assert len({row["_to"] for row in derived.mentions.to_pylist()}) == 2
+
+
+def test_a_triple_becomes_a_labelled_relation_with_its_sentence(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    (joins,) = [row for row in derived.relations.to_pylist() if row["label"] == "joins"]
+    assert (joins["_from"], joins["_to"]) == ("entities/moselle", "entities/rhine")
+    begin, end = joins["provenance"]["span"]
+    assert CORPUS[7]["text"][begin:end] == "The Moselle joins the Rhine at Koblenz"
+
+
+def test_a_title_refers_to_what_its_text_names(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    rows = [row for row in derived.relations.to_pylist() if row["type"] == "refers_to" and not row["label"]]
+    pairs = {(row["_from"], row["_to"]): row["evidence_count"] for row in rows}
+    assert pairs["entities/metz", "entities/moselle"] == 2
+    assert "documents/d8" in derived.titles.column("document").to_pylist()
+
+
+def test_a_title_counts_in_every_chunk_of_its_document(view_of: ViewOf) -> None:
+    row = {"id": "a", "title": "Quarterly", "text": "One part. Another part.", "cuts": [0, 10, 23]}
+    derived = derive(view_of([row]))
+    assert derived.mentions.column("count").to_pylist() == [1, 1]
+    assert by_name(derived, "Quarterly")[0]["frequency"] == 2
+
+
+def test_code_symbols_keep_their_exact_names_apart(view_of: ViewOf) -> None:
+    symbols = [{"name": "Run", "qualified_name": "pkg.Run"}, {"name": "run", "qualified_name": "pkg.run"}]
+    row = {"id": "a", "source": "workspace", "text": "see pkg.Run there", "facts": {"code": {"symbols": symbols}}}
+    derived = derive(view_of([row]))
+    assert [entity["name"] for entity in derived.entities.to_pylist() if entity["type"] == "code_symbol"].count(
+        "pkg.Run"
+    ) == 1
+    assert len(by_name(derived, "pkg.run")) == 1
+
+
+def test_what_was_kept_apart_is_two_entities_again(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    (row,) = [row for row in derived.merge_log.to_pylist() if row["rule"] == "plural"]
+    rules = EntityRules(kept_apart=frozenset({(row["alias"], row["canonical"])}))
+    undone = derive(view_of(CORPUS), rules)
+    assert by_name(undone, row["alias"])
+    assert by_name(undone, row["canonical"])
+
+
+def test_every_alias_in_the_log_is_a_spelling_of_an_entity(view_of: ViewOf) -> None:
+    derived = derive(view_of(CORPUS))
+    names = set(derived.entities.column("name").to_pylist())
+    assert {canonical for _, canonical, _ in log_of(derived)} <= names
+
+
+SUBSETS = st.lists(st.sampled_from(CORPUS), unique_by=lambda row: row["id"], min_size=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SUBSETS, st.randoms(use_true_random=False))
+def test_order_of_documents_and_chunks_does_not_matter(view_of: ViewOf, rows: list[Row], random: Any) -> None:
+    view = view_of(rows)
+    chunks = list(range(view.chunks.num_rows))
+    random.shuffle(chunks)
+    shuffled = rows[:]
+    random.shuffle(shuffled)
+    other = CorpusView(view.chunks.take(pa.array(chunks)), view_of(shuffled).documents)
+    assert same(derive(view), derive(other))
+
+
+@settings(max_examples=15, deadline=None)
+@given(SUBSETS)
+def test_taking_a_document_out_and_back_changes_nothing(view_of: ViewOf, rows: list[Row]) -> None:
+    before = derive(view_of(rows))
+    derive(view_of(rows[1:]))
+    assert same(before, derive(view_of([*rows[1:], rows[0]])))
+
+
+@settings(max_examples=25, deadline=None)
+@given(SUBSETS)
+def test_every_offset_shows_a_spelling_of_its_entity(view_of: ViewOf, rows: list[Row]) -> None:
+    derived = derive(view_of(rows))
+    texts = {f"doc_chunks/c{row['id']}-0": row["text"] for row in rows}
+    spellings = {f"entities/{row['_key']}": {row["name"], *row["aliases"]} for row in derived.entities.to_pylist()}
+    for mention in derived.mentions.to_pylist():
+        text = texts[mention["_from"]]
+        for place in mention["positions"]:
+            assert any(text.startswith(spelling, place) for spelling in spellings[mention["_to"]])
+        assert mention["count"] >= max(1, len(mention["positions"]))
+
+
+@settings(max_examples=25, deadline=None)
+@given(SUBSETS)
+def test_every_relation_is_read_from_inside_a_document(view_of: ViewOf, rows: list[Row]) -> None:
+    texts = {f"documents/{row['id']}": row["text"] for row in rows}
+    for relation in derive(view_of(rows)).relations.to_pylist():
+        begin, end = relation["provenance"]["span"]
+        assert 0 <= begin < end <= len(texts[relation["provenance"]["doc"]])
+        assert relation["_from"] != relation["_to"]
+        if relation["type"] == "related_to":
+            assert relation["_from"] < relation["_to"]
+
+
+def test_metadata_says_why_a_name_is_known(view_of: ViewOf) -> None:
+    (entity,) = by_name(derive(view_of(CORPUS)), "Rhine")
+    assert json.loads(entity["metadata"])["origin"] == ["given", "name"]
+
+
+def test_names_that_fold_alike_are_one_identity() -> None:
+    one, two, other = identities(["Abdul-Aziz Al Saud", "abdul aziz al saud", "Aziz"]).tolist()
+    assert one == two != other
+
+
+def log_of(derived: Derived) -> set[tuple[str, str, str]]:
+    return {(row["alias"], row["canonical"], row["rule"]) for row in derived.merge_log.to_pylist()}

@@ -1,0 +1,86 @@
+"""Which names become known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hades.ingest.entities.acronyms import find_definitions
+from hades.ingest.entities.boundaries import fragments, sentence_starts
+from hades.ingest.entities.candidates import candidate_spans
+from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
+from hades.ingest.entities.names import Origin
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.tokens import tokenize
+
+
+def build(
+    texts: Sequence[str], stated: Sequence[tuple[str, int]] = (), rules: EntityRules | None = None
+) -> dict[str, int]:
+    return reasons(gazetteer(texts, stated, rules))
+
+
+def gazetteer(
+    texts: Sequence[str], stated: Sequence[tuple[str, int]] = (), rules: EntityRules | None = None
+) -> Gazetteer:
+    tokens = tokenize(texts)
+    starts = sentence_starts(tokens)
+    return build_gazetteer(
+        tokens,
+        starts,
+        fragments(tokens, starts),
+        candidate_spans(tokens, starts),
+        find_definitions(tokens, starts),
+        stated,
+        len(texts),
+        rules or EntityRules(),
+    )
+
+
+def reasons(found: Gazetteer) -> dict[str, int]:
+    return {" ".join(words): why for words, why in zip(found.names.plain, found.names.origin.tolist(), strict=True)}
+
+
+def test_a_name_met_twice_is_looked_for_and_one_met_once_is_rare() -> None:
+    known = build(["she saw Hucbert", "they met Hucbert", "a man called Boso"])
+    assert known["hucbert"] == Origin.NAME | Origin.CAPITAL
+    assert known["boso"] == Origin.NAME | Origin.CAPITAL | Origin.RARE
+
+
+def test_a_name_met_in_too_many_texts_tells_nothing_apart() -> None:
+    texts = ["it is in Paris"] * 5 + ["he saw Rome", "she saw Rome"]
+    assert "paris" not in build(texts, rules=EntityRules(max_texts=4))
+    assert "rome" in build(texts, rules=EntityRules(max_texts=4))
+
+
+def test_a_stated_name_is_known_however_often_it_is_met() -> None:
+    known = build(["it is in Paris"] * 5, [("Paris", Origin.TITLE)], EntityRules(max_texts=2))
+    assert known["paris"] & Origin.TITLE
+
+
+def test_a_word_mostly_in_lower_case_is_no_name() -> None:
+    assert "film" not in build(["a film", "the film", "this film", "the Film here", "the Film there"])
+
+
+def test_a_term_needs_texts_and_company() -> None:
+    texts = ["we use gradient descent here"] * 3 + ["a gradient was steep", "his descent was slow"]
+    assert build(texts)["gradient descent"] & Origin.TERM
+    assert "gradient descent" not in build(texts[1:])
+
+
+def test_two_names_joined_are_not_a_third() -> None:
+    texts = ["we saw India and Pakistan", "they left India and Pakistan", "from India", "to India", "in Pakistan"]
+    found = gazetteer([*texts, "of Pakistan"])
+    row = found.names.plain.index(("india", "and", "pakistan"))
+    assert row not in [name for level in found.trie.levels for name in level.name.tolist()]
+
+
+def test_an_explained_acronym_and_its_long_form_are_known_at_once() -> None:
+    known = build(["we use a latent dirichlet allocation (LDA) here"])
+    assert not known["lda"] & Origin.RARE
+    assert not known["latent dirichlet allocation"] & Origin.RARE
+
+
+def test_the_order_of_texts_and_stated_names_does_not_matter() -> None:
+    texts = ["she saw Hucbert of Metz", "they met Hucbert", "Rome and Metz fell to Boso"]
+    stated = [("Boso the Elder", Origin.TITLE), ("Metz", Origin.GIVEN)]
+    assert build(texts, stated) == build(texts[::-1], stated[::-1])

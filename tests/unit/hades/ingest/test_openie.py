@@ -1,0 +1,108 @@
+"""Triples through a language model: estimated, capped, asked once, gone with the text."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from hades.ingest.edges import derive_edges
+from hades.ingest.forget import forget_documents
+from hades.ingest.openie import estimate, extract, parse
+from hades.ingest.phases import Workshop, ingest
+from hades.providers.openai_compatible import OpenAILanguageModel
+from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_workshop
+
+TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[tuple[str, list[str]]]:
+    """An OpenAI-compatible endpoint on loopback that reads the same fact everywhere; its address, what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(body["messages"][-1]["content"])
+            read = {"entities": ["Mary Somerville"], "triples": [TRIPLE] if "Ada Lovelace" in asked[-1] else []}
+            answer = {
+                "choices": [{"message": {"role": "assistant", "content": f"```json\n{json.dumps(read)}\n```"}}],
+                "usage": {"prompt_tokens": 50, "completion_tokens": 20},
+            }
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    server.shutdown()
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    made = new_workshop(tmp_path)
+    ingest(made, Listed(PEOPLE))
+    return made
+
+
+def test_the_cost_is_known_before_anything_is_asked(workshop: Workshop) -> None:
+    guess = estimate(workshop.store, TOKENIZER, "m")
+    assert guess.calls == 4
+    assert guess.prompt_tokens > 4 * 60
+    assert guess.already_known == 0
+
+
+def test_no_more_calls_than_allowed_and_the_rest_is_counted(
+    workshop: Workshop, endpoint: tuple[str, list[str]]
+) -> None:
+    address, asked = endpoint
+    bill = extract(workshop.store, OpenAILanguageModel(address, "m"), max_calls=3)
+    assert len(asked) == bill.calls == 3
+    assert (bill.not_asked, bill.prompt_tokens, bill.completion_tokens) == (1, 150, 60)
+
+
+def test_a_text_is_asked_once_and_its_triples_become_relations(
+    workshop: Workshop, endpoint: tuple[str, list[str]]
+) -> None:
+    address, asked = endpoint
+    model = OpenAILanguageModel(address, "m")
+    extract(workshop.store, model, max_calls=10)
+    assert extract(workshop.store, model, max_calls=10).calls == 0
+    assert len(asked) == 4
+    derive_edges(workshop.store, workshop.embedder, workshop.rules)
+    names = {row["name"] for row in contents(workshop.store)["entities"]}
+    assert "Mary Somerville" in names
+    assert "was inspired by" in {row["label"] for row in contents(workshop.store)["relations"]}
+
+
+def test_what_was_read_goes_with_the_text(workshop: Workshop, endpoint: tuple[str, list[str]]) -> None:
+    extract(workshop.store, OpenAILanguageModel(endpoint[0], "m"), max_calls=10)
+    forget_documents(workshop.store, workshop.embedder, workshop.rules, ["p1", "p2", "p3", "p4"])
+    assert workshop.store.count("extractions") == 0
+    assert "Mary Somerville" not in str(contents(workshop.store))
+
+
+@pytest.mark.parametrize("answer", ["", "no idea", "{", '{"entities": }', "[1, 2]"])
+def test_an_unusable_answer_says_why(answer: str) -> None:
+    names, triples, problem = parse(answer)
+    assert (names, triples) == ([], [])
+    assert problem
+
+
+def test_only_whole_triples_of_text_are_kept() -> None:
+    names, triples, problem = parse(
+        '{"entities": ["A", 3, " "], "triples": [["a", "b"], ["a", "b", 1], ["a", "b", "c"]]}'
+    )
+    assert (names, triples, problem) == (["A"], [["a", "b", "c"]], "")
