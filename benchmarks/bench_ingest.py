@@ -2,8 +2,8 @@
 
     python benchmarks/bench_ingest.py [--limit N] [--json FILE]
 
-Reads `arxiv_abstracts/papers.jsonl.gz` below HADES_DATA (default ../shared/data), with the hashing embedder; says so and
-stops where it is absent. The target is 2,000 abstracts a second for everything but embedding, and 2 GB of memory.
+Reads `arxiv_abstracts/papers.jsonl.gz` below HADES_DATA (default ../shared/data), with the hashing embedder; says so
+and stops where it is absent. The target is 2,000 abstracts a second for everything but embedding, and 2 GB of memory.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import os
 import resource
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +25,7 @@ from rich.table import Table
 from hades.ingest.phases import Workshop, ingest
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ports.store import Mode
+from hades.ports.text import Progress, Vectors
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
@@ -77,10 +80,8 @@ class TimedEmbedder(HashingEmbedder):
 
     seconds = 0.0
 
-    def embed(self, texts, *, progress=None):  # noqa: ANN001, ANN201
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """As its parent."""
-        import time
-
         start = time.perf_counter()
         vectors = super().embed(texts, progress=progress)
         self.seconds += time.perf_counter() - start

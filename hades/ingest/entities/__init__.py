@@ -1,1 +1,1 @@
-"""Entities without a language model: names, terms, titles and symbols found over a whole corpus, resolved and linked."""
+"""Entities without a language model: names, terms and symbols found over a corpus, resolved and linked."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from hades.ingest.entities.arrays import running
 from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.corpus import split_title
-from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, Trie, build_trie, find_mentions
+from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie, find_mentions
 from hades.ingest.entities.names import spell, whole
-from hades.ingest.entities.tokens import tokenize
+from hades.ingest.entities.tokens import CAPITAL, tokenize
 from hades.ingest.entities.words import FUNCTION_WORDS
 
 _CASE_FREE_LETTERS = 10
@@ -22,11 +23,15 @@ _MOST_MEANINGS = 8
 
 @dataclass(frozen=True)
 class Named:
-    """A place in the question and the entities (rows of the table) it may name, the surest kind only."""
+    """A place in the question and the entities (rows of the table) it may name, the surest kind only.
+
+    A question names what it asks about with a capital; what it says in lower case is a term and a much weaker seed.
+    """
 
     start: int
     end: int
     entities: tuple[int, ...]
+    is_name: bool
 
 
 class NameIndex:
@@ -53,8 +58,10 @@ class NameIndex:
         trie = self._trie if not any_case else Trie(self._trie.words, self._trie.levels, np.zeros_like(self._trie.case))
         found = find_mentions(tokens, trie, starts, fragments(tokens, starts))
         named: list[list[Named]] = [[] for _ in texts]
+        capitals = running((tokens.shape & CAPITAL) != 0)
         for name, first, last in zip(found.name.tolist(), found.first.tolist(), found.last.tolist(), strict=True):
-            place = Named(int(tokens.start[first]), int(tokens.end[last - 1]), self._meanings[name])
+            span = int(tokens.start[first]), int(tokens.end[last - 1])
+            place = Named(*span, self._meanings[name], bool(capitals[last] > capitals[first]))
             named[int(tokens.text[first])].append(place)
         return named
 
@@ -72,7 +79,8 @@ def _index(own: dict[str, list[int]], other: dict[str, list[int]]) -> tuple[list
         capital[index] &= any(char.isupper() for char in strings[position])
     offsets, words, _, _, plain = spell(identity, [place])
     long = np.array([len(one) == 1 and len(one[0]) >= _CASE_FREE_LETTERS for one in plain], dtype=np.bool_)
-    case = np.where(capital & ~long, CAPITALISED, ANY_CASE).astype(np.uint8)
+    small = np.array([FUNCTION_WORDS.issuperset(one) for one in plain], dtype=np.bool_)
+    case = np.where(capital & ~long, np.where(small, INSIDE_SENTENCE, CAPITALISED), ANY_CASE).astype(np.uint8)
     also = [rest if len(rest) <= _MOST_MEANINGS else set() for rest in also]
     meanings = [tuple(sorted(first or rest)) for first, rest in zip(mine, also, strict=True)]
     sought = [

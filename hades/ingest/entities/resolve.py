@@ -69,6 +69,10 @@ class Senses:
         """The stated senses a canonical name may mean."""
         return self._stated.claims.get(row, ())
 
+    def shown(self, row: int) -> str:
+        """How a name is shown."""
+        return self._display[row]
+
     def default(self, row: int) -> int:
         """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
         claims = self.claims(row)
@@ -136,6 +140,8 @@ def _tell_homonyms(
         claims = senses.claims(int(row[index]))
         here = int(document[index])
         own = [sense for sense in claims if here in senses.all[sense].documents]
+        if len(own) > 1:  # code that differs in capitals only
+            own = [sense for sense in own if senses.all[sense].name == senses.shown(int(row[index]))]
         if len(own) == 1:
             told.append((index, own[0]))
             continue

@@ -22,12 +22,13 @@ many may maybe me meanwhile might mine more moreover most mostly much must my my
 never nevertheless next no nobody none nonetheless nor not nothing notably now nowhere of off often on once
 one only onto or originally other others otherwise our ours ourselves out over overall own part per perhaps
 previously rather recently regarding respectively same second secondly see seen several shall she should
-similarly simply since so some someone something somebody anybody everybody somewhere anywhere everywhere sometimes soon still subsequently such than that the their
-theirs them themselves then there thereafter thereby therefore these they third this those though three
-through throughout thus to today together too toward towards two typically under unless unlike until up upon
-us use used using usually various very via was we well were what whatever when whenever where whereas
-whereby wherein whether which while who whoever whom whose why will with within without would yes yet you
-your yours yourself doesn don isn wasn weren won t s d ll m re ve didn couldn shouldn hadn hasn haven
+similarly simply since so some someone something somebody anybody everybody somewhere anywhere everywhere
+sometimes soon still subsequently such than that the their theirs them themselves then there thereafter
+thereby therefore these they third this those though three through throughout thus to today together too
+toward towards two typically under unless unlike until up upon us use used using usually various very via
+was we well were what whatever when whenever where whereas whereby wherein whether which while who whoever
+whom whose why will with within without would yes yet you your yours yourself doesn don isn wasn weren won t
+s d ll m re ve didn couldn shouldn hadn hasn haven
 """)
 
 # Lower-case words that may stand inside a name. The weak ones also join two names, so their parts are kept as well.

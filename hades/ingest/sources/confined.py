@@ -28,7 +28,10 @@ _HEADER = struct.Struct("<Q")
 _WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
 _OUT_OF_MEMORY = 3
 _READY = b"ready"
-_BOOT = "from hades.ingest.sources.confined import serve; serve()"
+# The child looks for modules where its parent does, in whatever way the parent came to look there.
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[2].split(chr(0x1f)); from hades.ingest.sources.confined import serve; serve()"
+)
 
 
 class Stopped(Exception):
@@ -85,13 +88,12 @@ class Confined:
         child.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        places = "\x1f".join(path or os.getcwd() for path in sys.path)
         child = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT, self._function],
+            [sys.executable, "-P", "-c", _BOOT, self._function, places],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
             bufsize=0,
         )
         assert child.stdout is not None

@@ -54,7 +54,7 @@ def _parameters(command: Any) -> list[str]:
     rows = []
     for parameter in command.params:
         is_option = parameter.param_type_name == "option"
-        name = ", ".join(parameter.opts) if is_option else str(parameter.human_readable_name)
+        name = ", ".join(parameter.opts) if is_option else str(parameter.metavar or parameter.name.upper())
         default = "" if parameter.default in (None, False) else str(parameter.default)
         rows.append((code(name), code(default), getattr(parameter, "help", None) or ""))
     return table(("option", "default", "meaning"), rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ def build_view(rows: Sequence[Row]) -> CorpusView:
     chunks: list[Row] = []
     for row in rows:
         cuts = row.get("cuts", [0, len(row["text"])])
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in pairwise(cuts):
             text = row["text"][begin:end]
             chunks.append(
                 {

@@ -22,12 +22,12 @@ Row = dict[str, Any]
 ViewOf = Callable[[Sequence[Row]], CorpusView]
 
 CORPUS: list[Row] = [
-    {"id": "d1", "title": "Lothair II (king)", "text": "Lothair II was a king of Lotharingia. He was married to Teutberga."},
-    {"id": "d2", "title": "Lothair II (film)", "text": "Lothair II is a film by John Smith. J. Smith also wrote it for Gaumont."},
+    {"id": "d1", "title": "Lothair II (king)", "text": "Lothair II was a king of Lotharingia. He married Teutberga."},
+    {"id": "d2", "title": "Lothair II (film)", "text": "Lothair II is a film by John Smith. J. Smith met Gaumont."},
     {"id": "d3", "title": "Teutberga", "text": "Teutberga was a queen of Lotharingia by marriage to King Lothair II."},
-    {"id": "d4", "title": "Gaumont", "text": "Gaumont is a company. Its director John Smith shot Lothair II for Gaumont."},
-    {"id": "d5", "text": "A support vector machine (SVM) is used. An SVM learns.", "facts": {"names": [["Vapnik", "PERSON"]]}},
-    {"id": "d6", "title": "Kernels", "source": "arxiv", "text": "We train support vector machines (SVMs) with a kernel."},
+    {"id": "d4", "title": "Gaumont", "text": "Gaumont is a company. Its director John Smith shot Lothair II."},
+    {"id": "d5", "text": "A support vector machine (SVM) is used.", "facts": {"names": [["Vapnik", "PERSON"]]}},
+    {"id": "d6", "title": "Kernels", "source": "arxiv", "text": "We train support vector machines (SVMs) well."},
     {"id": "d7", "title": "Kernels", "source": "arxiv", "text": "A support vector machine with a kernel function."},
     {
         "id": "d8",
@@ -35,7 +35,7 @@ CORPUS: list[Row] = [
         "text": "Metz lies on the Moselle. The Moselle joins the Rhine at Koblenz.",
         "facts": {"triples": [["Moselle", "joins", "Rhine"], ["Metz", "lies on", "Moselle"]], "names": ["Rhine"]},
     },
-]  # fmt: skip
+]
 TABLES = ("entities", "mentions", "relations", "merge_log")
 
 
@@ -92,16 +92,14 @@ def test_without_a_neighbourhood_it_goes_to_a_neutral_thing(view_of: ViewOf) -> 
 
 def test_initials_mean_the_only_full_name_of_the_document(view_of: ViewOf) -> None:
     derived = derive(view_of(CORPUS))
-    assert mentioned(derived, "d2")["John Smith"] == [
-        CORPUS[1]["text"].index("John"),
-        CORPUS[1]["text"].index("J. Smith"),
-    ]
+    text = CORPUS[1]["text"]
+    assert mentioned(derived, "d2")["John Smith"] == [text.index("John"), text.index("J. Smith")]
     assert ("J. Smith", "John Smith", "initials") in log_of(derived)
 
 
 def test_an_explained_acronym_is_its_long_form_and_plurals_are_one(view_of: ViewOf) -> None:
     (entity,) = by_name(derive(view_of(CORPUS)), "support vector machine")
-    assert set(entity["aliases"]) == {"SVM", "support vector machines"}
+    assert set(entity["aliases"]) == {"SVM", "SVMs", "support vector machines"}
 
 
 def test_papers_of_one_title_stay_apart(view_of: ViewOf) -> None:
@@ -154,9 +152,7 @@ def test_code_symbols_keep_their_exact_names_apart(view_of: ViewOf) -> None:
     symbols = [{"name": "Run", "qualified_name": "pkg.Run"}, {"name": "run", "qualified_name": "pkg.run"}]
     row = {"id": "a", "source": "workspace", "text": "see pkg.Run there", "facts": {"code": {"symbols": symbols}}}
     derived = derive(view_of([row]))
-    assert [entity["name"] for entity in derived.entities.to_pylist() if entity["type"] == "code_symbol"].count(
-        "pkg.Run"
-    ) == 1
+    assert len(by_name(derived, "pkg.Run")) == 1
     assert len(by_name(derived, "pkg.run")) == 1
 
 
