@@ -61,7 +61,12 @@ format: $(STAMP)  ## let ruff format and mend what it can
 bench: $(STAMP)  ## the ratio benchmarks of benchmarks/, one table each
 	@set -- benchmarks/bench_*.py; \
 	if [ ! -e "$$1" ]; then echo "no benchmarks/bench_*.py in this checkout" >&2; exit 1; fi; \
-	for bench in "$$@"; do echo "== $$bench"; $(BIN)/python "$$bench"; done
+	mkdir -p benchmarks/results; \
+	for bench in "$$@"; do \
+		name=$$(basename "$$bench" .py); echo "== $$name"; \
+		$(BIN)/python "$$bench" --json "benchmarks/results/$${name#bench_}.json"; \
+	done; \
+	$(BIN)/python benchmarks/report.py
 
 serve: $(STAMP)  ## the HTTP service (not part of this version; says so)
 	@if $(BIN)/hades serve --help >/dev/null 2>&1; then exec $(BIN)/hades serve; fi; \

@@ -52,6 +52,8 @@ def main() -> int:
     }
     _print_table(results)
     print(json.dumps(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1), "utf-8")
     return 0
 
 
@@ -122,6 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--abstracts", type=int, default=64)
     parser.add_argument("--titles", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path)
     return parser.parse_args()
 
 

@@ -43,16 +43,13 @@ class Facts(NamedTuple):
     def __bool__(self) -> bool:
         return any((self.names, self.triples, self.symbols, self.repositories))
 
-    def named(self) -> dict[str, None]:
-        """Names, symbols and repositories, each once, in order."""
-        named = dict.fromkeys([name for name, _ in self.names])
-        if self.symbols or self.repositories:
-            named |= dict.fromkeys([*(qualified for _, qualified in self.symbols), *self.repositories])
-        return named
-
-    def ends(self) -> set[str]:
-        """The ends of the triples."""
-        return {end for subject, _, target in self.triples for end in (subject, target)}
+    def all_names(self) -> list[str]:
+        """Everything that is named here, the ends of triples among it, each once, in order."""
+        named = [name for name, _ in self.names]
+        if self.symbols or self.repositories or self.triples:
+            named += [*(qualified for _, qualified in self.symbols), *self.repositories]
+            named += [end for subject, _, target in self.triples for end in (subject, target)]
+        return list(dict.fromkeys(named))
 
 
 class Document(NamedTuple):

@@ -26,6 +26,7 @@ from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_rows import Numbered, Spellings, entities_table, number_entities
 from hades.ingest.entities.linking import Given, Linked, link_chunks, link_companions, link_titles, link_triples
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
+from hades.ingest.entities.names import Origin
 from hades.ingest.entities.reading import Reading, read_names, shown_names, stated_names
 from hades.ingest.entities.resolve import Resolved, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
@@ -85,7 +86,7 @@ def _derive(corpus: Corpus, rules: EntityRules) -> Derived:
     ]
     documents = [node_id("documents", document.key) for document in corpus.documents]
     return Derived(
-        entities_table(numbered, _spellings(linked, resolved, numbered, stated, written), frequency),
+        entities_table(numbered, _spellings(linked, resolved, numbered, stated, written, stated_strings), frequency),
         mentions,
         relations_table(relations, ids, documents, corpus.created),
         merge_log_table(log_rows(merged.log, resolved, shown, written)),
@@ -101,7 +102,7 @@ class _StatedThings:
     name: Longs
     sense: Longs
     is_title: Flags
-    text: tuple[str, ...]  # empty for the end of a triple, which is no spelling to go by
+    text: tuple[str, ...]
 
 
 def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], pairs: Longs, rules: EntityRules) -> Merged:
@@ -156,27 +157,32 @@ def _resolve(
 
 def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> _StatedThings:
     """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
-    rows: list[tuple[int, int, bool, str]] = []
-    row_of = reading.row_of
+    row_of, title_of = reading.row_of, resolved.stated.title_of
+    documents: list[int] = []
+    texts: list[str] = []
+    first: list[int] = []
     for index, document in enumerate(corpus.documents):
-        if resolved.stated.title_of[index] >= 0:
-            rows.append((index, row_of[document.bare], True, document.bare))
+        if title_of[index] >= 0:
+            first.append(len(texts))
+            texts.append(document.bare)
+            documents.append(index)
         if document.facts:
-            given, ends = document.facts.named(), document.facts.ends()
-            rows.extend((index, row, False, text) for text in given if (row := row_of.get(text, -1)) >= 0)
-            rows.extend(
-                (index, row, False, "") for text in sorted(ends - given.keys()) if (row := row_of.get(text, -1)) >= 0
-            )
-    documents = np.array([row[0] for row in rows], dtype=np.int64)
-    names = np.array([row[1] for row in rows], dtype=np.int64)
-    is_title = np.array([row[2] for row in rows], dtype=np.bool_)
-    title = np.array(resolved.stated.title_of, dtype=np.int64)
-    sense = np.where(is_title, title[documents], resolved.means(documents, names)) if rows else names
-    if resolved.stated.symbols:
-        exact = (resolved.stated.symbols.get(row[3], -1) if not row[2] else -1 for row in rows)
-        symbol = np.fromiter(exact, dtype=np.int64, count=len(rows))
-        sense = np.where(symbol >= 0, symbol, sense)
-    return _StatedThings(documents, names, sense, is_title, tuple(row[3] for row in rows))
+            named = document.facts.all_names()
+            texts.extend(named)
+            documents.extend([index] * len(named))
+    where = np.array(documents, dtype=np.int64)
+    names = np.fromiter((row_of.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+    is_title = np.zeros(len(texts), dtype=np.bool_)
+    is_title[first] = True
+    sense = resolved.means(where, names)
+    symbols = resolved.stated.symbols
+    if symbols:
+        exact = np.fromiter((symbols.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+        sense = np.where(exact >= 0, exact, sense)
+    sense[is_title] = np.array(title_of, dtype=np.int64)[where[is_title]]
+    known = np.flatnonzero(sense >= 0)
+    kept = tuple(texts[row] for row in known.tolist()) if len(known) < len(texts) else tuple(texts)
+    return _StatedThings(where[known], names[known], sense[known], is_title[known], kept)
 
 
 def _linked(corpus: Corpus, reading: Reading, resolved: Resolved, numbered: Numbered) -> Linked:
@@ -208,6 +214,7 @@ def _spellings(
     numbered: Numbered,
     stated: _StatedThings,
     written: Mapping[int, Mapping[str, int]],
+    why: Mapping[str, int],
 ) -> Spellings:
     """Every way each entity is written in texts or stated by sources, and why its names are known."""
     names = linked.reading.names
@@ -218,7 +225,8 @@ def _spellings(
         spellings.texts[code // size].update(text for text, count in written[code % size].items() if count)
     said = numbered.of_sense[stated.sense]
     for entity, text in zip(said.tolist(), stated.text, strict=True):
-        if text:
+        # The end of a triple is no spelling to go by: "state" must not find every State.
+        if why[text] != Origin.PHRASE or not spellings.texts[entity]:
             spellings.texts[entity].add(text)
     np.bitwise_or.at(spellings.origin, said, names.origin[stated.name])
     np.bitwise_or.at(spellings.origin, meant, names.origin[resolved.pairs % size])

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hades.ingest.entities.arrays import Ints, Longs, distinct
+from hades.ingest.entities.keys import entity_keys
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
@@ -49,7 +50,7 @@ class Spellings:
 def number_entities(senses: Sequence[Sense], used: Longs) -> Numbered:
     """Gives each used sense its key; two that would share one are told apart by their full names."""
     rows = distinct(used.astype(np.int64)).tolist()
-    keys = [entity_key(one.stem, one.type, one.qualifier) for one in map(senses.__getitem__, rows)]
+    keys = entity_keys((one.stem, one.type, one.qualifier) for one in map(senses.__getitem__, rows))
     if len(set(keys)) < len(keys):
         keys = _told_apart(senses, rows, keys)
     keyed = sorted(zip(keys, rows, strict=True))

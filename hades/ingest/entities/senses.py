@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Longs
+from hades.ingest.entities.arrays import Longs, place_in_run
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.letters import fold
@@ -71,8 +72,9 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
         evidence = groups[group]
         for sense in _told_apart(evidence):
             owned[group[0]].append(len(senses))
+            stating = set(sense.documents)
             for one in evidence:
-                if one.is_title and one.document in sense.documents:
+                if one.is_title and one.document in stating:
                     title_of[one.document] = len(senses)
             senses.append(sense)
     for row, sense in plain:
@@ -82,7 +84,7 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
     for name, index in symbols.items():
         if (row := canonical_of(name.rpartition(".")[2])) >= 0:
             owned[row].append(index)
-    claims = {row: tuple(sorted(set(which))) for row, which in owned.items()}
+    claims = {row: tuple(sorted(set(which))) if len(which) > 1 else (which[0],) for row, which in owned.items()}
     return Stated(tuple(senses), claims, tuple(title_of), symbols)
 
 
@@ -90,21 +92,22 @@ def _given_senses(
     corpus: Corpus, canonical_of: Callable[[str], int], groups: dict[tuple[int, str], list[_Evidence]]
 ) -> list[tuple[int, Sense]]:
     """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
-    given: dict[int, dict[NameType, list[tuple[str, int]]]] = defaultdict(dict)
-    for index, document in enumerate(corpus.documents):
-        for name, kind in document.facts.names:
-            if kind is not None and (row := canonical_of(name)) >= 0:
-                given[row].setdefault(kind, []).append((name, index))
+    given = [
+        (row, kind, name, index)
+        for index, document in enumerate(corpus.documents)
+        for name, kind in document.facts.names
+        if kind is not None and (row := canonical_of(name)) >= 0
+    ]
+    given.sort()
+    rows = np.array([one[0] for one in given], dtype=np.int64)
+    begins = np.flatnonzero(place_in_run(rows) == 0).tolist()
     alone: list[tuple[int, Sense]] = []
-    for row, kinds in sorted(given.items()):
-        if len(kinds) > 1 or (row, "") in groups:
-            groups[row, ""].extend(
-                _Evidence(index, name, "", kind, name) for kind, places in kinds.items() for name, index in places
-            )
+    for begin, end in pairwise([*begins, len(given)]):
+        row, kind, name, index = given[begin]
+        if (row, "") in groups or given[end - 1][1] != kind:
+            groups[row, ""].extend(_Evidence(one[3], one[2], "", one[1], one[2]) for one in given[begin:end])
             continue
-        kind, places = next(iter(kinds.items()))
-        name = min(places)[0]
-        documents = tuple(dict.fromkeys(index for _, index in places))
+        documents = (index,) if end == begin + 1 else tuple(sorted({one[3] for one in given[begin:end]}))
         alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, documents)))
     return alone
 

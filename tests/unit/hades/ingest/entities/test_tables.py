@@ -6,10 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hades.ingest.entities.keys import edge_keys, entity_keys, frame
 from hades.ingest.entities.merge_log import merge_log_table
-from hades.ingest.entities.tables import edge_keys, fill, frame, lists_array
+from hades.ingest.entities.tables import fill, lists_array
 from schemas.catalogue import collection_named
-from schemas.ids import edge_key
+from schemas.ids import edge_key, entity_key
+from schemas.nodes import EntityType
 
 IDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5)
 
@@ -22,6 +24,15 @@ def test_many_keys_at_once_are_the_keys_one_by_one(sources: list[str], targets: 
         found = edge_keys(frame(sources), source, "refers_to", frame(targets), target, labels).to_pylist()
         parts = [label] if labels and label else []
         assert found == [edge_key(one, "refers_to", other, *parts) for one in sources for other in targets]
+
+
+NAMES = st.text(alphabet=st.one_of(st.characters(codec="ascii"), st.characters()), max_size=100)
+
+
+@given(NAMES, st.sampled_from(EntityType), st.text(max_size=8))
+def test_an_entity_has_the_key_it_has_everywhere(name: str, kind: EntityType, qualifier: str) -> None:
+    expected = [entity_key(name, kind, qualifier), entity_key(name, kind)]
+    assert entity_keys([(name, kind, qualifier), (name, kind, "")]) == expected
 
 
 def test_columns_that_are_not_given_hold_their_default() -> None:

@@ -1,0 +1,67 @@
+"""Keys by the hundred thousand: the same letters as `schemas.ids` gives one by one, in a fraction of the time.
+
+Tests hold every function here against the one it speeds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+import pyarrow as pa
+
+from hades.ingest.entities.arrays import Longs
+from schemas.ids import entity_key
+
+_LONGEST_SLUG = 80
+_PLAIN = {code: chr(code) if chr(code).isalnum() else " " for code in range(128)}
+
+
+def entity_keys(names: Iterable[tuple[str, str, str]]) -> list[str]:
+    """`schemas.ids.entity_key` of every (name, type, qualifier)."""
+    return [
+        _ascii_key(name, kind, qualifier) if name.isascii() else entity_key(name, kind, qualifier)
+        for name, kind, qualifier in names
+    ]
+
+
+def _ascii_key(name: str, kind: str, qualifier: str) -> str:
+    lower = name.lower()
+    folded = "_".join(lower.translate(_PLAIN).split())
+    exact = "_" not in name and folded == lower.replace(" ", "_") and len(folded) <= _LONGEST_SLUG
+    if exact and folded and kind == "concept" and not qualifier:
+        return folded
+    framed = f"{len(lower)}:{lower}{len(kind)}:{kind}{len(qualifier)}:{qualifier}"
+    digest = blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=13).hexdigest()
+    return f"{folded[:_LONGEST_SLUG].strip('_') or 'e'}-{digest[:10]}"
+
+
+def edge_keys(
+    sources: Sequence[bytes],
+    source: Longs,
+    relation: str,
+    targets: Sequence[bytes],
+    target: Longs,
+    labels: Sequence[str] | None = None,
+) -> pa.Array:
+    """`schemas.ids.edge_key` of every edge: the same letters (a test holds them equal) in a fraction of the time.
+
+    `source` and `target` number the framed `_id`s; an empty label is no label.
+    """
+    middle = frame([relation])[0]
+    pairs = zip(map(sources.__getitem__, source.tolist()), map(targets.__getitem__, target.tolist()), strict=True)
+    if labels is None:
+        digests = [blake2b(head + middle + tail, digest_size=13).digest() for head, tail in pairs]
+    else:
+        ends = [end if label else b"" for label, end in zip(labels, frame(labels), strict=True)]
+        digests = [
+            blake2b(head + middle + tail + end, digest_size=13).digest()
+            for (head, tail), end in zip(pairs, ends, strict=True)
+        ]
+    letters = b"".join(digests).hex()
+    return pa.array([letters[begin : begin + 25] for begin in range(0, 26 * len(digests), 26)], pa.string())
+
+
+def frame(parts: Sequence[str]) -> list[bytes]:
+    """Each text with its length before it, as the parts of an edge's key are joined."""
+    return [f"{len(part)}:{part}".encode("utf-8", "surrogatepass") for part in parts]
