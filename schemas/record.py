@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
+import orjson
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -83,15 +85,21 @@ def arrow_schema(record: type[Record]) -> pa.Schema:
 
 def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
     """Records as one Arrow table; for tests and small writes, builds make columns directly."""
-    import json
-
     columns = columns_of(record)
     dumped = [row.model_dump(by_alias=True) for row in rows]
     for column in columns:
         if column.is_json:
             for row in dumped:
-                row[column.name] = json.dumps(row[column.name], sort_keys=True, ensure_ascii=False)
+                row[column.name] = canonical_json(row[column.name])
     return pa.Table.from_pylist(dumped, schema=arrow_schema(record))
+
+
+def canonical_json(value: object) -> str:
+    """JSON text that is the same for the same value: keys sorted, no spaces. Free-form columns hold this form."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
+    except TypeError:  # a lone surrogate or a huge integer, which orjson refuses and hostile input holds
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:

@@ -12,9 +12,9 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.ingest.material import Section
-from hades.ingest.nodes import canonical
 from hades.ports.text import Tokenizer
 from schemas.ids import content_key, node_id, sha256_text
+from schemas.record import canonical_json as canonical
 
 CHUNKER_VERSION = 1  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings

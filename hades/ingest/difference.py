@@ -48,7 +48,7 @@ class Difference:
 def difference(store: RowStore, collection: str, wanted: pa.Table, owned: Sequence[str]) -> Difference:
     """What separates the collection from the wanted rows (each key once), by the owned columns."""
     schema = pa.schema([_declared(collection).field(name) for name in owned])
-    held = pa.Table.from_batches(store.scan(collection, columns=owned), schema=_loose(schema)).combine_chunks()
+    held = pa.Table.from_batches(store.scan(collection, columns=owned), schema=schema).combine_chunks()
     if not held.num_rows:
         return Difference(wanted, wanted.slice(0, 0).select(owned), [])
     wanted = wanted.combine_chunks()
@@ -125,7 +125,3 @@ def _declared(collection: str) -> pa.Schema:
     declared = collection_named(collection)
     assert declared is not None
     return declared.schema
-
-
-def _loose(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, field.type) for field in schema])

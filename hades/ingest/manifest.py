@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.nodes import canonical
 from hades.ports.store import RowStore, Term
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
+from schemas.record import canonical_json as canonical
 
 DERIVED = "derived"  # the entry of everything that follows from all documents together
 

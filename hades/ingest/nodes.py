@@ -7,18 +7,16 @@ are told apart by a suffix that counts them in order of appearance: same input, 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from hades.ingest.material import CodeFile, Material, Rejected, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import NameType, SourceKind
+from schemas.record import canonical_json as canonical
 
 Row = dict[str, Any]
 
@@ -109,14 +107,6 @@ def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
         seen[name] += 1
         keys.append(content_key("f", document, name) + (f"-{seen[name]}" if seen[name] > 1 else ""))
     return keys
-
-
-def canonical(value: object) -> str:
-    """JSON that is the same for the same value."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
-    except TypeError:  # a lone surrogate, which orjson refuses and hostile input holds
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def sections_of(facts: dict[str, Any], length: int) -> list[Section]:

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from hades.ingest.manifest import as_table
-from hades.ingest.nodes import canonical
 from hades.ingest.report import Progress, silent
 from hades.ports.store import GraphStore, RowStore
 from hades.ports.text import LanguageModel, Tokenizer
 from schemas.ids import content_key, sha256_text
+from schemas.record import canonical_json as canonical
 
 MAX_ANSWER_TOKENS = 1_024
 COMMIT_EVERY = 16

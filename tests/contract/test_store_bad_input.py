@@ -23,7 +23,7 @@ ILLEGAL_KEYS = [
 ]
 
 
-def refused(store: GraphStore, collection: str, rows: pa.Table, row: int | None, rule: str) -> None:
+def check_refused(store: GraphStore, collection: str, rows: pa.Table, row: int | None, rule: str) -> None:
     """The write is refused for that row and rule, and the collection is as it was."""
     before = store.counts()
     with pytest.raises(BadRows, match=rule) as raised:
@@ -35,44 +35,48 @@ def refused(store: GraphStore, collection: str, rows: pa.Table, row: int | None,
 
 @pytest.mark.parametrize("key", ILLEGAL_KEYS)
 def test_illegal_keys_are_refused(store: GraphStore, key: str) -> None:
-    refused(store, "entities", table("entities", [entity("fine"), entity(key, name="n")]), 1, "_key must be")
+    check_refused(store, "entities", table("entities", [entity("fine"), entity(key, name="n")]), 1, "_key must be")
 
 
 def test_a_key_twice_in_one_batch_is_refused(store: GraphStore) -> None:
-    refused(store, "entities", table("entities", [entity("a"), entity("b"), entity("a")]), 2, "twice")
+    check_refused(store, "entities", table("entities", [entity("a"), entity("b"), entity("a")]), 2, "twice")
 
 
 def test_a_wrong_type_is_refused(store: GraphStore) -> None:
     wrong = table("entities", [entity("a")]).set_column(1, "name", pa.array([3]))
-    refused(store, "entities", wrong, 0, "'name' is int64, expected string")
+    check_refused(store, "entities", wrong, 0, "'name' is int64, expected string")
 
 
 def test_a_missing_column_is_refused(store: GraphStore) -> None:
-    refused(store, "entities", pa.table({"_key": ["a"]}), None, "'name' is missing")
+    check_refused(store, "entities", pa.table({"_key": ["a"]}), None, "'name' is missing")
 
 
 def test_an_unknown_column_is_refused(store: GraphStore) -> None:
     rows = table("entities", [entity("a")]).append_column("colour", pa.array(["red"]))
-    refused(store, "entities", rows, None, "unknown column 'colour'")
+    check_refused(store, "entities", rows, None, "unknown column 'colour'")
 
 
 def test_a_null_where_a_value_must_be_is_refused(store: GraphStore) -> None:
-    refused(store, "entities", table("entities", [entity("a"), {**entity("b"), "type": None}]), 1, "type is missing")
+    check_refused(
+        store, "entities", table("entities", [entity("a"), {**entity("b"), "type": None}]), 1, "type is missing"
+    )
 
 
 def test_a_value_outside_the_closed_list_is_refused(store: GraphStore) -> None:
-    refused(store, "entities", table("entities", [entity("a", type="animal")]), 0, "type must be one of paper")
+    check_refused(store, "entities", table("entities", [entity("a", type="animal")]), 0, "type must be one of paper")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_must_be_finite(store: GraphStore, value: float) -> None:
     put(store, "entities", entity("a"), entity("b"))
-    refused(store, "relations", table("relations", [relation("a", "b", sim=value)]), 0, "sim must be a finite number")
+    check_refused(
+        store, "relations", table("relations", [relation("a", "b", sim=value)]), 0, "sim must be a finite number"
+    )
 
 
 def test_a_weight_above_one_is_refused(store: GraphStore) -> None:
     put(store, "entities", entity("a"), entity("b"))
-    refused(store, "relations", table("relations", [relation("a", "b", weight=1.5)]), 0, "weight must be <= 1")
+    check_refused(store, "relations", table("relations", [relation("a", "b", weight=1.5)]), 0, "weight must be <= 1")
 
 
 @pytest.mark.parametrize(
@@ -86,42 +90,42 @@ def test_a_weight_above_one_is_refused(store: GraphStore) -> None:
 def test_bad_vectors_are_refused(store: GraphStore, vector: list[float], rule: str) -> None:
     good = entity("a", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL)
     rows = table("entities", [good, entity("b", embedding=vector, embedding_model=MODEL)])
-    refused(store, "entities", rows, 1, rule)
+    check_refused(store, "entities", rows, 1, rule)
 
 
 def test_a_vector_of_an_unknown_model_is_refused(store: GraphStore) -> None:
     rows = table("entities", [entity("a", embedding=[1.0, 0.0], embedding_model=None)])
-    refused(store, "entities", rows, 0, "without embedding_model")
+    check_refused(store, "entities", rows, 0, "without embedding_model")
 
 
 @pytest.mark.parametrize("end", ["_from", "_to"])
 def test_a_dangling_edge_is_refused(store: GraphStore, end: str) -> None:
     put(store, "entities", entity("a"), entity("b"))
     bad: dict[str, Any] = {**relation("a", "b", "extends"), end: "entities/nobody"}
-    refused(store, "relations", table("relations", [relation("a", "b"), bad]), 1, "entities/nobody.*not stored")
+    check_refused(store, "relations", table("relations", [relation("a", "b"), bad]), 1, "entities/nobody.*not stored")
 
 
 def test_an_edge_to_a_collection_it_may_not_join_is_refused(store: GraphStore) -> None:
     put(store, "entities", entity("a"), entity("b"))
     bad = {**relation("a", "b"), "_to": "clusters/c"}
-    refused(store, "relations", table("relations", [bad]), 0, "_to must be in entities")
+    check_refused(store, "relations", table("relations", [bad]), 0, "_to must be in entities")
 
 
 def test_an_end_that_is_no_id_is_refused(store: GraphStore) -> None:
     put(store, "entities", entity("a"), entity("b"))
     bad = {**relation("a", "b"), "_from": "entities/a' || true"}
-    refused(store, "relations", table("relations", [bad]), 0, "_from must be an id")
+    check_refused(store, "relations", table("relations", [bad]), 0, "_from must be an id")
 
 
 def test_a_document_of_ten_megabytes_is_refused(store: GraphStore) -> None:
     rows = table("entities", [entity("a"), entity("b", summary="x" * 10_000_000)])
-    refused(store, "entities", rows, 1, "summary is larger than")
+    check_refused(store, "entities", rows, 1, "summary is larger than")
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "null", "plain"])
 def test_free_form_fields_hold_json_objects(store: GraphStore, text: str) -> None:
     rows = table("entities", [entity("a"), entity("b", metadata=text)])
-    refused(store, "entities", rows, 1, "metadata must be a JSON object")
+    check_refused(store, "entities", rows, 1, "metadata must be a JSON object")
 
 
 def test_patching_a_row_that_is_not_there_is_refused(store: GraphStore) -> None:

@@ -7,17 +7,17 @@ import pytest
 
 from hades.errors import BadQuery, LostUpdate, NotProvisioned, ReadOnly, StoreError, UnknownCollection
 from hades.ports.store import GraphStore, Mode, Term
-from schemas.catalogue import COLLECTIONS
+from schemas.catalogue import COLLECTIONS, collection_named
 from tests.contract.conftest import OpenStore
 from tests.contract.examples import MODEL, day, entity, everything, keys, put, relation, table
 
 
 def test_rows_come_back_as_written_with_defaults_filled(store: GraphStore) -> None:
-    put(store, "entities", entity("b", aliases=["x", "y"], metadata='{"a": [1, {"b": null}]}'), entity("a"))
+    put(store, "entities", entity("b", aliases=["x", "y"], metadata='{"z": 1, "a": [1, {"b": null}]}'), entity("a"))
     rows = everything(store, "entities")
     assert [row["_key"] for row in rows] == ["a", "b"]
     assert rows[1]["aliases"] == ["x", "y"]
-    assert rows[1]["metadata"] == '{"a": [1, {"b": null}]}'
+    assert rows[1]["metadata"] == '{"a":[1,{"b":null}],"z":1}'
     assert (rows[0]["layer"], rows[0]["summary"], rows[0]["cluster_id"], rows[0]["metadata"]) == (0, "", None, "{}")
 
 
@@ -100,6 +100,14 @@ def test_answers_have_the_declared_schema_even_when_empty(store: GraphStore) -> 
     assert found.num_rows == 0
     assert found.schema.field("created").type == pa.timestamp("us", tz="UTC")
     assert pa.types.is_struct(found.schema.field("weight_components").type)
+
+
+def test_answers_come_in_the_declared_schema(store: GraphStore) -> None:
+    put(store, "entities", entity("a"))
+    declared = collection_named("entities")
+    assert declared is not None
+    assert next(store.scan("entities")).schema == declared.schema
+    assert store.get("entities", ["a"]).schema == store.get("entities", ["nobody"]).schema == declared.schema
 
 
 @pytest.mark.parametrize(

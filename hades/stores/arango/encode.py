@@ -7,7 +7,6 @@ is not written; a column that is absent or null reads as null.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from hades.errors import BadRows, StoreDamaged
 from hades.stores.rows import REV
 from schemas.catalogue import Collection
-from schemas.record import Column
+from schemas.record import Column, canonical_json
 
 Document = dict[str, Any]
 
@@ -148,7 +147,7 @@ def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> p
 
 def _canonical(value: Any) -> str:
     """JSON text with sorted keys, as `schemas.record.to_table` writes it."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return canonical_json(value)
 
 
 def _texts_to_times(values: list[Any], type_: pa.DataType) -> pa.Array:

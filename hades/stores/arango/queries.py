@@ -13,7 +13,7 @@ from typing import Any, TypedDict, cast
 from aql import load
 from hades.ports.store import DEFAULT_COST
 from hades.stores.arango.client import ArangoSession
-from hades.stores.rows import check_limit
+from hades.stores.questions import check_limit
 from schemas.intervals import iso
 
 MAX_DEPTH = 7

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from aql import load
 from hades.ports.store import Predicate
-from hades.stores import rows
+from hades.stores import questions, rows
 from hades.stores.arango import encode
 from hades.stores.arango.scope import Scope, chunks
 from hades.stores.arango.terms import Kind, condition
@@ -22,7 +22,7 @@ def get(
     scope: Scope, collection: Collection, keys: Sequence[str], columns: Sequence[str] | None, with_rev: bool
 ) -> pa.Table:
     """See `RowStore.get`."""
-    names = [*rows.check_columns(collection, columns), *([rows.REV] if with_rev else [])]
+    names = [*questions.check_columns(collection, columns), *([rows.REV] if with_rev else [])]
     tables = [encode.schema_of(collection, names).empty_table()]
     for some in chunks(sorted(set(keys)), KEYS_PER_QUERY):
         documents = scope.query(
@@ -40,8 +40,8 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """See `RowStore.scan`; a bad question is refused here, before the first batch is asked for."""
     narrowed = condition(collection, where)
-    names = rows.check_columns(collection, columns)
-    rows.check_limit("batch_rows", batch_rows)
+    names = questions.check_columns(collection, columns)
+    questions.check_limit("batch_rows", batch_rows)
     binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
     return _scanned(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
 

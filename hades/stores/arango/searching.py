@@ -10,7 +10,7 @@ import pyarrow as pa
 from aql import load
 from hades.errors import BadQuery
 from hades.ports.store import HIT_SCHEMA, Predicate
-from hades.stores import rows
+from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.terms import condition, unnarrowed
 from hades.stores.arango.vectors import is_indexed
@@ -21,7 +21,7 @@ _PROBES = 20  # lists of the vector index looked into; the server's default of 1
 
 def search(scope: Scope, collection: Collection, text: str, limit: int, where: Predicate) -> pa.Table:
     """See `RowStore.search`. The view lags behind the rows by about a second, and does not see a transaction's own."""
-    rows.check_limit("limit", limit)
+    questions.check_limit("limit", limit)
     terms = unnarrowed(collection, where)
     if collection.view is None:
         raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
@@ -51,8 +51,8 @@ def nearest(
     scope: Scope, collection: Collection, vector: Sequence[float], model: str, limit: int, where: Predicate
 ) -> pa.Table:
     """See `RowStore.nearest`. Through the vector index, so not exact, only where the store was opened for that."""
-    asked = rows.check_vector(collection, vector)
-    rows.check_limit("limit", limit)
+    asked = questions.check_vector(collection, vector)
+    questions.check_limit("limit", limit)
     narrowed = condition(collection, where)
     _check_dimension(scope, collection, model, asked.size)
     binds: dict[str, Any] = {

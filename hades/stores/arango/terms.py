@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hades.errors import BadQuery
 from hades.ports.store import Predicate, Term
-from hades.stores import rows
+from hades.stores import questions
 from hades.stores.arango.encode import json_value
 from schemas.catalogue import Collection
 from schemas.intervals import iso
@@ -39,7 +39,7 @@ class Condition:
 
 def condition(collection: Collection, where: Predicate) -> Condition:
     """The predicate, checked, with an equality or `in` on an indexed column first, else a range on one."""
-    terms = rows.check_terms(collection, where)
+    terms = questions.check_terms(collection, where)
     if not terms:
         return Condition("all", {})
     columns = {column.name: column for column in collection.columns}
@@ -57,7 +57,7 @@ def condition(collection: Collection, where: Predicate) -> Condition:
 def unnarrowed(collection: Collection, where: Predicate) -> list[dict[str, Any]]:
     """The whole predicate as a list of terms, for queries that are narrowed by something else."""
     columns = {column.name: column for column in collection.columns}
-    return _bound(columns, rows.check_terms(collection, where))
+    return _bound(columns, questions.check_terms(collection, where))
 
 
 def _indexed(collection: Collection) -> set[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from aql import load
 from hades.errors import BadQuery
 from hades.ports.store import DEFAULT_COST, NEIGHBOUR_SCHEMA, Direction, StorePath
-from hades.stores import cheapest, rows
+from hades.stores import cheapest, questions, rows
 from hades.stores.arango.scope import Scope, chunks
 from schemas.catalogue import Collection, EdgeShape
 from schemas.intervals import Mask, iso
@@ -30,7 +30,7 @@ def neighbours(
 ) -> pa.Table:
     """See `RowStore.neighbours`."""
     collection, shape = _edges(edges)
-    rows.check_limit("fanout", fanout)
+    questions.check_limit("fanout", fanout)
     binds = {**_filters(collection, shape, types, mask), "weight": shape.weight_field, "fanout": fanout}
     if direction is Direction.OUT:
         text = load("graph/expand_outbound")
@@ -67,8 +67,8 @@ def cheapest_paths(
     equal costs (`queries.list_cheapest_paths` has it).
     """
     collection, shape = _edges(edges)
-    rows.check_limit("k", k)
-    rows.check_limit("max_hops", max_hops)
+    questions.check_limit("k", k)
+    questions.check_limit("max_hops", max_hops)
     binds = {
         **_filters(collection, shape, types, mask),
         "cost": shape.cost_field or "cost",

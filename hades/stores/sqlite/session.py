@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, LostUpdate
 from hades.ports.store import BATCH_ROWS, HIT_SCHEMA, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
-from hades.stores import cheapest, rows
+from hades.stores import cheapest, questions, rows
 from hades.stores.sqlite import fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.trees import Tree
@@ -87,10 +87,10 @@ class Session:
     ) -> pa.Table:
         """See `RowStore.get`."""
         target = rows.require(collection)
-        names = [*rows.check_columns(target, columns), *([rows.REV] if with_rev else [])]
+        names = [*questions.check_columns(target, columns), *([rows.REV] if with_rev else [])]
         found = list(self._rows_by_key(target, sorted(set(keys)), names))
-        table = pa.Table.from_batches(found) if found else _empty(self._registry.rows(target).schema, names)
-        return _outward(table.combine_chunks())
+        schema = _declared(target, names)
+        return pa.Table.from_batches([_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
 
     def scan(
         self,
@@ -102,10 +102,11 @@ class Session:
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
         target = rows.require(collection)
-        terms = rows.check_terms(target, where)
-        names = rows.check_columns(target, columns)
-        rows.check_limit("batch_rows", batch_rows)
-        return _rebatched(self._matching(target, terms, names), batch_rows)
+        terms = questions.check_terms(target, where)
+        names = questions.check_columns(target, columns)
+        questions.check_limit("batch_rows", batch_rows)
+        schema = _declared(target, names)
+        return (_outward(batch, schema) for batch in _rebatched(self._matching(target, terms, names), batch_rows))
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
@@ -119,8 +120,8 @@ class Session:
     def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
         """See `RowStore.search`."""
         target = rows.require(collection)
-        rows.check_limit("limit", limit)
-        terms = rows.check_terms(target, where)
+        questions.check_limit("limit", limit)
+        terms = questions.check_terms(target, where)
         hits = fulltext.search(self._connection, target, text)
         if terms:
             allowed = self._keys_matching(target, [key for key, _ in hits], terms)
@@ -132,11 +133,11 @@ class Session:
     ) -> pa.Table:
         """See `RowStore.nearest`."""
         target = rows.require(collection)
-        asked = rows.check_vector(target, vector)
-        rows.check_limit("limit", limit)
+        asked = questions.check_vector(target, vector)
+        questions.check_limit("limit", limit)
         if rows.declared_dimension(model) not in (None, asked.size):
             raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {rows.declared_dimension(model)}")
-        terms = (*rows.check_terms(target, where), Term("embedding_model", "==", model))
+        terms = (*questions.check_terms(target, where), Term("embedding_model", "==", model))
         field = str(target.vector_field)
         keys: list[str] = []
         scores: list[np.ndarray] = []
@@ -164,7 +165,7 @@ class Session:
     ) -> pa.Table:
         """See `RowStore.neighbours`."""
         target = _edges(edges)
-        rows.check_limit("fanout", fanout)
+        questions.check_limit("fanout", fanout)
         question = traversal.Question(*self._edge_lookups(target), direction, types, mask)
         return traversal.neighbours(self._connection, question, nodes, fanout)
 
@@ -183,8 +184,8 @@ class Session:
     ) -> list[StorePath]:
         """See `RowStore.cheapest_paths`."""
         collection = _edges(edges)
-        rows.check_limit("k", k)
-        rows.check_limit("max_hops", max_hops)
+        questions.check_limit("k", k)
+        questions.check_limit("max_hops", max_hops)
         against = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.ANY: Direction.ANY}[direction]
 
         def expand(way: Direction) -> cheapest.Expand:
@@ -241,7 +242,7 @@ class Session:
         else:
             source = self._rows_by_key(collection, keys, needed)
         for batch in source:
-            keep = rows.matches(batch, terms)
+            keep = questions.matches(batch, terms)
             kept = batch.select(names) if keep is None else batch.select(names).filter(keep)
             if kept.num_rows:
                 yield kept
@@ -320,16 +321,19 @@ def _sorted(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(keys))
 
 
-def _empty(schema: pa.Schema, names: list[str]) -> pa.Table:
-    return pa.schema([schema.field(name) for name in names]).empty_table()
+def _declared(collection: Collection, names: Sequence[str]) -> pa.Schema:
+    """The catalogue's fields of these columns; revisions are text, because to callers they are opaque."""
+    revision = pa.field(rows.REV, pa.string())
+    return pa.schema([revision if name == rows.REV else collection.schema.field(name) for name in names])
 
 
-def _outward(table: pa.Table) -> pa.Table:
-    """Revisions leave as text: to callers they are opaque."""
-    if rows.REV not in table.column_names:
-        return table
-    index = table.schema.get_field_index(rows.REV)
-    return table.set_column(index, rows.REV, table.column(rows.REV).cast(pa.string()))
+def _outward(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch as callers see it."""
+    columns = [
+        column.cast(pa.string()) if field.name == rows.REV else column
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _rebatched(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:

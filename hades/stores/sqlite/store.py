@@ -23,7 +23,7 @@ from hades.ports.store import (
     StorePath,
     WriteReport,
 )
-from hades.stores import rows
+from hades.stores import questions, rows
 from hades.stores.sqlite import fulltext, lookups, migrations, pages
 from hades.stores.sqlite.connection import Connections
 from hades.stores.sqlite.registry import Registry, lookups_of, register
@@ -105,9 +105,9 @@ class SqliteStore:
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
         target = rows.require(collection)  # bad questions fail now, not at the first batch
-        rows.check_terms(target, where)
-        rows.check_columns(target, columns)
-        rows.check_limit("batch_rows", batch_rows)
+        questions.check_terms(target, where)
+        questions.check_columns(target, columns)
+        questions.check_limit("batch_rows", batch_rows)
         return self._scan(collection, where, columns, batch_rows)
 
     def _scan(

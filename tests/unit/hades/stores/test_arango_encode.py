@@ -1,6 +1,5 @@
 """Rows become documents and come back the same, to the last bit of a float32 and the last microsecond."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from hades.stores import rows
 from hades.stores.arango import encode
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import iso
-from schemas.record import Column
+from schemas.record import Column, canonical_json
 
 NAMES = ("entities", "relations", "clusters", "memory_states", "bridge_cache", "doc_chunks")
 
@@ -34,9 +33,7 @@ def value_of(column: Column) -> st.SearchStrategy[Any]:
         return st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=4, max_size=4)
     if column.is_json:
         leaf = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5)
-        return st.dictionaries(st.text(max_size=4), leaf | st.lists(leaf, max_size=2), max_size=3).map(
-            lambda held: json.dumps(held, sort_keys=True, ensure_ascii=False)
-        )
+        return st.dictionaries(st.text(max_size=4), leaf | st.lists(leaf, max_size=2), max_size=3).map(canonical_json)
     return typed(column.type, column)
 
 

@@ -1,0 +1,94 @@
+"""The embedded store's own file: versions, late indexes, locks and damage."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
+from hades.ports.store import Mode, Term
+from hades.stores.sqlite import connection as connections
+from hades.stores.sqlite.store import SqliteStore
+from tests.contract.examples import entity, keys, put
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    store = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
+    store.provision()
+    put(store, "entities", entity("a", name="Alpha", summary="first letter"), entity("b", name="Beta"))
+    store.close()
+    return tmp_path / "graph.db"
+
+
+def change(path: Path, *statements: str) -> None:
+    """Alter the file behind the store's back."""
+    with sqlite3.connect(path) as file:
+        for statement in statements:
+            file.execute(statement)
+    file.close()
+
+
+def test_a_file_that_is_not_there_names_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(NotProvisioned, match="hades provision"):
+        SqliteStore.open(tmp_path / "none.db", Mode.READ_WRITE).count("entities")
+
+
+def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+    change(path, "PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="version 99"):
+        SqliteStore.open(path, Mode.ADMIN).provision()
+
+
+def test_an_index_the_catalogue_gained_is_built_from_the_rows(path: Path) -> None:
+    tree = "(SELECT id FROM tree WHERE name = 'entities#name_lower')"
+    change(
+        path,
+        f"DELETE FROM page WHERE tree = {tree}",
+        f"DELETE FROM layout WHERE tree = {tree}",
+        "DELETE FROM tree WHERE name = 'entities#name_lower'",
+    )
+    with pytest.raises(NotProvisioned, match="entities#name_lower"):
+        SqliteStore.open(path, Mode.READ_WRITE).count("entities")
+    store = SqliteStore.open(path, Mode.ADMIN)
+    store.provision()
+    found = [key for batch in store.scan("entities", where=[Term("name_lower", "==", "beta")]) for key in keys(batch)]
+    assert found == ["b"]
+    assert store.check() == []
+
+
+def test_a_full_text_index_the_catalogue_gained_is_built_from_the_rows(path: Path) -> None:
+    change(path, "DROP TABLE fts_entities", "DROP TABLE fts_entities_key")
+    store = SqliteStore.open(path, Mode.ADMIN)
+    store.provision()
+    assert keys(store.search("entities", "letters", limit=3)) == ["a"]
+
+
+def test_a_writer_that_waits_too_long_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.2)
+    holder = SqliteStore.open(path, Mode.READ_WRITE)
+    waiting = SqliteStore.open(path, Mode.READ_WRITE)
+    with holder.transaction(["entities"]), pytest.raises(StoreBusy, match="another writer"):
+        put(waiting, "entities", entity("c"))
+    put(waiting, "entities", entity("c"))
+    assert waiting.count("entities") == 3
+
+
+def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
+    broken = tmp_path / "graph.db"
+    broken.write_bytes(b"this is not a database, however long it may be" * 100)
+    with pytest.raises(StoreDamaged, match="restore a backup"):
+        SqliteStore.open(broken, Mode.READ_WRITE).count("entities")
+
+
+def test_a_flipped_bit_in_a_page_is_found(path: Path) -> None:
+    with sqlite3.connect(path) as file:
+        data = bytearray(file.execute("SELECT data FROM page ORDER BY length(data) DESC").fetchone()[0])
+        data[len(data) // 2] ^= 1
+        file.execute(
+            "UPDATE page SET data = ? WHERE length(data) = (SELECT max(length(data)) FROM page)", (bytes(data),)
+        )
+    file.close()
+    assert any("checksum" in problem for problem in SqliteStore.open(path, Mode.READ_WRITE).check())
