@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
 from schemas.ids import entity_key, node_id
+from schemas.record import canonical_json
 
 _REASONS = (
     (Origin.TITLE, "title"),
@@ -98,4 +98,4 @@ def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -
 @cache
 def _reasons(origin: int) -> str:
     known = [word for flag, word in _REASONS if origin & flag]
-    return json.dumps({"origin": known}, sort_keys=True)
+    return canonical_json({"origin": known})

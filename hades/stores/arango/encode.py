@@ -168,7 +168,7 @@ def _to_vectors(values: list[Any], type_: pa.DataType) -> pa.Array:
     lengths = [0 if value is None else len(value) for value in values]
     numbers = itertools.chain.from_iterable(value for value in values if value is not None)
     flat = np.fromiter(numbers, dtype=np.float64, count=sum(lengths))
-    items = pa.array(flat.astype(type_.value_type.to_pandas_dtype()))
+    items = pa.array(flat).cast(type_.value_type)
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
     absent = pa.array([value is None for value in values], pa.bool_())
     return pa.ListArray.from_arrays(offsets, items, type=type_, mask=absent)

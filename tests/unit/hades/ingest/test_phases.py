@@ -130,3 +130,10 @@ def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector
     touched = [replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]
     report = ingest(workshop, Listed(touched))
     assert (report.changed, report.embedded) == (1, 0)
+
+
+def test_a_change_elsewhere_leaves_entities_that_stay_the_same_alone(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE))
+    report = ingest(workshop, Listed([passage("p5", "Alan Turing", "Alan Turing lived in Manchester.")]))
+    assert report.derived["entities"]["added"] >= 1
+    assert report.derived["entities"].get("changed", 0) <= 1
