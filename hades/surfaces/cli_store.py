@@ -8,7 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.errors import NotProvisioned
-from hades.ports.store import Mode
+from hades.ingest.manifest import entries
+from hades.ingest.phases import Phase
+from hades.ports.store import GraphStore, Mode, Term
 from hades.settings import load_settings
 from hades.surfaces.output import Answer
 from hades.wiring import open_store
@@ -40,21 +42,32 @@ def show_status() -> Answer:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             counts = store.counts()
             where = store.describe()
+            stale = _stale(store)
     except NotProvisioned as missing:
-        provisioned, where = False, {"missing": str(missing)}
+        provisioned, where, stale = False, {"missing": str(missing)}, {}
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
     document = {
         "provisioned": provisioned,
         "store": where,
         "counts": counts,
         "quarantine": counts[QUARANTINE],
+        "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
         "runs": [],
     }
-    return Answer(document, _status_view(provisioned, where, counts))
+    return Answer(document, _status_view(provisioned, where, counts, stale))
 
 
-def _status_view(provisioned: bool, where: dict[str, str], counts: dict[str, int]) -> tuple[Table | Text, ...]:
+def _stale(store: GraphStore) -> dict[str, int]:
+    """What the next `hades ingest` would still have to do: documents to cut, chunks to embed."""
+    waiting = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
+    without = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
+    return {"documents to cut": waiting, "chunks to embed": without}
+
+
+def _status_view(
+    provisioned: bool, where: dict[str, str], counts: dict[str, int], stale: dict[str, int]
+) -> tuple[Table | Text, ...]:
     table = Table(box=None, pad_edge=False)
     table.add_column("collection")
     table.add_column("rows", justify="right")
@@ -65,6 +78,7 @@ def _status_view(provisioned: bool, where: dict[str, str], counts: dict[str, int
     quarantined = counts[QUARANTINE]
     notes = [
         f"set aside in quarantine: {quarantined:,}" if quarantined else "nothing is set aside in quarantine",
+        *(f"waiting: {count:,} {what}" for what, count in stale.items() if count),
         "last runs: none yet",
     ]
     if not provisioned:

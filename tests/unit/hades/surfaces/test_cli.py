@@ -159,6 +159,11 @@ def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     assert sum(done["quarantined"].values()) == 1
     again = json.loads(hades("ingest", "documents", "pages", "--json").stdout)
     assert again["documents"]["unchanged"] == 2
+    assert json.loads(hades("status", "--json").stdout)["stale"] == {"documents to cut": 0, "chunks to embed": 0}
+    (pages / "three.md").write_text("# London\n\nLondon is where they met.\n")
+    hades("ingest", "documents", "pages", "--phase", "nodes")
+    assert json.loads(hades("status", "--json").stdout)["stale"]["documents to cut"] == 1
+    hades("ingest", "documents", "pages")
     snapshot = json.loads(hades("publish", "--json").stdout)["snapshot"]
     certificate = json.loads(hades("forget", "one.md", "--json").stdout)
     assert certificate["complete"] is True
