@@ -100,6 +100,7 @@ class NoSource:
 
     kind = SourceKind.DOCUMENTS
     corpus = ""
+    place = ""
     mirrors = False
 
     def read(self) -> Iterator[Material | Rejected]:

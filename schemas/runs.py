@@ -14,7 +14,8 @@ class ManifestEntry(Keyed):
 
     document: str
     source: str
-    corpus: str = Field("", description="which folder or file it came from; a mirrored folder forgets what it lost")
+    corpus: str = Field("", description="name of the folder or file it came from")
+    place: str = Field("", description="where that folder is; only the same folder forgets what it lost")
     origin: str
     sha256: str = Field(description="of everything the source said about it")
     phases: Json = Field(default_factory=dict, description="phase -> hash of its inputs when it last completed")

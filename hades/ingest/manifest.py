@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -32,6 +32,7 @@ class Entry:
     origin: str
     sha256: str
     phases: dict[str, str] = field(default_factory=dict)
+    place: str = ""
 
     def is_current(self, phase: str, digest: str) -> bool:
         """Whether the phase has already worked from this."""
@@ -39,7 +40,7 @@ class Entry:
 
     def after(self, phase: str, digest: str) -> Entry:
         """The entry once the phase is done."""
-        return Entry(self.key, self.source, self.corpus, self.origin, self.sha256, {**self.phases, phase: digest})
+        return replace(self, phases={**self.phases, phase: digest})
 
 
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:
@@ -62,6 +63,7 @@ def record(store: RowStore, changed: Iterable[Entry]) -> None:
             "document": node_id("documents", entry.key),
             "source": entry.source,
             "corpus": entry.corpus,
+            "place": entry.place,
             "origin": entry.origin,
             "sha256": entry.sha256,
             "phases": canonical(entry.phases),
@@ -84,9 +86,9 @@ def record_derived(store: RowStore, digest: str) -> None:
     store.upsert("ingest_manifest", as_table("ingest_manifest", [{**row, "phases": "{}"}]))
 
 
-def keys_of_corpus(store: RowStore, source: str, corpus: str) -> set[str]:
-    """Documents that came from one corpus."""
-    where = [Term("source", "==", source), Term("corpus", "==", corpus)]
+def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set[str]:
+    """Documents that came from one corpus at one place."""
+    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
     scan = store.scan("ingest_manifest", where=where, columns=["_key"])
     return {key for batch in scan for key in batch.column("_key").to_pylist()}
 
@@ -105,4 +107,5 @@ def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], orjson.loads(row["phases"]))
+    phases = orjson.loads(row["phases"])
+    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], phases, row["place"])

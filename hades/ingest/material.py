@@ -156,6 +156,11 @@ class Source(Protocol):
         ...
 
     @property
+    def place(self) -> str:
+        """Where the corpus is, so that a folder of the same name elsewhere is not taken for this one."""
+        ...
+
+    @property
     def mirrors(self) -> bool:
         """Whether the corpus is a folder to mirror: documents that are gone from it are forgotten."""
         ...

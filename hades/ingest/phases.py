@@ -95,7 +95,7 @@ def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None
         workshop.progress(Phase.NODES, report.read, total)
     _write_quarantine(store, source, rejected, report)
     if source.mirrors:
-        lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus) - seen)
+        lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
         report.removed = len(lost)
         forget.remove_documents(store, lost)
 
@@ -145,7 +145,15 @@ def _write_nodes(
     manifest.record(
         store,
         (
-            Entry(one.key, str(source.kind), source.corpus, item.origin, one.digest, {Phase.NODES: one.digest})
+            Entry(
+                one.key,
+                str(source.kind),
+                source.corpus,
+                item.origin,
+                one.digest,
+                {Phase.NODES: one.digest},
+                source.place,
+            )
             for item, one in changed
         ),
     )

@@ -32,6 +32,7 @@ class ArxivSource:
     def __init__(self, papers: Path, citations: Path | None = None, code_links: Path | None = None) -> None:
         self._papers = require_rows(papers, "one paper a line with id, title and abstract")
         self.corpus = papers.name
+        self.place = ""  # ids mean the same wherever the file lies
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
 

@@ -54,6 +54,7 @@ class DocumentsSource:
         self._root = resolved if resolved.is_dir() else resolved.parent
         self._starts = ("",) if resolved.is_dir() else (resolved.name,)
         self.corpus = resolved.name
+        self.place = str(resolved)
         self.mirrors = resolved.is_dir()
 
     def estimate(self) -> int | None:

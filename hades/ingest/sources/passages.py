@@ -24,6 +24,7 @@ class PassagesSource:
     def __init__(self, corpus: Path, triples: Path | None = None) -> None:
         self._corpus = require_rows(corpus, "one passage a line with id, title and text")
         self.corpus = corpus.name
+        self.place = ""  # ids mean the same wherever the file lies
         self._triples = (
             require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
         )

@@ -56,6 +56,7 @@ class WorkspaceSource:
         self._root = root.resolve()
         self._starts = _starts(self._root, packages) if packages else ("",)
         self.corpus = self._root.name
+        self.place = str(self._root)
         self.mirrors = not packages  # what is outside the named packages is not gone
         self._go_prefix = _go_prefix(self._root)
         self._is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())

@@ -25,6 +25,7 @@ class Listed:
 
     items: Sequence[Material | Rejected]
     corpus: str = "tiny"
+    place: str = ""
     mirrors: bool = False
     kind: SourceKind = SourceKind.PASSAGES
     reads: int = field(default=0)

@@ -102,6 +102,13 @@ def test_a_mirrored_folder_forgets_what_it_lost(workshop: Workshop) -> None:
     assert origins == {"p1", "p2", "other"}
 
 
+def test_a_folder_of_the_same_name_elsewhere_is_left_alone(workshop: Workshop) -> None:
+    ingest(workshop, Listed(PEOPLE[:2], mirrors=True, place="here"))
+    report = ingest(workshop, Listed(PEOPLE[2:], mirrors=True, place="there"))
+    assert report.removed == 0
+    assert workshop.store.count("documents") == 4
+
+
 def test_rejected_input_is_set_aside_counted_and_cleared(workshop: Workshop) -> None:
     bad = Rejected(SourceKind.PASSAGES, "broken.txt", RejectReason.NOT_TEXT, "NUL bytes", 10)
     report = ingest(workshop, Listed([*PEOPLE, bad]))
