@@ -142,6 +142,25 @@ class Ingest:
         """Passages with ready-made triples."""
         return self._run(PassagesSource(Path(corpus), _path(triples)), phases)
 
+    def corpus(
+        self,
+        kind: SourceKind,
+        path: Path | str,
+        *,
+        citations: Path | str | None = None,
+        code_links: Path | str | None = None,
+        triples: Path | str | None = None,
+        phases: Sequence[Phase] = ALL_PHASES,
+    ) -> IngestReport:
+        """A corpus of the kind named, for callers that learn the kind at run time."""
+        read = {
+            SourceKind.WORKSPACE: lambda: self.workspace(path, phases),
+            SourceKind.DOCUMENTS: lambda: self.documents(path, phases),
+            SourceKind.ARXIV: lambda: self.arxiv(path, citations, code_links, phases),
+            SourceKind.PASSAGES: lambda: self.passages(path, triples, phases),
+        }
+        return read[kind]()
+
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source."""
         return self._run(source, phases)

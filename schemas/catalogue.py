@@ -202,6 +202,7 @@ GRAPHS: tuple[Graph, ...] = (
     Graph("HADES_MEMORY", ("memory_edges",)),
 )
 
+NAMES = tuple(collection.name for collection in COLLECTIONS)
 _BY_NAME = {collection.name: collection for collection in COLLECTIONS}
 
 

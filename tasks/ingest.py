@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from prefect import task
 
 from hades.ingest.phases import Phase
 from hades.wiring import open_hades
+from schemas.nodes import SourceKind
 from tasks import policies
 
 SourceName = Literal["workspace", "documents", "arxiv", "passages"]
@@ -19,14 +19,10 @@ def run_phase(
     phase: str, source: SourceName, path: str, citations: str | None, code_links: str | None, triples: str | None
 ) -> dict[str, Any]:
     """One phase over one source; safe to repeat."""
-    phases = [Phase(phase)]
     with open_hades() as hades:
-        if source == "arxiv":
-            report = hades.ingest.arxiv(path, citations, code_links, phases)
-        elif source == "passages":
-            report = hades.ingest.passages(path, triples, phases)
-        else:
-            report = getattr(hades.ingest, source)(Path(path), phases)
+        report = hades.ingest.corpus(
+            SourceKind(source), path, citations=citations, code_links=code_links, triples=triples, phases=[Phase(phase)]
+        )
     return report.as_dict()
 
 

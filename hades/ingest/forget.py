@@ -14,7 +14,7 @@ from hades.ingest.openie import remove_unused
 from hades.ingest.removal import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
-from schemas.catalogue import COLLECTIONS
+from schemas.catalogue import NAMES
 from schemas.ids import node_id
 
 _SHOWN = 200
@@ -81,7 +81,7 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
     """Take documents out with all rows that belong to them alone; derived rows follow in the edges phase."""
     if not keys:
         return
-    with store.transaction([collection.name for collection in COLLECTIONS]) as inside:
+    with store.transaction(NAMES) as inside:
         for collection in OWNED_BY_DOCUMENT:
             held = keys_of_documents(inside, collection, keys)
             remove_nodes(inside, collection, sorted({key for listed in held.values() for key in listed}))

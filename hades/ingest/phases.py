@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from hades.ingest import chunks, forget, manifest
 from hades.ingest.edges import derive_edges
@@ -28,6 +29,7 @@ from hades.ingest.removal import OWNED_BY_DOCUMENT, keys_of_documents, remove_no
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
+from schemas.catalogue import NAMES
 
 BATCH_DOCUMENTS = 8_192
 _NODE_COLLECTIONS = ("documents", *OWNED_BY_DOCUMENT[1:])
@@ -85,7 +87,7 @@ def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None
         known = manifest.entries(store, sorted(fresh))
         changed = [pair for key, pair in fresh.items() if key not in known or known[key].sha256 != pair[1].digest]
         if changed:
-            with store.transaction(_all_collections()) as inside:
+            with store.transaction(NAMES) as inside:
                 _write_nodes(inside, source, changed, known)
         report.read += len(fresh)
         report.new += sum(rows.key not in known for _, rows in changed)
@@ -108,7 +110,7 @@ def cut_chunks(workshop: Workshop, report: IngestReport) -> None:
     ]
     done = 0
     for batch in _batched(stale, BATCH_DOCUMENTS):
-        with store.transaction(_all_collections()) as inside:
+        with store.transaction(NAMES) as inside:
             report.chunks += _write_chunks(inside, batch, workshop.tokenizer)
         done += len(batch)
         workshop.progress(Phase.CHUNKS, done, len(stale))
@@ -178,8 +180,7 @@ def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer)
         ).to_pylist()
     ]
     rows = chunks.chunk_rows(texts, tokenizer)
-    again = [entry.key for entry in batch if Phase.CHUNKS in entry.phases or len(entry.phases) == 1]
-    held = keys_of_documents(store, "doc_chunks", again) if store.count("doc_chunks") else {}
+    held = keys_of_documents(store, "doc_chunks", [entry.key for entry in batch])
     old = {key for keys in held.values() for key in keys}
     new = {row["_key"] for row in rows}
     remove_nodes(store, "doc_chunks", sorted(old - new))
@@ -190,7 +191,7 @@ def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer)
     return len(rows)
 
 
-def _keep_vectors(store: RowStore, table: Any, kept: Sequence[str]) -> None:
+def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None:
     """Write chunks; those that were there keep the vector as long as what was embedded is the same."""
     if not kept:
         store.upsert("doc_chunks", table)
@@ -217,12 +218,6 @@ def _chunked_text(row: dict[str, Any]) -> chunks.ChunkedText:
 
 def _chunk_digest(entry: Entry) -> str:
     return manifest.digest_of(entry.sha256, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
-
-
-def _all_collections() -> list[str]:
-    from schemas.catalogue import COLLECTIONS
-
-    return [collection.name for collection in COLLECTIONS]
 
 
 def _batched(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

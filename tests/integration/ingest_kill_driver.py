@@ -38,17 +38,27 @@ def main(folder: Path, kills: int) -> None:
     again = published(folder / "again")
     different, finished_before = [], 0
     for number in range(kills):
-        home = folder / f"home{number}"
-        child = build(corpus, home)
-        time.sleep(chance.random() * whole * 0.9)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        finished_before += (home / "done").exists()
+        home, too_late = killed_midway(corpus, folder / f"home{number}", chance.random() * whole)
+        finished_before += too_late
         finish(build(corpus, home))
         if published(home) != expected:
             different.append(number)
     report = {"kills": kills, "second_home": again == expected, "different": different, "late": finished_before}
     sys.stdout.write(json.dumps(report))
+
+
+def killed_midway(corpus: Path, home: Path, seconds: float) -> tuple[Path, int]:
+    """A home whose build was killed before it ended, and how many builds had to be thrown away for ending first."""
+    for attempt in range(20):
+        fresh = home.with_name(f"{home.name}-{attempt}")
+        child = build(corpus, fresh)
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if not (fresh / "done").exists():
+            return fresh, attempt
+        seconds *= 0.7
+    sys.exit("no build could be killed before it ended")
 
 
 def rows(chance: random.Random) -> list[dict[str, str]]:

@@ -24,4 +24,4 @@ def test_fifty_kills_end_in_the_same_manifest(tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report["second_home"] is True, "two homes, one corpus, two manifests"
     assert report["different"] == []
-    assert report["late"] < KILLS // 2, "the kills came too late to prove anything"
+    assert report["late"] < KILLS // 4, "too many builds ended before their kill: the moments are not spread"

@@ -24,6 +24,15 @@ def broken(clock: Clock, failures: int = 3) -> CircuitBreaker:
     return breaker
 
 
+def passes(breaker: CircuitBreaker) -> bool:
+    """Whether a request may be sent now."""
+    try:
+        breaker.before_request()
+    except CircuitOpen:
+        return False
+    return True
+
+
 def test_requests_pass_until_enough_failures_come_in_a_row() -> None:
     breaker = CircuitBreaker(failures=3, cool_down_s=10, clock=Clock())
     for _ in range(2):
@@ -34,7 +43,9 @@ def test_requests_pass_until_enough_failures_come_in_a_row() -> None:
     for _ in range(2):
         breaker.before_request()
         breaker.failed()
-    breaker.before_request()
+    assert passes(breaker)
+    breaker.failed()
+    assert not passes(breaker)
 
 
 def test_an_open_breaker_refuses_and_says_when_it_will_try() -> None:
@@ -60,8 +71,8 @@ def test_a_good_trial_closes_it() -> None:
     clock.now += 10
     breaker.before_request()
     breaker.succeeded()
-    breaker.before_request()
-    breaker.before_request()
+    assert passes(breaker)
+    assert passes(breaker)
 
 
 def test_a_bad_trial_opens_it_for_another_cool_down() -> None:
@@ -81,6 +92,7 @@ def test_a_trial_that_is_never_heard_of_again_does_not_block_for_ever() -> None:
     clock = Clock()
     breaker = broken(clock)
     clock.now += 10
-    breaker.before_request()
+    assert passes(breaker)
+    assert not passes(breaker)
     clock.now += 10
-    breaker.before_request()
+    assert passes(breaker)

@@ -117,8 +117,8 @@ def test_time_on_broken_html_is_linear(piece: str) -> None:
 )
 @pytest.mark.timeout(30)  # each takes milliseconds; one pattern that backtracks would take minutes
 def test_odd_markdown_is_outlined_at_once(text: str) -> None:
-    outline_markdown(text)
-    outline_rst(text)
+    for outline in (outline_markdown(text), outline_rst(text)):
+        assert all(0 <= region.start < region.end <= len(text) for region in outline.regions)
 
 
 def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:
