@@ -13,7 +13,7 @@ from schemas.hierarchy import Cluster, MembershipChange
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 from schemas.nodes import Document, Entity, File, Func, Paper
 from schemas.record import Column, Record, arrow_schema, columns_of
-from schemas.runs import Extraction, ManifestEntry, Merge, Quarantined
+from schemas.runs import Extraction, ManifestEntry, Merge, Quarantined, StageRecord
 from schemas.telemetry import QueryLog, WeightConfig
 
 DATABASE = "arxiv_repository"
@@ -161,6 +161,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("quarantine", Quarantined, "input set aside, with the reason", (Index(("source",), broad=True),)),
     Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
     Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
+    Collection("build_stages", StageRecord, "which stage of the build last completed, and from what"),
     Collection(
         "relations",
         Relation,

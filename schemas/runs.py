@@ -52,3 +52,16 @@ class Merge(Keyed):
     rule: str
     score: float = 1.0
     at: datetime | None = None
+
+
+class StageRecord(Keyed):
+    """The last completion of one stage of the build; its key is the stage's name.
+
+    Written in the transaction that writes the stage's rows, so a killed stage has not happened.
+    """
+
+    stage: str
+    digest: str = Field(description="hash of everything the stage worked from; equal means nothing to do")
+    generation: str = Field("", description="hash of what it wrote")
+    as_of: datetime | None = Field(None, description="the moment the build stands at, a parameter and not a clock")
+    report: Json = Field(default_factory=dict, description="what it did, for people")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-Progress = Callable[[str, int, int | None], None]  # phase, done, of how many
+from hades.ports.progress import Progress, silent
 
-
-def silent(phase: str, done: int, total: int | None) -> None:
-    """Shows nothing."""
+__all__ = ["IngestReport", "Progress", "silent"]
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""From a question to a few cited paths and passages, inside a plan."""

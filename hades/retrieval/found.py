@@ -1,0 +1,57 @@
+"""What retrieval hands from stage to stage: numbers of the view, nothing materialised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.intervals import Mask
+
+OPEN = Mask()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as the stages see it. `vector` is unit length, None when it could not be embedded."""
+
+    text: str
+    vector: NDArray[np.float32] | None = None
+    model: str = ""
+    mask: Mask = OPEN
+    subqueries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A node to start from. `score` is in [0, 1]; `origins` say which search found it, with its score there."""
+
+    node: int
+    score: float
+    origins: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FoundPath:
+    """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from node i to i + 1.
+
+    `score` ranks paths of one answer, `reliability` is the flow that arrives, in [0, 1].
+    """
+
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    outbound: tuple[bool, ...]
+    score: float
+    reliability: float = 0.0
+    origin: str = "beam"
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class FoundPassage:
+    """A chunk worth reading; `tiers` say what each search gave it."""
+
+    node: int
+    score: float
+    tiers: dict[str, float] = field(default_factory=dict)

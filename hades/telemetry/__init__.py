@@ -1,0 +1,1 @@
+"""What a turn cost and why: reads, work, time, reasons."""

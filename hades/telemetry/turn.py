@@ -1,0 +1,127 @@
+"""One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its plan.
+
+Retrieval asks before it reads and is told how much it may have; what it is denied leaves a reason. A cap is therefore
+a guarantee and not a hint: nothing is read and counted afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from schemas.plan import Reason
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What a turn may spend: documents and edges read, adjacency entries scanned in memory, time."""
+
+    docs_max: int
+    work_max: int
+    latency_ms: float
+
+
+@dataclass
+class Stage:
+    """What one stage spent; `taken` and `given` are candidates in and out, `distinct` those that were not repeats."""
+
+    name: str
+    reads: int = 0
+    work: int = 0
+    ms: float = 0.0
+    taken: int = 0
+    given: int = 0
+    repeats: int = 0
+    coverage: float = 0.0
+    capped: bool = False
+    early_stop: bool = False
+
+
+class Turn:
+    """The open account of one question. Stages follow each other; they do not nest."""
+
+    def __init__(self, caps: Caps, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.caps = caps
+        self.stages: list[Stage] = []
+        self.reasons: list[Reason] = []
+        self._clock = clock
+        self._began = clock()
+        self._deadline = self._began + caps.latency_ms / 1000
+        self._stage_deadline = self._deadline
+        self._outside = Stage("turn")  # what is spent between stages
+        self._stage = self._outside
+
+    @contextmanager
+    def stage(self, name: str, timeout_ms: float | None = None) -> Iterator[Stage]:
+        """Account for what happens inside under this name; `expired` is true once its time is over."""
+        stage = Stage(name)
+        self.stages.append(stage)
+        began = self._clock()
+        limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
+        self._stage, self._stage_deadline = stage, min(self._deadline, limit)
+        try:
+            yield stage
+        finally:
+            stage.ms = (self._clock() - began) * 1000
+            self._stage, self._stage_deadline = self._outside, self._deadline
+
+    def reads(self, wanted: int) -> int:
+        """How many of these documents may be read; they count as read from now on."""
+        allowed = max(0, min(wanted, self.caps.docs_max - self.reads_spent))
+        self._stage.reads += allowed
+        if allowed < wanted:
+            self._stage.capped = True
+            self.because(Reason.BUDGET_DOCS)
+        return allowed
+
+    def worked(self, entries: int, *, capped: bool = False) -> None:
+        """Count adjacency entries that were scanned; whoever scans asks `work_left` first."""
+        self._stage.work += entries
+        if capped:
+            self._stage.capped = True
+            self.because(Reason.CAP_EXCEEDED)
+
+    def because(self, reason: Reason) -> None:
+        """Give a reason; each is given once, in the order in which it came up."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def expired(self) -> bool:
+        """Whether this stage's time or the turn's is over; loops ask this and stop in the middle."""
+        if self._clock() < self._stage_deadline:
+            return False
+        self._stage.early_stop = True
+        self.because(Reason.TIMEOUT)
+        return True
+
+    @property
+    def ms_left(self) -> float:
+        """Milliseconds until this stage must end."""
+        return max(0.0, (self._stage_deadline - self._clock()) * 1000)
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds since the turn began."""
+        return (self._clock() - self._began) * 1000
+
+    @property
+    def reads_left(self) -> int:
+        """Documents that may still be read."""
+        return self.caps.docs_max - self.reads_spent
+
+    @property
+    def work_left(self) -> int:
+        """Adjacency entries that may still be scanned."""
+        return self.caps.work_max - self.work_spent
+
+    @property
+    def reads_spent(self) -> int:
+        """Documents and edges read so far."""
+        return self._outside.reads + sum(stage.reads for stage in self.stages)
+
+    @property
+    def work_spent(self) -> int:
+        """Adjacency entries scanned so far."""
+        return self._outside.work + sum(stage.work for stage in self.stages)
