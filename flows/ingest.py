@@ -7,14 +7,16 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from tasks.ingest import SourceName, run_phase
+from schemas.nodes import SourceKind
+from schemas.sources import SourceSpec
+from tasks.ingest import run_phase
 
 PHASES = ("nodes", "chunks", "embeddings", "edges")
 
 
 @flow(name="ingest")
 def ingest(
-    source: Annotated[SourceName, Field(description="what kind of corpus it is")],
+    source: Annotated[SourceKind, Field(description="what kind of corpus it is")],
     path: Annotated[str, Field(description="folder or file, as the worker sees it")],
     citations: Annotated[str | None, Field(description="arxiv only: who cites whom")] = None,
     code_links: Annotated[str | None, Field(description="arxiv only: which repository belongs to which paper")] = None,
@@ -32,4 +34,5 @@ def ingest(
         edges: also derive entities and edges
     """
     phases = PHASES if edges else PHASES[:-1]
-    return {phase: run_phase(phase, source, path, citations, code_links, triples) for phase in phases}
+    spec = SourceSpec(source=source, path=path, citations=citations, code_links=code_links, triples=triples)
+    return {phase: run_phase(phase, spec) for phase in phases}

@@ -1,22 +1,29 @@
-"""Let readers see what the store holds now."""
+"""Let readers see what the store holds now, if every contract holds."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from prefect import flow
 from pydantic import Field
 
-from tasks.snapshot import publish_snapshot
+from tasks import policies
+from tasks.contracts import check_everything
+from tasks.night import begin
+from tasks.snapshot import release
 
 
-@flow(name="publish")
+@flow(name="publish", **policies.BUILD)
 def publish(
-    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots to keep")] = 3,
+    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots to keep")] = 7,
+    as_of: Annotated[datetime | None, Field(description="the moment noted beside the snapshot; empty: today")] = None,
 ) -> dict[str, Any]:
-    """Write a snapshot beside the serving one and move the pointer.
+    """Check every contract, write a snapshot beside the serving one and move the pointer.
 
     Args:
         keep: how many of the newest snapshots to keep
+        as_of: the moment noted beside the snapshot; empty: today
     """
-    return publish_snapshot(keep)
+    contracts = check_everything()
+    return {"contracts": contracts, **release(begin(as_of), keep)}

@@ -1,21 +1,27 @@
-"""Change the embedding model: embed everything again, swap, publish."""
+"""Change the embedding model: embed everything again, swap, build, publish."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from prefect import flow
+from pydantic import Field
 
+from flows.nightly import nightly
+from tasks import policies
 from tasks.ingest import embed_again
-from tasks.snapshot import publish_snapshot
+from tasks.unit import run_flow
 
 
-@flow(name="reembed")
-def reembed(keep: int = 3) -> dict[str, Any]:
+@flow(name="reembed", **policies.BUILD)
+def reembed(
+    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots to keep")] = 7,
+) -> dict[str, Any]:
     """Every vector by the model that HADES_EMBEDDER names; readers see the old ones until all are new.
 
     Args:
         keep: how many of the newest snapshots to keep
     """
     report = embed_again()
-    return {"report": report, "published": publish_snapshot(keep)}
+    built = run_flow(nightly, mode="full", keep=keep)
+    return {"embedded": report, **built}

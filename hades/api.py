@@ -1,32 +1,34 @@
-"""The library as one object: ingest, forget, publish. What a notebook, a task and the command line all call."""
+"""The library as one object: ingest, forget, publish, ask. What a notebook, a task and the command line all call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hades.errors import SettingsError
+from hades.ingest.door import Ingest
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
-from hades.ingest.material import Material, Rejected, Source
 from hades.ingest.openie import Estimate, Extracted, estimate, extract
-from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ingest.phases import Phase, Workshop
 from hades.ingest.report import IngestReport, Progress, silent
-from hades.ingest.sources.arxiv import ArxivSource
-from hades.ingest.sources.documents import DocumentsSource
-from hades.ingest.sources.passages import PassagesSource
-from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
+from hades.retrieval.answers import Answers, utc_now
+from hades.retrieval.logs import judge, log_if_possible, log_of
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.recipes import DEFAULT, MODES
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import served
 from hades.snapshot.publish import Published, publish
-from schemas.nodes import SourceKind
-
-ALL_PHASES = tuple(Phase)
+from schemas.plan import Plan
+from schemas.retrieval import Retrieval
+from schemas.telemetry import Feedback, Judged
 
 
 class Hades:
@@ -40,17 +42,23 @@ class Hades:
         home: Path,
         language_model: LanguageModel | None = None,
         progress: Progress = silent,
+        answers: Answers | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
         self._workshop = Workshop(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
-        self.ingest = Ingest(self._run)
+        self.ingest = Ingest(self._workshop)
+        self.answers = answers or Answers(self.view, lambda: served(home), Tools(tokenizer, embedder))
 
     def embed_again(self) -> IngestReport:
         """Every vector by the embedder in use, and what is derived from vectors."""
-        return ingest(self._workshop, NoSource(), [Phase.EMBEDDINGS, Phase.EDGES])
+        return self.ingest.nothing([Phase.EMBEDDINGS, Phase.EDGES])
+
+    def derive(self) -> IngestReport:
+        """Entities, mentions and relations that follow from all documents together."""
+        return self.ingest.nothing([Phase.EDGES])
 
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
@@ -79,8 +87,31 @@ class Hades:
         """The published graph, as questions read it."""
         return open_snapshot(self.home)
 
+    def retrieve(
+        self,
+        text: str,
+        *,
+        recipe: str = DEFAULT,
+        plan: Plan | Mapping[str, Any] | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        max_paths: int | None = None,
+        mode: str = MODES[0],
+    ) -> Retrieval:
+        """Answer a question from the published graph, and log the turn."""
+        answer = self.answers.retrieve(
+            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode
+        )
+        log_if_possible(self.store, log_of(answer, utc_now()))
+        return answer
+
+    def feed_back(self, query_id: str, *, good: Judged = Judged(), bad: Judged = Judged()) -> Feedback:
+        """Say which paths and passages of an answer were good or bad, by rank."""
+        return judge(self.store, query_id, good=good, bad=bad, at=utc_now())
+
     def close(self) -> None:
         """Give back files and connections."""
+        self.answers.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -90,81 +121,3 @@ class Hades:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _run(self, source: Source, phases: Sequence[Phase]) -> IngestReport:
-        return ingest(self._workshop, source, phases)
-
-
-class NoSource:
-    """Nothing to read: for phases that work from the store alone."""
-
-    kind = SourceKind.DOCUMENTS
-    corpus = ""
-    place = ""
-    mirrors = False
-
-    def read(self) -> Iterator[Material | Rejected]:
-        """Nothing."""
-        return iter(())
-
-    def estimate(self) -> int | None:
-        """None at all."""
-        return 0
-
-
-class Ingest:
-    """One method a source; each runs all phases unless told which."""
-
-    def __init__(self, run: Callable[[Source, Sequence[Phase]], IngestReport]) -> None:
-        self._run = run
-
-    def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
-        """Code: files, functions, docstrings, comments and the pages beside them."""
-        return self._run(WorkspaceSource(Path(path)), phases)
-
-    def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
-        """Markdown, text, HTML and PDF."""
-        return self._run(DocumentsSource(Path(path)), phases)
-
-    def arxiv(
-        self,
-        papers: Path | str,
-        citations: Path | str | None = None,
-        code_links: Path | str | None = None,
-        phases: Sequence[Phase] = ALL_PHASES,
-    ) -> IngestReport:
-        """Papers by their metadata, with who cites whom and which code belongs to which paper."""
-        return self._run(ArxivSource(Path(papers), _path(citations), _path(code_links)), phases)
-
-    def passages(
-        self, corpus: Path | str, triples: Path | str | None = None, phases: Sequence[Phase] = ALL_PHASES
-    ) -> IngestReport:
-        """Passages with ready-made triples."""
-        return self._run(PassagesSource(Path(corpus), _path(triples)), phases)
-
-    def corpus(
-        self,
-        kind: SourceKind,
-        path: Path | str,
-        *,
-        citations: Path | str | None = None,
-        code_links: Path | str | None = None,
-        triples: Path | str | None = None,
-        phases: Sequence[Phase] = ALL_PHASES,
-    ) -> IngestReport:
-        """A corpus of the kind named, for callers that learn the kind at run time."""
-        read = {
-            SourceKind.WORKSPACE: lambda: self.workspace(path, phases),
-            SourceKind.DOCUMENTS: lambda: self.documents(path, phases),
-            SourceKind.ARXIV: lambda: self.arxiv(path, citations, code_links, phases),
-            SourceKind.PASSAGES: lambda: self.passages(path, triples, phases),
-        }
-        return read[kind]()
-
-    def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
-        """Any other source."""
-        return self._run(source, phases)
-
-
-def _path(path: Path | str | None) -> Path | None:
-    return Path(path) if path is not None else None

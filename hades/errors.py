@@ -81,3 +81,7 @@ class WorkExceeded(StoreError):
 
 class SnapshotError(HadesError):
     """A snapshot that cannot be published or opened: which file or row, what was expected, what to do."""
+
+
+class ContractBroken(HadesError):
+    """Rows that break a rule of a boundary. The line stops here; the graph that serves is left alone."""

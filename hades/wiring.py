@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from hades.errors import SettingsError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
+from hades.ports.tracking import Tracker
 from hades.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from hades.api import Hades
-    from hades.ingest.report import Progress
+    from hades.nightly.site import Site
+    from hades.ports.progress import Progress
+    from hades.ports.view import GraphView
+    from hades.retrieval.answers import Answers
+    from hades.stores.arango.store import ArangoStore
 
 
 def open_hades(settings: Settings | None = None, *, progress: Progress | None = None) -> Hades:
@@ -30,14 +38,65 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         store.provision()
     else:
         store = open_store(settings, Mode.READ_WRITE)
+    embedder = open_embedder(settings)
     return Hades(
         store,
-        open_embedder(settings),
+        embedder,
         MiniLmTokenizer(),
         settings.home,
         open_language_model(settings),
         progress or silent,
+        open_answers(settings, embedder),
     )
+
+
+@contextmanager
+def open_site(settings: Settings, *, progress: Progress | None = None) -> Iterator[Site]:
+    """What a build works with; the model is named but not loaded, the registry opened when it is first asked."""
+    from hades.nightly.site import Site
+    from hades.ports.progress import silent
+
+    with open_hades(settings, progress=progress) as hades:
+        yield Site(
+            store=hades.store,
+            home=settings.home,
+            model=hades.embedder.model.tag,
+            boosts=settings.hirag_pathrag.path.relation_boost,
+            open_tracker=lambda: open_tracker(settings),
+            language_model=open_language_model(settings),
+            progress=progress or silent,
+        )
+
+
+def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
+    """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
+    from hades.providers.tokens import MiniLmTokenizer
+    from hades.retrieval.answers import Answers
+    from hades.retrieval.pipeline import Tools
+
+    settings = settings or load_settings()
+    tools = Tools(MiniLmTokenizer(), embedder or open_embedder(settings), settings.hirag_pathrag)
+    return Answers(lambda: open_view(settings), lambda: _version(settings), tools, settings.plan)
+
+
+def open_view(settings: Settings) -> GraphView:
+    """The graph as questions read it: the published snapshot, or the live one over AQL."""
+    if settings.view == "arango":
+        from hades.stores.arango.view import ArangoView
+
+        return ArangoView(_open_arango(settings, Mode.READ_ONLY))
+    from hades.snapshot.open import open_snapshot
+
+    return open_snapshot(settings.home)
+
+
+def _version(settings: Settings) -> str:
+    """What serves now, cheaply, so that a long-lived process notices a new snapshot."""
+    if settings.view == "arango":
+        return "live"
+    from hades.snapshot.pointer import served
+
+    return served(settings.home)
 
 
 def open_store(settings: Settings, mode: Mode) -> GraphStore:
@@ -82,12 +141,22 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
     )
 
 
+def open_tracker(settings: Settings) -> Tracker:
+    """The registry of weights and models: the server the settings name, or files under HADES_HOME."""
+    from hades.providers.mlflow_tracker import MlflowTracker
+
+    home = settings.home.resolve()
+    uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
+    is_served = urlsplit(uri).scheme in ("http", "https")
+    return MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+
+
 def model_cache(settings: Settings) -> Path:
     """Where exported models are kept."""
     return settings.home / "cache" / "models"
 
 
-def _open_arango(settings: Settings, mode: Mode) -> GraphStore:
+def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
     from hades.stores.arango.endpoints import ArangoEndpoints
     from hades.stores.arango.store import ArangoStore
 

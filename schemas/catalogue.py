@@ -14,6 +14,7 @@ from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, Me
 from schemas.nodes import Document, Entity, File, Func, Paper
 from schemas.record import Column, Record, arrow_schema, columns_of
 from schemas.runs import Extraction, ManifestEntry, Merge, Quarantined, StageRecord
+from schemas.sources import KnownSource
 from schemas.telemetry import QueryLog, WeightConfig
 
 DATABASE = "arxiv_repository"
@@ -131,7 +132,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         "bridge_cache",
         Bridge,
         "precomputed hot paths between topics",
-        (Index(("from_cluster", "to_cluster")), Index(("generation",), broad=True)),
+        (Index(("from_cluster", "to_cluster")), Index(("to_cluster",)), Index(("generation",), broad=True)),
     ),
     Collection("weight_config", WeightConfig, "priors, time constants and boosts per relation type"),
     Collection("query_logs", QueryLog, "what each turn did", (Index(("at",)),)),
@@ -161,6 +162,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("quarantine", Quarantined, "input set aside, with the reason", (Index(("source",), broad=True),)),
     Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
     Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
+    Collection("sources", KnownSource, "corpora that nightly builds read again"),
     Collection("build_stages", StageRecord, "which stage of the build last completed, and from what"),
     Collection(
         "relations",

@@ -23,13 +23,17 @@ class Cluster(Keyed):
 
     level: int = Field(ge=1, le=2)
     name: str = ""
-    centroid: Vector | None = None
-    centroid_version: str = ""
+    parent: str | None = Field(None, description="key of the super-topic; none at the top")
+    centroid: Vector | None = Field(None, description="mean of its members' vectors at the last full build, unit length")
+    centroid_version: str = Field("", description="the full build that made the centroid")
     embedding_model: str | None = None
     summary: str = ""
     cluster_params: ClusterParams
-    size: int = Field(0, ge=0)
-    metadata: Json = Field(default_factory=dict)
+    size: int = Field(0, ge=0, description="entities below it")
+    drift: float = Field(0.0, ge=0.0, description="1 - cosine of the centroid and the mean of its members today")
+    metadata: Json = Field(
+        default_factory=dict, description="terms, evidence of the summary as [{doc, span}], who wrote the summary"
+    )
 
 
 class MembershipChange(Keyed):

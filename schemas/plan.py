@@ -1,22 +1,16 @@
-"""What one turn may spend: the plan, its hard caps, and the reasons a turn gives for what it did."""
+"""What one turn may spend: the plan, the hard caps of its profile, and the reasons a turn gives for what it did."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from schemas.record import Record, Unit
-
-# Requirement X-33: the low end of each range is the default, the high end the hard cap.
-MAX_SUBQUERIES = 8
-MAX_SEEDS = 8
-MAX_HOPS = 2
-MAX_FANOUT = 3
-MAX_BEAM = 16
-MAX_RERANKED = 24
-MAX_CONTEXT = 8
 
 
 class Reason(StrEnum):
@@ -45,47 +39,133 @@ class Reason(StrEnum):
     ABSTAINED = "abstained", "the evidence is too weak; no answer is better than this one"
 
 
-class RetrieverStage(Record):
-    """First stage: seeds by vector, spread by maximal marginal relevance."""
+class Profile(StrEnum):
+    """Who asks, and so which hard caps hold (requirements X-30, X-33, X-59)."""
 
-    k: int = Field(6, ge=1, le=MAX_SEEDS, description="seeds, over all sub-queries together")
+    ONLINE = "online"
+    AGENT = "agent"
+    PATHS = "paths"
+    LONG = "long"
+    EVALUATION = "evaluation"
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True)
+class HardCaps:
+    """The most a plan of a profile may ask for. `work_max` and `docs_max` are adjacency entries and reads."""
+
+    q: int
+    k: int
+    hops: int
+    fanout: int
+    beam: int
+    m: int
+    final_context: int
+    docs_max: int
+    work_max: int
+    tokens_max: int
+    latency_ms: int
+
+
+# The first is specification 001's guarantee; only the others' prompts, or builds and evaluation, may have more.
+HARD_CAPS: dict[Profile, HardCaps] = {
+    Profile.ONLINE: HardCaps(8, 8, 2, 3, 16, 24, 8, 160, 2_000_000, 4096, 2000),
+    Profile.AGENT: HardCaps(8, 8, 2, 3, 16, 24, 8, 160, 2_000_000, 4096, 2000),
+    Profile.PATHS: HardCaps(8, 8, 2, 3, 16, 24, 8, 160, 2_000_000, 1020, 2000),
+    Profile.LONG: HardCaps(8, 32, 3, 8, 64, 128, 64, 2000, 10_000_000, 100_000, 10_000),
+    Profile.EVALUATION: HardCaps(8, 64, 5, 16, 128, 500, 100, 5000, 50_000_000, 100_000, 30_000),
+    Profile.OFFLINE: HardCaps(64, 512, 5, 64, 1024, 2000, 1000, 1_000_000, 2_000_000_000, 100_000, 3_600_000),
+}
+# What a profile starts from where it is not requirement B15: room for R@10 and 500 candidates, long prompts, builds.
+_DEFAULTS: dict[Profile, dict[str, Any]] = {
+    Profile.ONLINE: {},
+    Profile.AGENT: {},
+    Profile.PATHS: {"budget": {"tokens_max": 1020}},
+    Profile.LONG: {
+        "retriever": {"k": 16, "timeout_ms": 1000},
+        "graph": {"hops": 2, "fanout": 4, "beam": 32, "timeout_ms": 2000},
+        "reranker": {"m": 64, "timeout_ms": 2000},
+        "final_context": 32,
+        "budget": {"docs_max": 1000, "work_max": 10_000_000, "tokens_max": 100_000, "latency_ms": 10_000},
+    },
+    Profile.EVALUATION: {
+        "retriever": {"k": 10, "mmr": 0.0, "timeout_ms": 5000},
+        "graph": {"hops": 2, "fanout": 4, "beam": 32, "timeout_ms": 10_000},
+        "reranker": {"m": 50, "timeout_ms": 10_000},
+        "final_context": 20,
+        "budget": {"docs_max": 1000, "work_max": 10_000_000, "latency_ms": 30_000},
+    },
+    Profile.OFFLINE: {
+        "retriever": {"k": 32, "timeout_ms": 60_000},
+        "graph": {"hops": 5, "fanout": 16, "beam": 256, "timeout_ms": 600_000},
+        "reranker": {"m": 500, "timeout_ms": 60_000},
+        "final_context": 100,
+        "budget": {
+            "docs_max": 100_000, "work_max": 100_000_000, "tokens_max": 100_000, "latency_ms": 900_000,
+        },
+    },
+}  # fmt: skip
+
+
+class RetrieverStage(Record):
+    """First stage: seeds by vector, text and name, spread by maximal marginal relevance."""
+
+    k: int = Field(6, ge=1, description="seeds, over all sub-queries together; online at most 8")
     mmr: Unit = Field(0.4, description="0 takes the most similar seeds, 1 the most different ones")
     timeout_ms: int = Field(200, ge=1, description="time for this stage")
 
 
 class GraphStage(Record):
-    """Second stage: the beam through the graph."""
+    """Second stage: the way through the graph."""
 
-    hops: int = Field(1, ge=0, le=MAX_HOPS, description="edges from a seed to the end of a path")
-    fanout: int = Field(2, ge=1, le=MAX_FANOUT, description="neighbours a path is continued to")
-    beam: int = Field(8, ge=1, le=MAX_BEAM, description="paths kept in the whole turn, all depths together")
+    hops: int = Field(1, ge=0, description="edges from a seed to the end of a path, 0: no graph; online at most 2")
+    fanout: int = Field(2, ge=1, description="neighbours a path is continued to; online at most 3")
+    beam: int = Field(8, ge=1, description="paths kept in the whole turn, all depths together; online at most 16")
     timeout_ms: int = Field(500, ge=1, description="time for this stage")
 
 
 class RerankerStage(Record):
     """Third stage: a closer look at the best candidates."""
 
-    m: int = Field(20, ge=1, le=MAX_RERANKED, description="candidates that are reranked")
+    m: int = Field(20, ge=1, description="candidates that are reranked; online at most 24")
     timeout_ms: int = Field(500, ge=1, description="time for this stage")
 
 
 class Budget(Record):
     """What the whole turn may spend."""
 
-    docs_max: int = Field(160, ge=1, description="documents and edges read")
-    latency_ms: int = Field(2000, ge=1, description="time for the whole turn")
+    docs_max: int = Field(160, ge=1, description="documents and edges read; online at most 160")
+    latency_ms: int = Field(2000, ge=1, description="time for the whole turn; online at most 2000")
+    work_max: int = Field(2_000_000, ge=1, description="adjacency entries scanned in memory; online at most 2,000,000")
+    tokens_max: int = Field(4096, ge=1, description="tokens of the prompt; online at most 4096, profile paths 1020")
 
 
 class Plan(Record):
-    """A turn's plan. One above a hard cap cannot be made, so it can never be run."""
+    """A turn's plan. One above a hard cap of its profile cannot be made, so it can never be run."""
 
-    q: int = Field(2, ge=1, le=MAX_SUBQUERIES, description="sub-queries; they share the caps, which are not multiplied")
+    q: int = Field(2, ge=1, description="sub-queries; they share the caps, which are not multiplied; online at most 8")
     retriever: RetrieverStage = RetrieverStage()
     graph: GraphStage = GraphStage()
     reranker: RerankerStage = RerankerStage()
-    final_context: int = Field(6, ge=1, le=MAX_CONTEXT, description="passages and paths in the prompt")
+    final_context: int = Field(6, ge=1, description="passages in the answer, and paths in it; online at most 8")
     budget: Budget = Budget()
     reasons: tuple[Reason, ...] = Field((), description="what was done to the plan before it ran")
+    profile: Profile = Field(Profile.ONLINE, description="whose hard caps hold; gives what is left out its default")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _start_from_the_profile(cls, given: Any) -> Any:
+        return _filled(given) if isinstance(given, Mapping) else given
+
+    @model_validator(mode="after")
+    def _stays_below_the_caps(self) -> Self:
+        beyond = [
+            InitErrorDetails(type="less_than_equal", loc=place, input=value, ctx={"le": cap})
+            for place, value, cap in over_caps(self)
+        ]
+        if beyond:
+            raise ValidationError.from_exception_data("Plan", beyond)
+        return self
 
     @model_validator(mode="after")
     def _stages_fit_the_turn(self) -> Self:
@@ -95,3 +175,43 @@ class Plan(Record):
                 f"the stages' timeouts add up to {staged} ms, more than budget.latency_ms ({self.budget.latency_ms})"
             )
         return self
+
+
+CAPPED: dict[tuple[str, ...], str] = {
+    ("q",): "q",
+    ("retriever", "k"): "k",
+    ("graph", "hops"): "hops",
+    ("graph", "fanout"): "fanout",
+    ("graph", "beam"): "beam",
+    ("reranker", "m"): "m",
+    ("final_context",): "final_context",
+    ("budget", "docs_max"): "docs_max",
+    ("budget", "work_max"): "work_max",
+    ("budget", "tokens_max"): "tokens_max",
+    ("budget", "latency_ms"): "latency_ms",
+}
+
+
+def over_caps(plan: Plan) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """Where a plan is above its profile: place, value, cap."""
+    caps = HARD_CAPS[Profile(plan.profile)]
+    for place, name in CAPPED.items():
+        value: Any = plan
+        for part in place:
+            value = getattr(value, part)
+        if value > getattr(caps, name):
+            yield place, value, getattr(caps, name)
+
+
+def _filled(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The profile's defaults below what was given; an unknown profile is left for its field to refuse."""
+    values = dict(given)
+    profile = values.get("profile", Profile.ONLINE)
+    if profile not in list(Profile):
+        return values
+    for name, default in _DEFAULTS[Profile(profile)].items():
+        if name not in values:
+            values[name] = default
+        elif isinstance(default, dict) and isinstance(values[name], Mapping):
+            values[name] = {**default, **values[name]}
+    return values

@@ -6,11 +6,69 @@ from datetime import datetime
 
 from pydantic import Field
 
-from schemas.record import Json, Keyed
+from schemas.record import Json, Keyed, Record, Unit
+
+
+class ShownPath(Record):
+    """A path as it was shown, by ids, so that training can find its edges again.
+
+    `propensity` is the probability that it was shown at its rank: 1 unless a policy explores.
+    """
+
+    rank: int = Field(ge=1)
+    score: float
+    reliability: float
+    origin: str
+    why: str = ""
+    nodes: tuple[str, ...]
+    edges: tuple[str, ...]
+    propensity: Unit = 1.0
+
+
+class ShownPassage(Record):
+    """A passage as it was shown, and what each search gave it."""
+
+    rank: int = Field(ge=1)
+    score: float
+    id: str
+    tiers: dict[str, float] = Field(default_factory=dict)
+    propensity: Unit = 1.0
+
+
+class ShownTopic(Record):
+    """A topic that the question was narrowed to."""
+
+    id: str
+    level: int
+
+
+class ShownResults(Record):
+    """What `QueryLog.results` holds."""
+
+    paths: tuple[ShownPath, ...] = ()
+    passages: tuple[ShownPassage, ...] = ()
+    hierarchy: tuple[ShownTopic, ...] = ()
+    as_of: datetime | None = Field(None, description="the moment the reader stood at")
+    known_at: datetime | None = None
+
+
+class Judged(Record):
+    """Ranks that somebody found good or bad."""
+
+    paths: tuple[int, ...] = ()
+    passages: tuple[int, ...] = ()
+
+
+class Feedback(Record):
+    """What `QueryLog.feedback` holds; empty until somebody judges."""
+
+    good: Judged = Judged()
+    bad: Judged = Judged()
+    at: datetime
 
 
 class QueryLog(Keyed):
-    """One answered question."""
+    """One answered question; its key is the query's id."""
 
     query: str
     recipe: str
@@ -18,10 +76,10 @@ class QueryLog(Keyed):
     at: datetime
     reasons: tuple[str, ...] = ()
     plan: Json = Field(default_factory=dict)
-    results: Json = Field(default_factory=dict)
+    results: Json = Field(default_factory=dict, description="a `ShownResults`")
     telemetry: Json = Field(default_factory=dict)
     conveyance: Json = Field(default_factory=dict)
-    feedback: Json = Field(default_factory=dict)
+    feedback: Json = Field(default_factory=dict, description="a `Feedback`, or empty")
 
 
 class WeightConfig(Keyed):

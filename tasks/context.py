@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from hades.nightly.site import Site
 from hades.ports.store import GraphStore, Mode
 from hades.settings import load_settings
-from hades.wiring import open_store
+from hades.wiring import open_site, open_store
+from tasks.artifacts import progress_of
 
 
 @contextmanager
@@ -15,3 +17,10 @@ def opened_store(mode: Mode) -> Iterator[GraphStore]:
     """The store of the effective settings, closed at the end."""
     with closing(open_store(load_settings(), mode)) as store:
         yield store
+
+
+@contextmanager
+def opened_site(what: str) -> Iterator[Site]:
+    """The site of the effective settings, with its progress shown where this unit runs."""
+    with open_site(load_settings(), progress=progress_of(what)) as site:
+        yield site

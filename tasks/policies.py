@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task
 
 from hades.errors import QueryTimeout, StoreBusy, StoreUnavailable
@@ -39,3 +40,15 @@ LOCAL: dict[str, Any] = {
     "retry_condition_fn": is_transient,
     "timeout_seconds": 900,
 }
+# A whole build: it goes on from its last good stage when it is started again, so nobody needs to repeat it blindly.
+BUILD: dict[str, Any] = {"timeout_seconds": 12 * 3600}
+SHARD_THREADS = 2  # each shard already uses every core for its products
+
+
+def task_runner(name: str) -> TaskRunner[Any]:
+    """Where the shards of a stage run: threads of this process, or a Dask cluster (`HADES_TASK_RUNNER=dask`)."""
+    if name == "dask":
+        from prefect_dask.task_runners import DaskTaskRunner
+
+        return DaskTaskRunner()
+    return ThreadPoolTaskRunner(max_workers=SHARD_THREADS)

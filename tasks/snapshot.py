@@ -1,20 +1,27 @@
-"""Publishing as a task."""
+"""Publishing and going back, as tasks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from prefect import task
+from hades.nightly import publishing, rollback
+from tasks import artifacts, policies
+from tasks.context import opened_site
+from tasks.night import Night
+from tasks.unit import unit
 
-from hades.snapshot.pointer import prune
-from hades.wiring import open_hades
-from tasks import policies
+
+@unit("publish snapshot", policies.LOCAL)
+def release(night: Night, keep: int) -> dict[str, Any]:
+    """Write the read index, check it, move the pointer, let the registry's champion be what serves."""
+    with opened_site("publish") as site:
+        released = publishing.release(site, night.as_of, keep).as_dict()
+    artifacts.table("snapshot", [released], "what serves from now on")
+    return released
 
 
-@task(name="publish snapshot", **policies.LOCAL)
-def publish_snapshot(keep: int) -> dict[str, Any]:
-    """Write the read index, move the pointer, keep the newest few."""
-    with open_hades() as hades:
-        published = hades.publish()
-        removed = prune(hades.home, keep=keep)
-    return {"snapshot": published.snapshot, "manifest": published.manifest_hash, "removed": removed}
+@unit("roll back", policies.LOCAL)
+def roll_back(what: str, to: str | None) -> dict[str, Any]:
+    """Let an older graph, or older weights, serve again."""
+    with opened_site("rollback") as site:
+        return rollback.roll_back(site, what, to).as_dict()

@@ -28,14 +28,39 @@ def embed_chunks(store: GraphStore, embedder: Embedder, scratch: Path, progress:
     others = store.count("doc_chunks", where=[Term("embedding_model", "!=", tag)])
     if others:
         return _replace_model(store, embedder, scratch, progress)
-    missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
-    done = 0
+    return _embed_missing(store, embedder, [Term("embedding_model", "is_null")], progress)
+
+
+def pending_ranges(store: RowStore, tag: str, *, most: int = 64) -> list[tuple[str, str]]:
+    """Chunks without a vector as at most so many ranges of keys, first and last, to be embedded side by side.
+
+    None when vectors of another model are there: they are replaced all at once, by `embed_chunks`.
+    """
+    if store.count("doc_chunks", where=[Term("embedding_model", "!=", tag)]):
+        return []
+    missing = [Term("embedding_model", "is_null")]
+    keys = [
+        key
+        for batch in store.scan("doc_chunks", where=missing, columns=["_key"])
+        for key in batch.column("_key").to_pylist()
+    ]
+    size = max(WINDOW, -(-len(keys) // most))
+    return [(keys[start], keys[min(start + size, len(keys)) - 1]) for start in range(0, len(keys), size)]
+
+
+def embed_range(store: GraphStore, embedder: Embedder, first: str, last: str, progress: Progress = silent) -> int:
+    """Embed the chunks of one range that have no vector; several processes may do different ranges at once."""
+    where = [Term("embedding_model", "is_null"), Term("_key", ">=", first), Term("_key", "<=", last)]
+    return _embed_missing(store, embedder, where, progress)
+
+
+def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term], progress: Progress) -> int:
+    total, done = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
-    for window in _windows(store, [Term("embedding_model", "is_null")]):
-        vectors = embedder.embed(window.texts)
-        store.patch("doc_chunks", _patch(window.keys, vectors, tag))
+    for window in _windows(store, where):
+        store.patch("doc_chunks", _patch(window.keys, embedder.embed(window.texts), embedder.model.tag))
         done += len(window.keys)
-        progress("embeddings", done, missing)
+        progress("embeddings", done, total)
     return done
 
 

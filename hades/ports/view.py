@@ -14,7 +14,7 @@ This module needs numpy only: a process that asks a question must not load more 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -60,7 +60,10 @@ EDGES: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """What is being read. `degraded_from` says why an older snapshot serves; None when the newest does."""
+    """What is being read. `degraded_from` says why an older snapshot serves; None when the newest does.
+
+    `parts` are the generations of what was built together: hierarchy, weights, bridges, ranker; empty where none was.
+    """
 
     snapshot: str
     nodes: dict[str, int]
@@ -68,6 +71,7 @@ class ViewInfo:
     models: dict[str, tuple[str, ...]]
     is_local: bool
     degraded_from: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,11 +141,15 @@ class Hits:
 
 @dataclass(frozen=True)
 class NameMatches:
-    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key."""
+    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key.
+
+    `fetched` is how many rows travelled to find them; none where the names lie in memory.
+    """
 
     numbers: Numbers
     starts: Numbers
     ends: Numbers
+    fetched: int = 0
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -197,6 +205,30 @@ class Passage:
     kind: str = ""
     token_count: int = 0
     timestamp: datetime | None = None
+
+
+@dataclass(frozen=True)
+class BridgePath:
+    """A path between two topics that was computed ahead: n nodes, n - 1 edges, as numbers and handles of the view.
+
+    `outbound[i]` says whether edge i points from node i to i + 1; the topics are nodes too. `weight` is the geometric
+    mean of its edges discounted by length, in [0, 1]; `cost` the sum of their -ln(weight * boost).
+    """
+
+    from_cluster: int
+    to_cluster: int
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    outbound: tuple[bool, ...]
+    weight: float
+    cost: float
+    pinned: bool = False
+
+    def reversed(self) -> BridgePath:
+        """The same path walked from its other end."""
+        turned = tuple(not way for way in reversed(self.outbound))
+        ends, walk = (self.to_cluster, self.from_cluster), (self.nodes[::-1], self.edges[::-1])
+        return BridgePath(*ends, *walk, turned, self.weight, self.cost, self.pinned)
 
 
 class GraphView(Protocol):
@@ -293,10 +325,23 @@ class GraphView(Protocol):
         """
         ...
 
-    def match_names(self, text: str) -> NameMatches:
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        """The L1 topic of each node, as a node; -1 where it has none. Cost: in memory; over AQL one query."""
+        ...
+
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
+
+        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
+        stale is not there. Cost: the bridges of the topics asked; over AQL one query.
+        """
+        ...
+
+    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
 
-        Cost: a look-up for each run of words.
+        Cost: a look-up for each run of words. `limit` bounds the rows fetched, longest names first; where nothing is
+        fetched it bounds nothing.
         """
         ...
 

@@ -47,6 +47,9 @@ class Settings(Section):
     llm_api_key: SecretStr | None = Field(None, description="its key; environment only, never written or logged")
     mlflow_uri: str | None = Field(None, description="MLflow tracking server; unset means files under HADES_HOME")
     prefect_api_url: str | None = Field(None, description="Prefect server; unset means an ephemeral one per run")
+    task_runner: Literal["threads", "dask"] = Field(
+        "threads", description="where shards of a stage run: threads of the flow's process, or a Dask cluster"
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     hirag_pathrag: HiragPathrag = Field(default_factory=HiragPathrag, description="narrowing by topics, then paths")
     plan: Plan = Field(default_factory=Plan, description="what one turn may spend")

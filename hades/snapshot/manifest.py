@@ -11,7 +11,7 @@ from typing import Any
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import ArrayFile
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 
@@ -20,13 +20,16 @@ _ID_DIGITS = 24
 class Manifest:
     """Nothing here depends on when or where it was written: equal contents give equal bytes.
 
-    `nodes` and `edges` are counts by collection, in the order in which numbers and handles are given out.
+    `nodes` and `edges` are counts by collection, in the order in which numbers and handles are given out. `parts` are
+    the generations of what was built together, which are hashes of contents too: one id covers them all.
     """
 
     catalogue: str
     nodes: dict[str, int]
     edges: dict[str, int]
     documents: int
+    bridges: int
+    parts: dict[str, str]
     types: tuple[str, ...]
     node_types: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
@@ -42,6 +45,8 @@ class Manifest:
             "nodes": list(self.nodes.items()),
             "edges": list(self.edges.items()),
             "documents": self.documents,
+            "bridges": self.bridges,
+            "parts": self.parts,
             "types": self.types,
             "node_types": self.node_types,
             "models": self.models,
@@ -92,6 +97,8 @@ def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
         nodes=dict(body["nodes"]),
         edges=dict(body["edges"]),
         documents=body["documents"],
+        bridges=body["bridges"],
+        parts=body["parts"],
         types=tuple(body["types"]),
         node_types=tuple(body["node_types"]),
         models={kind: tuple(tags) for kind, tags in body["models"].items()},

@@ -93,7 +93,9 @@ class NodeRows:
         self._names.write(self._folder)
         for name, coder in (("cluster_id", self._clusters), ("domain_name", self._domains)):
             HeapWriter(self._folder, f"entity.{name}").append(coder.codes)
-        return NodeSpace(counts, pa.concat_arrays(ids), tuple(self._types.codes), models, self._names.longest)
+        everything = pa.concat_arrays(ids)
+        self._folder.whole("entity.cluster_node", _clusters(self._clusters, everything))
+        return NodeSpace(counts, everything, tuple(self._types.codes), models, self._names.longest)
 
     def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
         collection = collection_named(kind.value)
@@ -162,6 +164,12 @@ class NodeRows:
         append_texts(self._headings, pc.binary_join(batch.column("headings"), HEADING_SEPARATOR))
         self._tokens.append(integers(batch.column("token_count"), 0))
         self._moment.append(integers(batch.column("timestamp"), int(ALWAYS)))
+
+
+def _clusters(coder: Coder, ids: pa.Array) -> NDArray[np.int32]:
+    """The node that each code of an entity's topic stands for; -1 where no such topic is stored."""
+    named = pa.array([f"{Kind.CLUSTER}/{key}" for key in coder.codes], pa.large_string())
+    return integers(pc.index_in(named, value_set=ids), NOWHERE).astype(np.int32)
 
 
 def _types(kind: Kind, batch: pa.RecordBatch) -> pa.Array:

@@ -77,6 +77,12 @@ def move(root: Path, snapshot: str) -> Pointer:
     return pointer
 
 
+def served(home: Path) -> str:
+    """The id of the snapshot that serves, empty when none does; cheap enough to ask before every question."""
+    pointer = read_or_none(root_of(home), CURRENT)
+    return pointer.snapshot if pointer is not None else ""
+
+
 def read_or_none(root: Path, name: str) -> Pointer | None:
     """What a pointer file says, if it says anything."""
     try:

@@ -6,16 +6,19 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from hades.builds import ledger
 from hades.errors import SnapshotError
 from hades.ports.store import RowStore
 from hades.ports.view import EDGES, KINDS
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import Folder
+from hades.snapshot.bridge_rows import BridgeRows
 from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.edge_rows import EdgeRows, edge_types
 from hades.snapshot.manifest import MANIFEST, Manifest
@@ -25,12 +28,16 @@ from schemas.catalogue import collection_named
 from schemas.intervals import iso
 
 ABOUT = "about.json"
+PARTS = (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES, "ranker")
 _BUILDING = ".building-"
 
 
 @dataclass(frozen=True)
 class Published:
-    """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved."""
+    """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
+
+    `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
+    """
 
     snapshot: str
     path: Path
@@ -38,15 +45,24 @@ class Published:
     nodes: dict[str, int]
     edges: dict[str, int]
     is_new: bool
+    bridges: int = 0
+    bridges_left_out: int = 0
+    parts: dict[str, str] = field(default_factory=dict)
 
 
 def publish(
-    store: RowStore, home: Path, *, created_at: datetime | None = None, progress: Progress = lambda stage, rows: None
+    store: RowStore,
+    home: Path,
+    *,
+    created_at: datetime | None = None,
+    approve: Callable[[Path], None] = lambda folder: None,
+    progress: Progress = lambda stage, rows: None,
 ) -> Published:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
     Each collection is scanned once; nobody may write the store meanwhile, and an edge that lost its end refuses the
     whole. Killed at any moment, the snapshot that served before still does. `created_at` is kept beside, unhashed.
+    `approve` sees the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
     """
     root = pointer.root_of(home)
     with pointer.changing(root):
@@ -54,7 +70,7 @@ def publish(
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
         try:
-            contents = build(store, building, progress)
+            contents, left_out = build(store, building, progress)
             body = contents.to_bytes()
             manifest_hash = manifests.hash_of(body)
             snapshot = manifests.id_of(manifest_hash)
@@ -62,26 +78,43 @@ def publish(
             if is_new:
                 _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
+            approve(root / snapshot)
             pointer.move(root, snapshot)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return Published(snapshot, root / snapshot, manifest_hash, contents.nodes, contents.edges, is_new)
+    return Published(
+        snapshot,
+        root / snapshot,
+        manifest_hash,
+        contents.nodes,
+        contents.edges,
+        is_new,
+        contents.bridges,
+        left_out,
+        contents.parts,
+    )
 
 
-def build(store: RowStore, path: Path, progress: Progress) -> Manifest:
-    """Write every array of a snapshot into an empty folder; what its manifest says."""
+def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, int]:
+    """Write every array of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
+    parts = parts_of(store)
     with Folder(path) as folder:
         documents = DocumentRows(store, folder)
         progress("documents", documents.stored)
         nodes = NodeRows(folder, documents).write(store, progress)
         edges = EdgeRows(folder, documents, nodes)
         counts = edges.write(store, progress)
+        rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
+        bridges = rows.write(store, parts[ledger.WEIGHTS])
+        progress("bridges", bridges.written)
         folder.finish()
-    return Manifest(
+    contents = Manifest(
         catalogue=catalogue_hash(),
         nodes=nodes.counts,
         edges=counts,
         documents=documents.stored,
+        bridges=bridges.written,
+        parts=parts,
         types=edge_types(),
         node_types=nodes.types,
         models=nodes.models,
@@ -89,6 +122,13 @@ def build(store: RowStore, path: Path, progress: Progress) -> Manifest:
         has_validity=edges.has_validity,
         arrays=folder.files,
     )
+    return contents, bridges.left_out
+
+
+def parts_of(store: RowStore) -> dict[str, str]:
+    """The generation of each thing that was built into the store, empty where it never was."""
+    done = {stage: ledger.completed(store, stage) for stage in PARTS}
+    return {stage: "" if one is None else one.generation for stage, one in done.items()}
 
 
 def catalogue_hash() -> str:

@@ -24,6 +24,7 @@ from hades.ports.view import (
     ViewInfo,
 )
 from hades.snapshot import csr
+from hades.snapshot.bridge_index import BridgeIndex
 from hades.snapshot.expansion import Filter, follow, gathered, merged, visible
 from hades.snapshot.facts import Facts
 from hades.snapshot.lexical import LexicalIndex
@@ -46,7 +47,9 @@ class SnapshotView:
         self, snapshot: str, contents: Manifest, arrays: Mapping[str, NDArray[Any]], *, degraded_from: str | None = None
     ) -> None:
         self._contents, self._arrays = contents, arrays
-        self._info = ViewInfo(snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from)
+        self._info = ViewInfo(
+            snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts
+        )
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in _BOUNDS)) if contents.has_validity else None
@@ -54,6 +57,7 @@ class SnapshotView:
         self._codes = {name: code for code, name in enumerate(contents.types)}
         self._facts = Facts(contents, arrays)
         self._names = NameIndex(arrays, contents.longest_name)
+        self._bridges = BridgeIndex(arrays)
 
     @property
     def info(self) -> ViewInfo:
@@ -189,7 +193,25 @@ class SnapshotView:
         rows, scores = LexicalIndex(self._arrays, f"lexical.{kind}", last - first).search(text, limit)
         return Hits(rows + first, scores)
 
-    def match_names(self, text: str) -> NameMatches:
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        """See `GraphView.clusters_of`."""
+        asked = self._checked(numbers)
+        topics = np.full(len(asked), -1, np.int64)
+        entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
+        codes = self._arrays["entity.cluster"][asked[entities]]
+        placed = codes >= 0
+        topics[entities[placed]] = self._arrays["entity.cluster_node"][codes[placed]]
+        return topics
+
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[port.BridgePath]:
+        """See `GraphView.bridges`."""
+        _positive("limit", limit)
+        ends = None if clusters_to is None else self._checked(clusters_to)
+        return self._bridges.find(self._checked(clusters_from), ends, limit)
+
+    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
         return self._names.match(text)
 

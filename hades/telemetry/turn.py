@@ -25,7 +25,7 @@ class Caps:
 
 @dataclass
 class Stage:
-    """What one stage spent; `taken` and `given` are candidates in and out, `distinct` those that were not repeats."""
+    """What one stage spent; `taken` and `given` are candidates in and out, `repeats` those met before."""
 
     name: str
     reads: int = 0
@@ -72,16 +72,24 @@ class Turn:
         allowed = max(0, min(wanted, self.caps.docs_max - self.reads_spent))
         self._stage.reads += allowed
         if allowed < wanted:
-            self._stage.capped = True
-            self.because(Reason.BUDGET_DOCS)
+            self.trimmed(Reason.BUDGET_DOCS)
         return allowed
 
     def worked(self, entries: int, *, capped: bool = False) -> None:
         """Count adjacency entries that were scanned; whoever scans asks `work_left` first."""
         self._stage.work += entries
         if capped:
-            self._stage.capped = True
-            self.because(Reason.CAP_EXCEEDED)
+            self.trimmed(Reason.CAP_EXCEEDED)
+
+    def trimmed(self, reason: Reason) -> None:
+        """Say that this stage was given less than it wanted, and which cap did it."""
+        self._stage.capped = True
+        self.because(reason)
+
+    def ended_early(self, reason: Reason) -> None:
+        """Say that this stage stopped before its caps did, because what it wanted was reached."""
+        self._stage.early_stop = True
+        self.because(reason)
 
     def because(self, reason: Reason) -> None:
         """Give a reason; each is given once, in the order in which it came up."""
@@ -95,6 +103,11 @@ class Turn:
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
         return True
+
+    @property
+    def current(self) -> Stage:
+        """The stage that is open, for whoever counts candidates; between stages, the turn itself."""
+        return self._stage
 
     @property
     def ms_left(self) -> float:

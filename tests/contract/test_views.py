@@ -62,13 +62,14 @@ def test_a_number_the_view_never_gave_is_refused(view: GraphView) -> None:
 
 
 def test_info_counts_what_is_there(view: GraphView) -> None:
-    assert view.info.nodes == {"entities": 5, "doc_chunks": 2, "clusters": 2, "funcs": 1, "files": 1}
-    assert view.info.edges["relations"] == 5
-    assert sum(view.info.edges.values()) == 12
+    assert view.info.nodes == {"entities": 9, "doc_chunks": 2, "clusters": 5, "funcs": 1, "files": 1}
+    assert view.info.edges["relations"] == 8
+    assert sum(view.info.edges.values()) == 15
     assert set(view.info.models["entities"]) == {MODEL, "other@1/2"}
     assert view.info.models["funcs"] == ()
     assert view.info.degraded_from is None
     assert view.info.is_local == (view.adjacency() is not None)
+    assert view.info.parts == {"hierarchy": "", "weights": "w7", "bridges": "", "ranker": ""}
 
 
 def test_edges_come_heaviest_first_then_by_collection_and_key(view: GraphView) -> None:
@@ -300,6 +301,61 @@ def test_names_are_found_in_a_question_longest_first(view: GraphView) -> None:
 def test_a_shorter_name_stands_where_no_longer_one_covers_it(view: GraphView) -> None:
     found = view.match_names("Rhine and River Rhine, Köln")
     assert view.ids(found.numbers) == ["entities/lonely", HUB, "entities/city"]
+
+
+def test_entities_know_their_topic(view: GraphView) -> None:
+    asked = numbers(view, "entities/b1", HUB, "entities/sea", "doc_chunks/c1", "clusters/water", "entities/b3", HUB)
+    coast, water = numbers(view, "clusters/coast", "clusters/water").tolist()
+    assert view.clusters_of(asked).tolist() == [coast, water, -1, -1, -1, -1, water]
+    assert view.clusters_of(np.empty(0, np.int64)).tolist() == []
+
+
+def bridges(view: GraphView, starts: str, ends: str | None = None, limit: int = 9) -> list[tuple[str, ...]]:
+    """Nodes of the bridges between topics, by key."""
+    first, second = (
+        None if topics is None else numbers(view, *(f"clusters/{topic}" for topic in topics.split()))
+        for topics in (starts, ends)
+    )
+    assert first is not None
+    found = view.bridges(first, second, limit=limit)
+    return [tuple(name.partition("/")[2] for name in view.ids(np.array(path.nodes))) for path in found]
+
+
+def test_bridges_come_heaviest_first_then_by_key_and_start_where_asked(view: GraphView) -> None:
+    assert bridges(view, "coast") == [("b1", "b0"), ("b1", "b2")]
+    assert bridges(view, "valley") == [("b0", "b1"), ("b0", "b1", "b2")]
+    assert bridges(view, "towns", "valley") == [("b2", "b1", "b0")]
+    assert bridges(view, "valley", "towns coast") == [("b0", "b1"), ("b0", "b1", "b2")]
+    assert bridges(view, "coast towns", "coast towns") == [("b1", "b2")]
+    assert bridges(view, "valley towns", limit=1) == [("b0", "b1")]
+    assert bridges(view, "water") == bridges(view, "nature coast", "water") == []
+
+
+def test_stale_bridges_are_not_there(view: GraphView) -> None:
+    assert [path.weight for path in view.bridges(numbers(view, "clusters/towns"), limit=9)] == [0.3, 0.2]
+
+
+def test_a_bridge_says_which_edges_it_walks_and_which_way(view: GraphView) -> None:
+    towns, valley = numbers(view, "clusters/towns", "clusters/valley").tolist()
+    (there,) = view.bridges(np.array([towns]), np.array([valley]), limit=9)
+    assert (there.from_cluster, there.to_cluster) == (towns, valley)
+    assert [facts.id for facts in view.edges(np.array(there.edges))] == ["relations/k2", "relations/k1"]
+    assert there.outbound == (False, True)
+    assert (there.weight, there.cost, there.pinned) == (0.3, 0.6, False)
+    (back,) = view.bridges(np.array([valley]), np.array([towns]), limit=9)
+    assert (back.from_cluster, back.to_cluster, back.edges) == (valley, towns, there.edges[::-1])
+    assert back.outbound == (False, True)
+    assert back.nodes == there.nodes[::-1]
+    assert back.reversed() == there
+
+
+def test_bridges_want_topics_of_the_view_and_a_limit(view: GraphView) -> None:
+    assert view.bridges(numbers(view, HUB), limit=3) == view.bridges(np.empty(0, np.int64), limit=3) == []
+    assert [path.pinned for path in view.bridges(numbers(view, "clusters/towns"), limit=2)] == [False, True]
+    with pytest.raises(BadQuery):
+        view.bridges(numbers(view, "clusters/towns"), limit=0)
+    with pytest.raises(BadQuery):
+        view.bridges(np.array([10**6]), limit=1)
 
 
 def test_the_same_rows_in_either_store_publish_the_same_bytes(tmp_path: Path, double: ArangoDouble) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hades.builds.ledger import WEIGHTS, Completed, record
 from hades.ports.store import GraphStore, Mode
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
@@ -17,6 +18,7 @@ from hades.stores.arango.store import ArangoStore
 from hades.stores.arango.view import ArangoView
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
+from schemas.record import canonical_json
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import PASSWORD, REAL_SERVER
 from tests.contract.examples import MODEL, day, entity, put
@@ -74,6 +76,49 @@ def fill(store: GraphStore) -> None:
         },
     )  # fmt: skip
     put_edges(store)
+    put_bridges(store)
+
+
+def put_bridges(store: GraphStore) -> None:
+    """Three topics of one entity each and bridges between them; all but the first three rows are stale."""
+    topics = {"b0": "valley", "b1": "coast", "b2": "towns"}
+    put(store, "entities", *(entity(key, name=f"x{key}", cluster_id=topic) for key, topic in topics.items()))
+    put(store, "entities", entity("b3", name="xb3", cluster_id="nowhere"))
+    params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
+    put(store, "clusters", *({"_key": key, "level": 1, "cluster_params": params} for key in topics.values()))
+    put(
+        store,
+        "relations",
+        joined("k1", "entities/b1", "entities/b0", "cites", weight=0.5),
+        joined("k2", "entities/b1", "entities/b2", "refers_to", weight=0.25),
+        joined("k3", "entities/b2", "entities/b0", "refers_to", weight=0.75, valid_until=day(9)),
+    )
+    record(store, Completed(WEIGHTS, "d", "w7"))
+    far = ("towns", "valley")
+    put(
+        store,
+        "bridge_cache",
+        bridge("direct", ("coast", "valley"), "b1 b0", {"k1": 0.5}, 0.3),
+        bridge("round", ("coast", "towns"), "b1 b2", {"k2": 0.25}, 0.2, pinned=True),
+        bridge("long", far, "b2 b1 b0", {"k2": 0.25, "k1": 0.5}, 0.3),
+        bridge("old", far, "b2 b1 b0", {"k2": 0.25, "k1": 0.5}, 0.9, generation="w6"),
+        bridge("gone", far, "b2 b0", {"k9": 0.75}, 0.9),
+        bridge("lighter", far, "b2 b1 b0", {"k2": 0.25, "k1": 0.4}, 0.9),
+        bridge("ended", far, "b2 b0", {"k3": 0.75}, 0.9),
+        bridge("homeless", ("nowhere", "valley"), "b1 b0", {"k1": 0.5}, 0.9),
+    )
+
+
+def bridge(
+    key: str, topics: tuple[str, str], nodes: str, weights: dict[str, float], weight: float, **fields: object
+) -> dict[str, object]:
+    """A row of `bridge_cache` over entities and relations named by key."""
+    steps = [{"id": f"relations/{edge}", "weight": was} for edge, was in weights.items()]
+    return {
+        "_key": key, "from_cluster": topics[0], "to_cluster": topics[1], "weight": weight, "cost": 2.0 * weight,
+        "nodes": [f"entities/{node}" for node in nodes.split()], "edges": [step["id"] for step in steps],
+        "provenance": canonical_json({"edges": steps}), "generation": "w7", "created": day(1), **fields,
+    }  # fmt: skip
 
 
 def put_edges(store: GraphStore) -> None:

@@ -32,6 +32,7 @@ from hades.ports.view import (
 )
 from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost, runs_of_words
+from hades.snapshot.publish import parts_of
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.interning import Interned
 from hades.stores.arango.store import ArangoStore
@@ -61,7 +62,8 @@ class ArangoView:
                 binds = {"@collection": kind.value, "field": field}
                 models[kind.value] = tuple(sorted(self._query(load("view/list_models"), binds, "listing models")))
         nodes = {kind.value: self._store.count(kind.value) for kind in KINDS}
-        return ViewInfo("live", nodes, {name: self._store.count(name) for name in EDGES}, models, False)
+        edges = {name: self._store.count(name) for name in EDGES}
+        return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self._store))
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -106,9 +108,9 @@ class ArangoView:
             "fanout": _UNBOUNDED if fanout is None else fanout,
             "limit": limit,
         }
-        if direction is Direction.OUT:
+        if direction == Direction.OUT:
             text = load("view/expand_outbound")
-        elif direction is Direction.IN:
+        elif direction == Direction.IN:
             text = load("view/expand_inbound")
         else:
             text = load("view/expand_any")
@@ -129,9 +131,9 @@ class ArangoView:
         """See `GraphView.degree`; two queries for ANY."""
         total = np.zeros(len(numbers), np.int64)
         binds = {"nodes": self._nodes.names(numbers), "types": self._checked_types(types)}
-        if direction is not Direction.IN:
+        if direction != Direction.IN:
             total += np.array(self._query(load("view/count_outbound"), binds, "counting edges"), np.int64)
-        if direction is not Direction.OUT:
+        if direction != Direction.OUT:
             total += np.array(self._query(load("view/count_inbound"), binds, "counting edges"), np.int64)
         return total
 
@@ -217,13 +219,34 @@ class ArangoView:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
         return self._hits(kind, self._store.search(kind.value, text, limit=limit))
 
-    def match_names(self, text: str) -> NameMatches:
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        """See `GraphView.clusters_of`."""
+        ids = self._nodes.names(numbers)
+        found = self._query(load("view/list_topics"), {"ids": ids}, "looking for topics") if ids else []
+        self._nodes.add([one for one in found if one is not None])
+        return self._nodes.find([one or "" for one in found])
+
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[port.BridgePath]:
+        """See `GraphView.bridges`; the edges are compared with what they were in the same query."""
+        if limit < 1:
+            raise BadQuery(f"limit must be at least 1, not {limit}")
+        starts, ends = self._topic_keys(clusters_from), None if clusters_to is None else self._topic_keys(clusters_to)
+        binds = {"starts": starts, "ends": ends, "limit": limit}
+        return [
+            self._bridge(row, set(starts), ends)
+            for row in self._query(load("bridges/find_bridges"), binds, "looking for bridges")
+        ]
+
+    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
         spans: dict[str, set[tuple[int, int]]] = {}
         for start, end, form in runs_of_words(text):
             for spelled in (text[start:end].lower(), form):
                 spans.setdefault(spelled, set()).add((start, end))
-        found = self._query(load("view/list_named"), {"names": list(spans)}, "looking for names") if spans else []
+        binds = {"names": list(spans), "limit": _UNBOUNDED if limit is None else limit}
+        found = self._query(load("view/list_named"), binds, "looking for names") if spans else []
         found.sort()  # ids among equal spans
         matches = [(start, end, one) for one, name in found for start, end in spans[name]]
         numbers = self._nodes.add([one for _, _, one in matches])
@@ -232,10 +255,30 @@ class ArangoView:
             np.array([end for _, end, _ in matches], np.int64),
             np.arange(len(matches)),
         )
-        return NameMatches(numbers[places.numbers], places.starts, places.ends)
+        return NameMatches(numbers[places.numbers], places.starts, places.ends, fetched=len(found))
 
     def close(self) -> None:
         """See `GraphView.close`. The store belongs to the caller."""
+
+    def _topic_keys(self, numbers: Numbers) -> list[str]:
+        ours = (split_id(one) for one in self._nodes.names(numbers))
+        return [key for name, key in ours if name == Kind.CLUSTER]
+
+    def _bridge(self, row: dict[str, Any], starts: set[str], ends: list[str] | None) -> port.BridgePath:
+        """A bridge as it is kept, turned round where only its other end was asked for."""
+        topics = self._nodes.add([f"{Kind.CLUSTER}/{row['from_cluster']}", f"{Kind.CLUSTER}/{row['to_cluster']}"])
+        path = port.BridgePath(
+            int(topics[0]),
+            int(topics[1]),
+            tuple(self._nodes.add(row["nodes"]).tolist()),
+            tuple(self._edges.add(row["edges"]).tolist()),
+            tuple(tail == node for tail, node in zip(row["tails"], row["nodes"], strict=False)),
+            row["weight"],
+            row["cost"],
+            row["pinned"],
+        )
+        as_kept = row["from_cluster"] in starts and (ends is None or row["to_cluster"] in ends)
+        return path if as_kept else path.reversed()
 
     def _hits(self, kind: Kind, found: Any) -> Hits:
         numbers = self._nodes.add([f"{kind}/{key}" for key in found.column("_key").to_pylist()])

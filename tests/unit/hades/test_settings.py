@@ -130,8 +130,9 @@ def test_plan_defaults_are_those_of_the_specification():
         "graph": {"hops": 1, "fanout": 2, "beam": 8, "timeout_ms": 500},
         "reranker": {"m": 20, "timeout_ms": 500},
         "final_context": 6,
-        "budget": {"docs_max": 160, "latency_ms": 2000},
+        "budget": {"docs_max": 160, "latency_ms": 2000, "work_max": 2_000_000, "tokens_max": 4096},
         "reasons": [],
+        "profile": "online",
     }
 
 

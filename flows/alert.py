@@ -1,0 +1,26 @@
+"""What went wrong, kept where people look; the automations of prefect.yaml start it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from prefect import flow
+from pydantic import Field
+
+from tasks.alerts import keep_alert
+
+
+@flow(name="alert")
+def alert(
+    what: Annotated[str, Field(description="what happened, in a few words")],
+    subject: Annotated[str, Field(description="the run or the rules it is about")] = "",
+    detail: Annotated[str, Field(description="a message, or the page that says more")] = "",
+) -> str:
+    """Write one line to HADES_HOME/logs/alerts.jsonl and a page to the Prefect UI.
+
+    Args:
+        what: what happened, in a few words
+        subject: the run or the rules it is about
+        detail: a message, or the page that says more
+    """
+    return keep_alert(what, subject, detail)

@@ -1,0 +1,29 @@
+"""Bridges alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+from tasks import policies
+from tasks.bridges import bridges
+from tasks.contracts import check
+from tasks.night import begin
+
+
+@flow(name="build_bridges", **policies.BUILD)
+def build_bridges(
+    as_of: Annotated[datetime | None, Field(description="the moment bridges are dated by; empty: today, UTC")] = None,
+    time_box_minutes: Annotated[float | None, Field(gt=0, description="stop searching after so many minutes")] = None,
+) -> dict[str, Any]:
+    """Mark edges between topics and compute the hot paths along them; readers see them after `publish`.
+
+    Args:
+        as_of: the moment bridges are dated by; empty: today, UTC
+        time_box_minutes: stop searching after so many minutes
+    """
+    report = bridges(begin(as_of, time_box_minutes))
+    return {"bridges": report, "contracts": check(["bridges"])}

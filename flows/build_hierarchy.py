@@ -1,0 +1,31 @@
+"""Topics alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from prefect import flow
+from pydantic import Field
+
+from tasks import policies
+from tasks.contracts import check
+from tasks.hierarchy import topics
+from tasks.night import begin
+
+
+@flow(name="build_hierarchy", **policies.BUILD)
+def build_hierarchy(
+    as_of: Annotated[datetime | None, Field(description="the moment the build stands at; empty: today, UTC")] = None,
+    mode: Annotated[
+        Literal["auto", "full", "incremental"], Field(description="rebuild topics, or place what changed")
+    ] = "auto",
+) -> dict[str, Any]:
+    """Group entities into topics and super-topics, and check the result; readers see it after `publish`.
+
+    Args:
+        as_of: the moment the build stands at; empty: today, UTC
+        mode: rebuild topics, or place what changed
+    """
+    report = topics(begin(as_of), mode)
+    return {"topics": report, "contracts": check(["hierarchy"])}

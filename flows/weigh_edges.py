@@ -1,0 +1,27 @@
+"""Weights alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+from tasks import policies
+from tasks.contracts import check
+from tasks.night import begin
+from tasks.weights import weights
+
+
+@flow(name="weigh_edges", **policies.BUILD)
+def weigh_edges(
+    as_of: Annotated[datetime | None, Field(description="the moment freshness is counted from; empty: today")] = None,
+) -> dict[str, Any]:
+    """Weigh every relation and mention, and check the result; readers see it after `publish`.
+
+    Args:
+        as_of: the moment freshness is counted from; empty: today
+    """
+    report = weights(begin(as_of))
+    return {"weights": report, "contracts": check(["weights"])}

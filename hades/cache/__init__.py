@@ -1,0 +1,1 @@
+"""What was computed before and may be used while it is still true."""

@@ -1,0 +1,138 @@
+"""Columns of the store, and the questions rules ask of them: does it exist, is it inside, how many point at it.
+
+Everything here works on whole columns, because a gate may stand before a million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.ports.store import RowStore
+from schemas.catalogue import collection_named
+
+Flags = NDArray[np.bool_]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a suite is checked on. `notes` say what there was nothing to check of; `absent` that the stage never ran."""
+
+    tables: dict[str, pa.Table]
+    notes: tuple[str, ...] = ()
+    absent: str = ""
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", sum(table.num_rows for table in self.tables.values()))
+
+
+def read(store: RowStore, collection: str, *columns: str) -> pa.Table:
+    """These columns of every row with its `_key`, in key order, one chunk a column."""
+    declared = collection_named(collection)
+    assert declared is not None
+    names = list(dict.fromkeys(("_key", *columns)))
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in names])
+    batches = [batch.select(names).cast(schema) for batch in store.scan(collection, columns=names)]
+    return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+
+
+def column(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    values = table.column(name)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def ids(collection: str, keys: pa.Array) -> pa.Array:
+    """The `_id` of each key."""
+    return pc.binary_join_element_wise(collection, keys, "/")
+
+
+def place(values: pa.Array, among: pa.Array) -> Longs:
+    """Where each value stands among others, -1 where it does not."""
+    found: Longs = pc.fill_null(pc.index_in(values, value_set=among), -1).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
+
+
+def at(values: NDArray[Any], places: Longs, otherwise: Any) -> NDArray[Any]:
+    """The value at each place; `otherwise` at place -1."""
+    return np.append(values, np.array([otherwise], dtype=values.dtype))[places]
+
+
+def texts_at(values: pa.Array, places: Longs) -> pa.Array:
+    """The text at each place; absent at place -1."""
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def counted(values: pa.Array, among: pa.Array) -> Longs:
+    """How often each of `among` stands in the values."""
+    places = place(values, among)
+    counts: Longs = np.bincount(places[places >= 0], minlength=len(among)).astype(np.int64)
+    return counts
+
+
+def numbers(values: pa.Array) -> Floats:
+    """A column of numbers, NaN where there is none."""
+    found: Floats = pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False)
+    return found
+
+
+def wholes(values: pa.Array, missing: int = 0) -> Longs:
+    """A column of whole numbers."""
+    found: Longs = pc.fill_null(pc.cast(values, pa.int64()), missing).to_numpy(zero_copy_only=False)
+    return found
+
+
+def flags(values: pa.Array, missing: bool = False) -> Flags:
+    """A column of booleans."""
+    found: Flags = pc.fill_null(values, missing).to_numpy(zero_copy_only=False)
+    return found
+
+
+def spans_inside(spans: pa.Array, lengths: Longs) -> Flags:
+    """Which spans are [start, end) with 0 <= start <= end <= length; a length of -1 contains nothing."""
+    is_pair = flags(pc.equal(pc.list_value_length(spans), 2))
+    start, end = span_bounds(spans, is_pair)
+    return is_pair & (start >= 0) & (start <= end) & (end <= lengths)
+
+
+def span_bounds(spans: pa.Array, is_pair: Flags) -> tuple[Longs, Longs]:
+    """Starts and ends of the spans that have two numbers; 0 for the others."""
+    flat = wholes(pc.list_flatten(spans.filter(pa.array(is_pair)))).reshape(-1, 2)
+    start, end = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.int64)
+    start[is_pair], end[is_pair] = flat[:, 0], flat[:, 1]
+    return start, end
+
+
+def per_row(lists: pa.Array, values: NDArray[Any], how: Any, empty: Any) -> NDArray[Any]:
+    """One value a list from one value an element, by a ufunc such as `np.minimum`; `empty` for lists of none."""
+    lengths = wholes(pc.list_value_length(lists))
+    result = np.full(len(lists), empty, dtype=values.dtype)
+    filled = lengths > 0
+    starts = (np.cumsum(lengths) - lengths)[filled]
+    if len(starts):
+        result[filled] = how.reduceat(values, starts)
+    return result
+
+
+def close(left: Floats, right: Floats, tolerance: float) -> Flags:
+    """Which numbers agree, relative to their size where they are large; what is absent on a side is not compared."""
+    with np.errstate(invalid="ignore"):
+        near: Flags = np.abs(left - right) <= tolerance * np.maximum(1.0, np.abs(right))
+    return near | np.isnan(left) | np.isnan(right)
+
+
+def with_columns(table: pa.Table, **columns: pa.Array | NDArray[Any] | Sequence[Any]) -> pa.Table:
+    """The table with more columns."""
+    for name, values in columns.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        table = table.append_column(name, array)
+    return table

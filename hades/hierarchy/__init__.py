@@ -1,0 +1,1 @@
+"""The nightly topics: found, kept stable, worded, journalled."""

@@ -1,0 +1,61 @@
+"""What weighing goes by: the seeds of `weight_config`, the boosts of the settings, and how much counts as much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hades.errors import HadesError
+from hades.settings.hirag import DEFAULT_BOOSTS, PathSettings
+from models.weights.mentions import MentionRules
+from schemas.edges import RelationType
+
+
+class WeightError(HadesError):
+    """Weights that cannot be computed, logged or restored: what was expected and what to do."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What a relation type starts from: how much the type alone tells, and how fast it ages."""
+
+    type_prior: float
+    tau_days: float
+
+
+_YEAR = 365.0
+# Stated by an author outranks read by a rule, which outranks counted or measured. Names and code drift slowly.
+SEEDS: Mapping[RelationType, Seed] = {
+    RelationType.IMPLEMENTS: Seed(0.9, 5 * _YEAR),
+    RelationType.EXTENDS: Seed(0.8, 5 * _YEAR),
+    RelationType.DERIVES_FROM: Seed(0.8, 5 * _YEAR),
+    RelationType.CITES: Seed(0.7, 5 * _YEAR),
+    RelationType.REFERS_TO: Seed(0.5, 5 * _YEAR),
+    RelationType.COREF: Seed(0.4, 20 * _YEAR),
+    RelationType.RELATED_TO: Seed(0.3, 3 * _YEAR),
+    RelationType.SIMILAR_TO: Seed(0.3, 20 * _YEAR),
+}
+COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
+
+
+@dataclass(frozen=True)
+class WeightRules:
+    """How edges are weighed. Priors, time constants and coefficients are only seeds: `weight_config` has the last word.
+
+    Boosts are those of the settings, because scoring a path at question time reads them there too.
+    """
+
+    boosts: Mapping[RelationType, float] = field(default_factory=lambda: dict(DEFAULT_BOOSTS))
+    eps: float = 1e-6
+    evidence_full: int = 15
+    median: float = 0.5
+    mentions: MentionRules = field(default_factory=MentionRules)
+
+    def __post_init__(self) -> None:
+        if missing := [str(kind) for kind in RelationType if kind not in self.boosts]:
+            raise WeightError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
+
+
+def rules_of(path: PathSettings) -> WeightRules:
+    """The rules that follow from the section `hirag_pathrag.path` of the settings."""
+    return WeightRules(boosts=dict(path.relation_boost), eps=path.eps)

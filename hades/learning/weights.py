@@ -1,0 +1,228 @@
+"""The stage `weights`: every relation and mention is weighed from its components, and what changed is written.
+
+One transaction holds the rows, `weight_config` and the ledger's record: a killed weighing has not happened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.builds import ledger
+from hades.learning import edge_columns as columns
+from hades.learning import report as reports
+from hades.learning.config import TYPES, TypeTable, read_config, table_of, weighed_config
+from hades.learning.edge_columns import EntityColumns
+from hades.learning.report import WeightReport
+from hades.learning.rules import WeightError, WeightRules
+from hades.ports.progress import Progress, silent
+from hades.ports.store import GraphStore
+from models.weights.calibrate import bias_for
+from models.weights.components import (
+    PART_DECIMALS,
+    Codes,
+    Components,
+    Reals,
+    filled,
+    freshness,
+    neutral_of,
+    rounded,
+    similarity,
+    support,
+)
+from models.weights.mentions import MentionRules, weigh_mentions
+from models.weights.squash import PARTS, costs, logits, squash
+from schemas.edges import RelationType
+from schemas.intervals import iso
+from schemas.record import to_table
+from schemas.telemetry import WeightConfig
+
+Doubles = NDArray[np.float64]
+
+VERSION = 1  # raise it with any change of what is computed: the next build weighs anew
+WRITTEN = ("relations", "mentions", "weight_config", "build_stages")
+_BATCH_ROWS = (
+    262_144  # edges of one batch are spread over all pages of the adjacency: few large batches touch them less
+)
+_MARK_DIGITS = 24
+_SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """Relations as they are stored: `sim` is what was measured (NaN: nothing), `parts` what counted."""
+
+    types: Codes
+    sim: Doubles
+    parts: dict[str, Doubles]
+    neutral: dict[str, float]
+    bias: float
+    weights: Doubles
+    costs: Doubles
+
+
+def weigh_relations(
+    store: GraphStore,
+    rules: WeightRules,
+    *,
+    model: str,
+    inputs: str,
+    as_of: datetime,
+    progress: Progress = silent,
+) -> WeightReport:
+    """Weigh every relation and mention as of a day, unless nothing they depend on has changed.
+
+    `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
+    be compared. `as_of` counts to the day, so that a build repeated on the same day has nothing to do.
+    """
+    started = time.perf_counter()
+    day = day_of(as_of)
+    config = read_config(store, rules)
+    digest = ledger.digest_of(inputs, _plain(rules), [row.model_dump() for row in config], iso(day), model, VERSION)
+    done = ledger.completed(store, ledger.WEIGHTS)
+    if done is not None and done.digest == digest:
+        return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
+    entities = columns.read_entities(store, model)
+    relations, mentions = columns.read_relations(store), columns.read_mentions(store)
+    progress("weights", 1, 3)
+    weighed = _weigh(relations, entities, table_of(config), rules, day)
+    named = _weigh_mentions(mentions, entities, rules.mentions)
+    progress("weights", 2, 3)
+    generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
+    changes = {"relations": _changed_relations(relations, weighed), "mentions": _changed_mentions(mentions, named)}
+    report = WeightReport(
+        as_of=iso(day),
+        data_hash=digest,
+        generation=generation,
+        rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
+        bias=weighed.bias,
+        neutral=weighed.neutral,
+        quantiles=reports.quantiles_of(weighed.weights),
+        types=reports.by_type(weighed.weights, weighed.types),
+        histograms=_histograms(weighed, named),
+        changed={name: table.num_rows for name, table in changes.items()},
+    )
+    with store.transaction(WRITTEN) as inside:
+        for name, table in changes.items():
+            inside.patch(name, in_batches(table))
+        after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], day)
+        inside.upsert("weight_config", to_table(WeightConfig, after))
+        ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, day, report.lasting()))
+    progress("weights", 3, 3)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+def day_of(as_of: datetime) -> datetime:
+    """The beginning of the day in UTC; a moment without a time zone is refused."""
+    if as_of.tzinfo is None:
+        raise WeightError(f"as_of is {as_of.isoformat()}, which has no time zone; give an aware datetime")
+    return as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
+    """One hash over the keys and weights of several collections, each in key order."""
+    digest = hashlib.sha256()
+    for keys, weights in edges:
+        digest.update("\n".join(keys.to_pylist()).encode())
+        digest.update(weights.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table as the batches a store writes one at a time."""
+    return iter(table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS))
+
+
+def _weigh(
+    relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
+) -> _Weighed:
+    types = columns.type_codes(relations)
+    ends = (entities.vectors_of(relations.column(end)) for end in ("_from", "_to"))
+    strength = columns.floats(relations.column("strength"))
+    measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
+    sim = np.where(measured, rounded(strength), similarity(entities.vectors, *ends))
+    count = columns.whole(relations.column("evidence_count"))
+    rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
+    age, dated = columns.ages(relations, day)
+    fresh = np.where(dated, freshness(age, types, table.tau_days), np.float32(np.nan))
+    neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
+    parts = Components(
+        sim=filled(sim, neutral["sim"]),
+        type_prior=table.prior.take(types),
+        evidence=support(count, rated, rules.evidence_full),
+        freshness=filled(fresh, neutral["freshness"]),
+    )
+    sums = logits(parts, types, table.coefficients)
+    bias = bias_for(sums, rules.median)
+    weights = squash(sums, bias)
+    return _Weighed(
+        types=types,
+        sim=_decimals(sim),
+        parts={name: _decimals(getattr(parts, name)) for name in PARTS},
+        neutral=neutral,
+        bias=bias,
+        weights=weights.astype(np.float64),
+        costs=costs(weights, types, table.boost, rules.eps).astype(np.float64),
+    )
+
+
+def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionRules) -> Doubles:
+    is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
+    count = columns.whole(mentions.column("count"))
+    return weigh_mentions(count, columns.in_title(mentions), is_term, rules).astype(np.float64)
+
+
+def _changed_relations(relations: pa.Table, weighed: _Weighed) -> pa.Table:
+    held = relations.column("weight_components")
+    same = _equal(relations.column("weight"), weighed.weights)
+    same &= _equal(relations.column("cost"), weighed.costs) & _equal(relations.column("sim"), weighed.sim)
+    for name, values in weighed.parts.items():
+        same &= _equal(pc.struct_field(held, name), values)
+    parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
+    new = pa.table(
+        {
+            "_key": relations.column("_key"),
+            "weight": weighed.weights,
+            "weight_components": parts,
+            "cost": weighed.costs,
+            "sim": pa.array(weighed.sim, from_pandas=True),  # NaN is null
+        }
+    )
+    return new.filter(pa.array(~same))
+
+
+def _changed_mentions(mentions: pa.Table, weights: Doubles) -> pa.Table:
+    new = pa.table({"_key": mentions.column("_key"), "weight": weights})
+    return new.filter(pa.array(~_equal(mentions.column("weight"), weights)))
+
+
+def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
+    before = columns.floats(held)
+    same: NDArray[np.bool_] = (before == values) | (np.isnan(before) & np.isnan(values))
+    return same
+
+
+def _decimals(parts: Reals) -> Doubles:
+    """Parts as people read them: 0.8 and not the float32 nearest to it, which is what 0.8 becomes again."""
+    shown: Doubles = np.round(parts.astype(np.float64), PART_DECIMALS)
+    return shown
+
+
+def _histograms(weighed: _Weighed, mentions: Doubles) -> dict[str, list[int]]:
+    drawn = {"relations": weighed.weights, "mentions": mentions, **weighed.parts}
+    return {name: reports.histogram_of(values) for name, values in drawn.items()}
+
+
+def _plain(rules: WeightRules) -> dict[str, Any]:
+    """The rules as a digest reads them."""
+    boosts = {str(kind): boost for kind, boost in rules.boosts.items()}
+    return {**vars(rules), "boosts": boosts, "mentions": vars(rules.mentions)}

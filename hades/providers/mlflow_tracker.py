@@ -1,0 +1,249 @@
+"""The registry in MLflow: a file under HADES_HOME, or a team's server. The only module that imports it.
+
+Files are plain (Parquet, pictures): no model flavour and no pickle, so reading an old version runs nobody's code.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hades.ports.tracking import DATA_HASH, TrackingError, Version
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment
+    from mlflow.entities.model_registry import ModelVersion
+
+_WRITER = "hades.writer"
+_RETIRED = "hades.retired"
+_ARTIFACT = "hades.artifact"
+_SHA256 = "sha256."
+_PAGE = 1_000
+_LONGEST_PARAM = 500
+
+
+class MlflowTracker:
+    """A `Tracker`. `artifacts` is where files are kept when no server keeps them; `lock` is held by whoever writes."""
+
+    def __init__(self, uri: str, lock: Path, artifacts: Path | None = None) -> None:
+        self._uri, self._lock, self._artifacts = uri, lock, artifacts
+
+    def log_run(
+        self,
+        experiment: str,
+        name: str,
+        *,
+        params: Mapping[str, object],
+        metrics: Mapping[str, float],
+        artifacts: Sequence[Path],
+        tags: Mapping[str, str],
+    ) -> str:
+        """See `Tracker.log_run`."""
+        if not tags.get(DATA_HASH):
+            raise TrackingError(f"run {name!r} of {experiment!r} has no tag {DATA_HASH!r}; give the hash of its data")
+        with self._writing():
+            where = self._experiment(experiment)
+            self._bury(where)
+            if logged := self._logged(where, tags[DATA_HASH]):
+                return logged
+            hashes = {f"{_SHA256}{path.name}": _sha256(path) for path in artifacts}
+            run = self._client.create_run(
+                where, tags={**tags, **hashes, _WRITER: self._writer}, run_name=name
+            ).info.run_id
+            self._fill(str(run), params, metrics, artifacts)
+            self._client.set_terminated(run, status="FINISHED")
+            return str(run)
+
+    def register(self, name: str, run: str, artifact: str) -> str:
+        """See `Tracker.register`."""
+        with self._writing():
+            tags = {key: value for key, value in self._client.get_run(run).data.tags.items() if _is_ours(key)}
+            if f"{_SHA256}{artifact}" not in tags:
+                raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
+            for known in self.versions(name):
+                if known.tags.get(DATA_HASH) == tags[DATA_HASH]:
+                    return known.version
+            self._ensure_model(name)
+            made = self._client.create_model_version(
+                name, f"runs:/{run}/{artifact}", run, tags={**tags, _ARTIFACT: artifact}
+            )
+            return str(made.version)
+
+    def versions(self, name: str) -> list[Version]:
+        """See `Tracker.versions`."""
+        found, token = [], None
+        while True:
+            page = self._client.search_model_versions(_where("name", name), max_results=_PAGE, page_token=token)
+            found += [self._version(one) for one in page]
+            token = page.token
+            if not token:
+                return sorted(found, key=lambda one: -int(one.version))
+
+    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+        """See `Tracker.tag`."""
+        self._known(name, version)
+        for key, value in tags.items():
+            self._client.set_model_version_tag(name, version, key, value)
+
+    def alias(self, name: str, alias: str) -> str | None:
+        """See `Tracker.alias`."""
+        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
+
+    def set_alias(self, name: str, alias: str, version: str) -> None:
+        """See `Tracker.set_alias`."""
+        self._known(name, version)
+        self._client.set_registered_model_alias(name, alias, version)
+
+    def fetch(self, name: str, version: str) -> Path:
+        """See `Tracker.fetch`."""
+        known = self._known(name, version)
+        artifact = known.tags[_ARTIFACT]
+        path = self._path(known.run, artifact)
+        if not path.is_file():
+            raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
+        if _sha256(path) != known.tags[f"{_SHA256}{artifact}"]:
+            raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
+        return path
+
+    def delete_version(self, name: str, version: str) -> None:
+        """See `Tracker.delete_version`. On a server the file stays until its own garbage collection."""
+        with self._writing():
+            known = self._known(name, version)
+            if known.aliases:
+                raise TrackingError(
+                    f"{name} version {version} is named by {', '.join(known.aliases)}; let the alias name another first"
+                )
+            self._client.set_tag(known.run, _RETIRED, version)  # its data may be logged anew from here on
+            self._client.delete_model_version(name, version)
+            if self._artifacts is not None:
+                self._path(known.run, known.tags[_ARTIFACT]).unlink(missing_ok=True)
+
+    @cached_property
+    def _client(self) -> MlflowClient:
+        """Made by one process at a time: the first creates the tables, and two at once would trip over each other."""
+        with _held(self._lock.with_name(f"{self._lock.name}.setup")):
+            client = _quiet_client(self._uri)
+            client.get_experiment_by_name("Default")
+            return client
+
+    @property
+    def _writer(self) -> str:
+        """Who writes under this lock; the same in every process of this home, another on every other machine."""
+        return hashlib.sha256(f"{socket.gethostname()}:{self._lock.resolve()}".encode()).hexdigest()[:16]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Be the only one of this home who writes."""
+        with _held(self._lock):
+            yield
+
+    def _experiment(self, name: str) -> str:
+        """The experiment of that name; one whose files belong to a folder that was moved or copied is left alone."""
+        place = None if self._artifacts is None else self._artifacts.resolve().as_uri()
+        for one in (name, f"{name} in {place}"):
+            found: Experiment | None = self._client.get_experiment_by_name(one)
+            if found is None:
+                return str(self._client.create_experiment(one, artifact_location=place))
+            if place is None or found.artifact_location == place:
+                return str(found.experiment_id)
+        raise TrackingError(f"experiment {name!r} keeps its files elsewhere than {place}; rename it in MLflow")
+
+    def _bury(self, experiment: str) -> None:
+        """Mark runs that a killed process left open. Whoever holds the lock knows that nobody is at work on them."""
+        mine = f"attributes.status = 'RUNNING' and tags.`{_WRITER}` = '{self._writer}'"
+        for run in self._client.search_runs([experiment], mine, max_results=_PAGE):
+            self._client.set_terminated(run.info.run_id, status="KILLED")
+
+    def _logged(self, experiment: str, data_hash: str) -> str | None:
+        same = f"attributes.status = 'FINISHED' and {_where(f'tags.{DATA_HASH}', data_hash)}"
+        runs = self._client.search_runs([experiment], same, max_results=_PAGE)
+        return next((str(run.info.run_id) for run in runs if _RETIRED not in run.data.tags), None)
+
+    def _fill(
+        self, run: str, params: Mapping[str, object], metrics: Mapping[str, float], artifacts: Sequence[Path]
+    ) -> None:
+        from mlflow.entities import Metric, Param
+
+        now = int(time.time() * 1000)  # when it was logged, which is about the run and not about the data
+        self._client.log_batch(
+            run,
+            metrics=[Metric(key, float(value), now, 0) for key, value in sorted(metrics.items())],
+            params=[Param(key, str(value)[:_LONGEST_PARAM]) for key, value in sorted(params.items())],
+        )
+        for path in artifacts:
+            self._client.log_artifact(run, str(path))
+
+    def _ensure_model(self, name: str) -> None:
+        if not self._client.search_registered_models(_where("name", name)):
+            self._client.create_registered_model(name)
+
+    def _known(self, name: str, version: str) -> Version:
+        versions = self.versions(name)
+        for one in versions:
+            if one.version == version:
+                return one
+        listed = ", ".join(one.version for one in versions) or "none"
+        raise TrackingError(f"{name} has no version {version}; registered: {listed}")
+
+    def _version(self, found: ModelVersion) -> Version:
+        created = datetime.fromtimestamp(found.creation_timestamp / 1000, UTC)
+        full = self._client.get_model_version(found.name, found.version)  # a search leaves aliases out
+        return Version(
+            str(found.name),
+            str(found.version),
+            created,
+            str(found.run_id),
+            dict(full.tags),
+            tuple(sorted(str(alias) for alias in full.aliases)),
+        )
+
+    def _path(self, run: str, artifact: str) -> Path:
+        """Kept files are found by the run and not by the address the registry noted: a home may be moved."""
+        if self._artifacts is not None:
+            return self._artifacts / run / "artifacts" / artifact
+        return Path(self._client.download_artifacts(run, artifact))
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Wait for a lock and hold it. The system lets go of it when the process dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _quiet_client(uri: str) -> MlflowClient:
+    """A client that neither phones home nor tells of its migrations."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def _where(column: str, value: str) -> str:
+    if "'" in value:
+        raise TrackingError(f"{value!r} holds a quote, which the registry cannot search for; choose another name")
+    return f"{column} = '{value}'"
+
+
+def _is_ours(tag: str) -> bool:
+    return not tag.startswith("mlflow.") and tag != _WRITER
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

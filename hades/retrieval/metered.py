@@ -1,0 +1,231 @@
+"""The view through the meter: every read is asked for first, and what is denied is not read.
+
+On a view in memory a read is a document or an edge materialised; what is scanned to find it is work. On a view over a
+network all that travels is a read, found or scanned (`ViewInfo.is_local` says which it is). Answers may therefore be
+shorter than the question: always the first so many, so whoever asks puts the best first. What a turn has read once it
+keeps: asking again costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import (
+    Adjacency,
+    BridgePath,
+    Codes,
+    EdgeFacts,
+    Expansion,
+    Flags,
+    GraphView,
+    Hits,
+    Kind,
+    NameMatches,
+    NodeFacts,
+    Numbers,
+    Passage,
+    ViewInfo,
+)
+from hades.telemetry.turn import Turn
+from schemas.intervals import Mask
+from schemas.plan import Reason
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+
+Document = TypeVar("Document")
+
+
+class MeteredView:
+    """A `GraphView` that spends a turn's account; nothing in retrieval reads any other way."""
+
+    def __init__(self, view: GraphView, turn: Turn) -> None:
+        self.turn = turn
+        self._view = view
+        self._is_local = view.info.is_local
+        self._nodes: dict[int, NodeFacts] = {}
+        self._edges: dict[int, EdgeFacts] = {}
+        self._passages: dict[int, Passage] = {}
+
+    @property
+    def info(self) -> ViewInfo:
+        """See `GraphView.info`; free."""
+        return self._view.info
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """See `GraphView.type_names`; free."""
+        return self._view.type_names
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """See `GraphView.number`; an id that may not be looked up has the number -1."""
+        allowed = self._travels(len(ids))
+        numbers = np.full(len(ids), -1, np.int64)
+        if allowed:
+            numbers[:allowed] = self._view.number(ids[:allowed])
+        return numbers
+
+    def ids(self, numbers: Numbers) -> list[str]:
+        """See `GraphView.ids`; free."""
+        return self._view.ids(numbers)
+
+    def kinds(self, numbers: Numbers) -> Codes:
+        """See `GraphView.kinds`; free."""
+        return self._view.kinds(numbers)
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        """See `GraphView.expand`; the work is counted, and over a network each edge that comes back is a read."""
+        wanted = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
+        allowed = wanted if self._is_local else min(wanted, self.turn.reads_left)
+        found = self._view.expand(
+            numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=max(0, allowed)
+        )
+        short_of_reads = found.capped and allowed < wanted
+        self.turn.worked(found.work, capped=found.capped and not short_of_reads)
+        if not self._is_local:
+            self._spend(len(found), short=short_of_reads)
+        return found
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """See `GraphView.degree`; a node that may not be looked at counts 0."""
+        allowed = self._travels(len(numbers))
+        degrees = np.zeros(len(numbers), np.int64)
+        if allowed:
+            degrees[:allowed] = self._view.degree(numbers[:allowed], direction=direction, types=types)
+        return degrees
+
+    def adjacency(self) -> Adjacency | None:
+        """See `GraphView.adjacency`. Kernels that walk it ask `turn.work_left` first and report to `turn.worked`."""
+        return self._view.adjacency()
+
+    def nodes(self, numbers: Numbers) -> list[NodeFacts]:
+        """See `GraphView.nodes`: the first so many that may be read."""
+        return self._once(self._nodes, numbers, self._view.nodes)
+
+    def edges(self, handles: Numbers) -> list[EdgeFacts]:
+        """See `GraphView.edges`: the first so many that may be read."""
+        return self._once(self._edges, handles, self._view.edges)
+
+    def passages(self, numbers: Numbers) -> list[Passage]:
+        """See `GraphView.passages`: the first so many that may be read."""
+        return self._once(self._passages, numbers, self._view.passages)
+
+    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
+        """See `GraphView.texts`: the first so many that may be read."""
+        return self._view.texts(document_ids[: self.turn.reads(len(document_ids))])
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """See `GraphView.vectors`; a row that may not be fetched counts as one without a vector."""
+        allowed = self._travels(len(numbers))
+        found, have = self._view.vectors(numbers[:allowed], model=model)
+        if allowed == len(numbers):
+            return found, have
+        values, there = np.zeros((len(numbers), found.shape[1]), np.float32), np.zeros(len(numbers), np.bool_)
+        values[:allowed], there[:allowed] = found, have
+        return values, there
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        kind: Kind,
+        model: str,
+        limit: int,
+        level: int | None = None,
+        within: Numbers | None = None,
+    ) -> Hits:
+        """See `GraphView.nearest`; over a network each hit is a read."""
+        allowed = self._may_find(limit)
+        if not allowed:
+            return _NO_HITS
+        hits = self._view.nearest(vector, kind=kind, model=model, limit=allowed, level=level, within=within)
+        return self._counted(hits, limit, allowed)
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """See `GraphView.lexical`; over a network each hit is a read."""
+        allowed = self._may_find(limit)
+        if not allowed:
+            return _NO_HITS
+        return self._counted(self._view.lexical(text, kind=kind, limit=allowed), limit, allowed)
+
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        """See `GraphView.clusters_of`; a node that may not be looked up has none."""
+        allowed = self._travels(len(numbers))
+        clusters = np.full(len(numbers), -1, np.int64)
+        if allowed:
+            clusters[:allowed] = self._view.clusters_of(numbers[:allowed])
+        return clusters
+
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        """See `GraphView.bridges`; each is a document, so each is a read."""
+        allowed = min(limit, self.turn.reads_left)
+        found = self._view.bridges(clusters_from, clusters_to, limit=allowed) if allowed > 0 else []
+        self._spend(len(found), short=allowed < limit and len(found) >= allowed)
+        return found
+
+    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
+        """See `GraphView.match_names`; over a network each row that travels is a read."""
+        if self._is_local:
+            return self._view.match_names(text, limit=limit)
+        left = self.turn.reads_left
+        if not self._may_find(1):
+            return NameMatches(*(np.empty(0, np.int64) for _ in range(3)))
+        found = self._view.match_names(text, limit=left if limit is None else min(left, limit))
+        self._spend(found.fetched, short=found.fetched == left)
+        return found
+
+    def close(self) -> None:
+        """See `GraphView.close`. The view belongs to whoever opened it."""
+
+    def _once(
+        self, known: dict[int, Document], asked: Numbers, read: Callable[[Numbers], list[Document]]
+    ) -> list[Document]:
+        """The first so many of what is asked for; only what this turn has not read yet is read."""
+        wanted = np.asarray(asked, np.int64).tolist()
+        missing = [number for number in dict.fromkeys(wanted) if number not in known]
+        allowed = missing[: self.turn.reads(len(missing))]
+        if allowed:
+            known.update(zip(allowed, read(np.array(allowed, np.int64)), strict=True))
+        denied = set(missing[len(allowed) :])
+        end = next((place for place, number in enumerate(wanted) if number in denied), len(wanted))
+        return [known[number] for number in wanted[:end]]
+
+    def _travels(self, wanted: int) -> int:
+        """How many of these may be fetched: all of them where nothing travels."""
+        return wanted if self._is_local else self.turn.reads(wanted)
+
+    def _may_find(self, limit: int) -> int:
+        """How many hits a search may bring back; the reads are counted once it is known how many there are."""
+        if self._is_local:
+            return limit
+        allowed = min(limit, self.turn.reads_left)
+        if allowed <= 0:
+            self._spend(0, short=True)
+        return max(0, allowed)
+
+    def _counted(self, hits: Hits, limit: int, allowed: int) -> Hits:
+        if not self._is_local:
+            self._spend(len(hits), short=allowed < limit and len(hits) == allowed)
+        return hits
+
+    def _spend(self, reads: int, *, short: bool) -> None:
+        """Count reads that were known to be allowed; `short` when more were wanted."""
+        self.turn.reads(reads)
+        if short:
+            self.turn.trimmed(Reason.BUDGET_DOCS)
+
+
+_NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.float32))

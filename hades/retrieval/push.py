@@ -1,0 +1,233 @@
+"""Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung and Lang, 2006).
+
+The graph is the undirected weighted one that both directions of the adjacency form together; an edge counts its weight
+times the factor of its type, and nothing where the mask hides it. A node that holds more residual than epsilon times
+its degree keeps a share and pushes the rest to its neighbours, so that at the end, for every node v,
+
+    0 <= exact(v) - estimate(v) <= epsilon * degree(v)
+
+because the walk is reversible: degree(u) * ppr(u -> v) = degree(v) * ppr(v -> u). Degrees are not stored. A row is read
+only until its sum shows that the node need not push, so a hub is never read for the sake of its degree alone, and all
+reading together stays within a constant of 1 / (epsilon * (1 - damping)).
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import ALWAYS, Adjacency, Csr
+
+ESTIMATE, RESIDUAL, DEGREE, CURSOR = range(4)  # columns of the state; the row of a node is half a cache line
+_QUEUED, _TOUCHED = 1, 2
+_HEAD, _LENGTH, _N_TOUCHED, _WORK = range(4)  # what the kernel counts
+
+Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+_of_thread = threading.local()
+
+
+class Walk:
+    """One question's push over one adjacency: `run` it, with a lower epsilon again if need be, then read its arrays.
+
+    Its arrays belong to the thread and are cleaned by what was touched, so a question costs what it reaches and not
+    what the graph holds.
+    """
+
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        restart: Longs,
+        weights: Floats,
+        *,
+        factors: Floats,
+        moments: tuple[int, int] = (ALWAYS, ALWAYS),
+    ) -> None:
+        """`weights` sum to 1; `factors` are by type code; `moments` are as_of and known_at, `ALWAYS` for no mask."""
+        self._adjacency = adjacency
+        self._factors = factors
+        self._moments = moments
+        self._scratch = _borrowed(len(adjacency.out.starts) - 1)
+        _place(*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
+
+    def run(self, epsilon: float, damping: float, max_work: int) -> bool:
+        """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
+        out, into, validity = self._adjacency.out, self._adjacency.into, self._adjacency.validity
+        masked = validity is not None and self._moments != (ALWAYS, ALWAYS)
+        bounds: tuple[Longs, ...] = (_NO_BOUNDS,) * 4
+        if validity is not None:
+            bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
+        ways = [*_arrays(out), *_arrays(into)]
+        rule = (self._factors, *bounds, *self._moments, masked)
+        return bool(_push(*ways, *rule, *self._scratch, epsilon, damping, max_work))
+
+    @property
+    def work(self) -> int:
+        """Adjacency entries read so far."""
+        return int(self._scratch[4][_WORK])
+
+    @property
+    def numbers(self) -> Longs:
+        """Every node that was touched, in no order."""
+        _, _, _, touched, counters = self._scratch
+        return touched[: counters[_N_TOUCHED]].astype(np.int64)
+
+    def values(self, numbers: Longs) -> Floats:
+        """(n, 4): estimate, residual, the part of the degree that was read, entries read for it."""
+        values: Floats = self._scratch[0][numbers]
+        return values
+
+    def entries(self, numbers: Longs) -> Longs:
+        """How many adjacency entries nodes have, both directions; nothing is read."""
+        out, into = self._adjacency.out.starts, self._adjacency.into.starts
+        return out[numbers + 1] - out[numbers] + into[numbers + 1] - into[numbers]
+
+    def close(self) -> None:
+        """Hand the arrays back clean; costs what was touched."""
+        state, flags, _, touched, counters = self._scratch
+        seen = touched[: counters[_N_TOUCHED]]
+        state[seen] = 0.0
+        flags[seen] = 0
+        counters[:] = 0
+        _of_thread.spare[len(flags)] = self._scratch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+_NO_BOUNDS = np.empty(0, np.int64)
+
+
+def _arrays(rows: Csr) -> tuple[Any, ...]:
+    return rows.starts, rows.target, rows.edge, rows.type, rows.weight
+
+
+def _borrowed(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
+    """This thread's arrays for a graph of so many nodes: state, flags, queue, touched nodes, counters; all zero."""
+    if not hasattr(_of_thread, "spare"):
+        _of_thread.spare = {}
+    kept = _of_thread.spare.pop(n_nodes, None)
+    if kept is not None:
+        return kept  # type: ignore[no-any-return]
+    _of_thread.spare.clear()  # one size a thread: a process reads one graph
+    size = max(1, n_nodes)
+    return (
+        np.zeros((size, 4)),
+        np.zeros(size, np.uint8),
+        np.zeros(size, np.int32),
+        np.zeros(size, np.int32),
+        np.zeros(4, np.int64),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _place(state, flags, queue, touched, counters, restart, weights):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for place in range(len(restart)):
+        node = restart[place]
+        state[node, RESIDUAL] += weights[place]
+        if not flags[node] & _TOUCHED:
+            flags[node] |= _TOUCHED
+            touched[counters[_N_TOUCHED]] = node
+            counters[_N_TOUCHED] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_seen(edge, as_of, known_at, valid_from, valid_until, recorded_at, retracted_at):  # type: ignore[no-untyped-def]  # pragma: no cover
+    if as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]):
+        return False
+    return known_at == ALWAYS or (recorded_at[edge] <= known_at < retracted_at[edge])
+
+
+@numba.njit(cache=True, nogil=True)
+def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
+    out_starts, out_target, out_edge, out_type, out_weight,
+    in_starts, in_target, in_edge, in_type, in_weight,
+    factors, valid_from, valid_until, recorded_at, retracted_at, as_of, known_at, masked,
+    state, flags, queue, touched, counters, epsilon, damping, max_work,
+):
+    size = len(queue)
+    head, length, n_touched, work = counters[0], counters[1], counters[2], counters[3]
+    complete = True
+    for place in range(n_touched):  # the first time, and when epsilon is lower than last time
+        node = touched[place]
+        if not flags[node] & _QUEUED and state[node, RESIDUAL] > epsilon * state[node, DEGREE]:
+            queue[(head + length) % size] = node
+            length += 1
+            flags[node] |= _QUEUED
+    while length > 0:
+        node = queue[head]
+        first_out, first_in = out_starts[node], in_starts[node]
+        n_out = out_starts[node + 1] - first_out
+        entries = n_out + in_starts[node + 1] - first_in
+        held, degree, cursor = state[node, RESIDUAL], state[node, DEGREE], np.int64(state[node, CURSOR])
+        began = cursor
+        stop = min(entries, cursor + max_work - work)
+        while cursor < stop and held > epsilon * degree:
+            if cursor < n_out:
+                at = first_out + cursor
+                if not masked or _is_seen(
+                    out_edge[at], as_of, known_at, valid_from, valid_until, recorded_at, retracted_at
+                ):
+                    degree += out_weight[at] * factors[out_type[at]]
+            else:
+                at = first_in + cursor - n_out
+                if in_target[at] != node and (
+                    not masked
+                    or _is_seen(in_edge[at], as_of, known_at, valid_from, valid_until, recorded_at, retracted_at)
+                ):
+                    degree += in_weight[at] * factors[in_type[at]]
+            cursor += 1
+        work += cursor - began
+        state[node, CURSOR], state[node, DEGREE] = cursor, degree
+        pushes = held > epsilon * degree
+        if pushes and (cursor < entries or work + entries > max_work):
+            complete = False
+            break
+        head = (head + 1) % size
+        length -= 1
+        flags[node] &= ~np.uint8(_QUEUED)
+        if not pushes:
+            continue
+        state[node, RESIDUAL] = 0.0
+        if degree == 0.0:  # nowhere to go: the walk stays
+            state[node, ESTIMATE] += held
+            continue
+        state[node, ESTIMATE] += (1.0 - damping) * held
+        per_weight = damping * held / degree
+        work += entries
+        for step in range(entries):
+            if step < n_out:
+                at = first_out + step
+                near, edge = out_target[at], out_edge[at]
+                share = out_weight[at] * factors[out_type[at]] * per_weight
+            else:
+                at = first_in + step - n_out
+                near, edge = in_target[at], in_edge[at]
+                share = 0.0 if near == node else in_weight[at] * factors[in_type[at]] * per_weight
+            if share == 0.0 or (
+                masked and not _is_seen(edge, as_of, known_at, valid_from, valid_until, recorded_at, retracted_at)
+            ):
+                continue
+            grown = state[near, RESIDUAL] + share
+            state[near, RESIDUAL] = grown
+            mark = flags[near]
+            if not mark & _TOUCHED:
+                touched[n_touched] = near
+                n_touched += 1
+                mark |= _TOUCHED
+            if not mark & _QUEUED and grown > epsilon * state[near, DEGREE]:
+                queue[(head + length) % size] = near
+                length += 1
+                mark |= _QUEUED
+            flags[near] = mark
+    counters[0], counters[1], counters[2], counters[3] = head, length, n_touched, work
+    return complete

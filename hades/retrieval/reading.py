@@ -1,0 +1,99 @@
+"""Passages read closely: their sentences as words, and how well each sentence fits what a question asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import Passage
+from hades.retrieval.sentences import sentences
+from hades.retrieval.wording import content_words, short_title, stem, words
+
+Floats = NDArray[np.float64]
+
+_SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
+LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A passage in sentences: as written, as words with blanks around each, as sets of stems."""
+
+    title: str
+    name: str  # the title without its brackets and what follows a comma, as words with blanks around each
+    written: tuple[str, ...]
+    spoken: tuple[str, ...]
+    stems: tuple[frozenset[str], ...]
+    title_stems: frozenset[str]
+    all_stems: frozenset[str]
+
+
+def read_closely(passage: Passage) -> Reading:
+    """Cut a passage into sentences and words."""
+    written = tuple(passage.text[start:end] for start, end in sentences(passage.text)) or ("",)
+    split = [words(sentence) for sentence in written]
+    stems = tuple(frozenset(map(stem, sentence)) for sentence in split)
+    title_stems = frozenset(map(stem, words(passage.title)))
+    return Reading(
+        passage.title,
+        _name(passage.title),
+        written,
+        tuple(f" {' '.join(sentence)} " for sentence in split),
+        stems,
+        title_stems,
+        title_stems.union(*stems),
+    )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The question's words with their rarity among the readings; `relation` are those that are no part of a name."""
+
+    text: str
+    rarity: dict[str, float]
+    relation: frozenset[str]
+
+    def share(self, held: Collection[str]) -> float:
+        """How much of the question these stems hold, in [0, 1]."""
+        return _share(self.rarity, self.rarity.keys(), held)
+
+    def fit(self, held: Collection[str]) -> float:
+        """How much of what is asked about the names these stems hold, in [0, 1]."""
+        return _share(self.rarity, self.relation, held)
+
+
+def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> Wanted:
+    """What a question asks for, seen from the passages at hand; `names` are the names that it spells."""
+    asked = list(dict.fromkeys(stem(word) for word in content_words(question)))
+    counts = {word: sum(word in reading.all_stems for reading in readings) for word in asked}
+    rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
+    named = {stem(word) for name in names for word in words(name)}
+    return Wanted(f" {' '.join(words(question))} ", rarity, frozenset(asked) - named)
+
+
+def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:
+    """(n, n): at [k, i] how well the best sentence of k that names i's title fits the question; 0 where none does."""
+    found = np.zeros((len(readings), len(readings)))
+    whole = [" ".join(reading.spoken) for reading in readings]
+    for i, named in enumerate(readings):
+        if len(named.name) < _SHORTEST_TITLE + 2:
+            continue
+        for k, naming in enumerate(readings):
+            if k != i and naming.name != named.name and named.name in whole[k]:
+                pairs = zip(naming.spoken, fits[k], strict=True)
+                found[k, i] = max((LINK + fit for spoken, fit in pairs if named.name in spoken), default=0.0)
+    return found
+
+
+def _share(rarity: dict[str, float], among: Collection[str], held: Collection[str]) -> float:
+    total = sum(rarity[word] for word in among)
+    return sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0
+
+
+def _name(title: str) -> str:
+    short = short_title(title)
+    first = short.partition(",")[0]
+    return f" {' '.join(words(first if len(first) > _SHORTEST_TITLE else short))} "

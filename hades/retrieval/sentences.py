@@ -1,0 +1,50 @@
+"""Where sentences end: a full stop inside a number, a name or an abbreviation ends none."""
+
+from __future__ import annotations
+
+import re
+
+# A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
+_END = re.compile(r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+")
+_ABBREVIATION = re.compile(
+    r"(?:mrs?|ms|dr|prof|st|sr|jr|vs|etc|inc|ltd|corp|gen|col|sgt|capt|rev|hon|figs?|eqs?|nos|vols?|pp|eds?|al|cf|"
+    r"approx|dept|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|(?:[a-z]\.)+[a-z])",
+    re.IGNORECASE,
+)
+_LAST_WORD = re.compile(r"[\w.]+$")
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Spans [start, end) of the sentences of a text, without the blanks around them; together they hold every word."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for match in _END.finditer(text):
+        if text[match.start()] == "." and _is_abbreviation(text, start, match):
+            continue
+        _append(found, text, start, match.end())
+        start = match.end()
+    _append(found, text, start, len(text))
+    return found
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text; all of it when it has only one."""
+    spans = sentences(text)
+    return text[slice(*spans[0])] if spans else ""
+
+
+def _is_abbreviation(text: str, start: int, end: re.Match[str]) -> bool:
+    """Whether the stop belongs to `Dr.`, `e.g.` or the initial `J.`, and more text follows."""
+    if not text[end.end() :].strip():
+        return False
+    word = _LAST_WORD.search(text, start, end.start())
+    if word is None:
+        return False
+    spelled = word.group()
+    return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
+
+
+def _append(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    piece = text[start:end]
+    if piece.strip():
+        found.append((start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())))

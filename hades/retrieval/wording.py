@@ -1,0 +1,112 @@
+"""How far candidate texts speak a question's words, measured among the candidates themselves.
+
+A word that many candidates hold says little about which of them to prefer, however rare it is in the corpus: rarity is
+therefore counted in the pool. This needs no index, so it works the same over every view.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+K1, B = 1.2, 0.75
+_WORD = re.compile(r"\w+")
+_MARKS = re.compile(r"[\u0300-\u036f]+")
+_IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
+_SUFFIXES = ("ies", "es", "s", "ing", "ed")
+_SHORTEST_STEM = 3
+_SHORTEST_TITLE = 4  # characters; shorter ones stand inside anything
+_FUNCTION_WORDS = frozenset(
+    """a an the of in on at to for from by with and or is are was were be been being do does did has have had which what
+    who whom whose when where why how that this these those it its as than then there their his her he she they we you i
+    not no s t also into about between both during after before same""".split()  # noqa: SIM905 - reads better
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Question words against candidates. `rarity` (words,); `holds` (words, candidates), 1 where it stands; `bm25`."""
+
+    rarity: Array
+    holds: Array
+    bm25: Array
+
+
+def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
+    """BM25 of each text, and which content words of the question it holds. Texts are given as `words` splits them."""
+    asked = list(dict.fromkeys(stem(word) for word in words(question) if word not in _FUNCTION_WORDS))
+    counts = [Counter(map(stem, text)) for text in texts]
+    times = np.array([[count[word] for count in counts] for word in asked], np.float64).reshape(len(asked), len(texts))
+    lengths = np.array([len(text) for text in texts], np.float64)
+    rows_with = (times > 0).sum(axis=1)
+    rarity = np.log1p((len(texts) - rows_with + 0.5) / (rows_with + 0.5))
+    penalty = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if len(lengths) else 1.0))
+    shares = rarity[:, None] * times * (K1 + 1) / (times + penalty)
+    return Wording(rarity, (times > 0).astype(np.float64), shares.sum(axis=0))
+
+
+def named_titles(question: str, titles: Sequence[str]) -> Array:
+    """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
+    asked = _spaced(words(question))
+    full = [_spaced(words(title)) for title in titles]
+    short = [_spaced(words(short_title(title))) for title in titles]
+    return np.array(
+        [
+            0.0 if len(brief) < _SHORTEST_TITLE + 2 else 1.0 if whole in asked else 0.8 if brief in asked else 0.0
+            for whole, brief in zip(full, short, strict=True)
+        ]
+    )
+
+
+def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequence[str]) -> Array:
+    """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
+    spoken = [_spaced(text) for text in texts]
+    found = np.zeros((len(titles), len(titles)))
+    for place, title in enumerate(titles):
+        name = _spaced(words(short_title(title)))
+        if len(name) >= _SHORTEST_TITLE + 2:
+            found[:, place] = [
+                name in text and other != documents[place] for text, other in zip(spoken, documents, strict=True)
+            ]
+    found[:, found.sum(axis=0) * 2 > len(titles)] = 0.0
+    return found
+
+
+def short_title(title: str) -> str:
+    """A title without what stands in brackets to tell it from its namesakes."""
+    return _IN_BRACKETS.sub("", title) or title
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case without accents."""
+    if not text.isascii():
+        text = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    return _WORD.findall(text.lower())
+
+
+def content_words(text: str) -> list[str]:
+    """The distinct words that carry meaning, in order."""
+    return list(dict.fromkeys(word for word in words(text) if word not in _FUNCTION_WORDS))
+
+
+def _spaced(spoken: Sequence[str]) -> str:
+    """Words with one blank around each, so that a match is a match of whole words."""
+    return f" {' '.join(spoken)} "
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """A word without its commonest endings; both sides of a comparison are cut the same way."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word[: -len(suffix)]
+    return word

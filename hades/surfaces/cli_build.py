@@ -1,0 +1,113 @@
+"""`hades run`, `hades snapshots` and `hades rollback`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import time
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from hades.errors import SettingsError
+from hades.settings import load_settings
+from hades.surfaces.cli_ingest import shown_progress
+from hades.surfaces.output import Answer
+from hades.wiring import open_site
+
+_QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "GX_ANALYTICS_ENABLED": "false",
+}
+
+
+def run_flow_here(name: str, given: dict[str, str]) -> Answer:
+    """Run a flow in this process: as a run on the configured server, else as plain calls.
+
+    Flows stand above this ring, so they are looked up by name, as a worker does.
+    """
+    for variable, value in _QUIET.items():
+        os.environ.setdefault(variable, value)
+    began = time.perf_counter()
+    flow = getattr(importlib.import_module(f"flows.{name}"), name)
+    parameters = _validated(flow, name, {key: _value(text) for key, text in given.items()})
+    if load_settings().prefect_api_url is not None:
+        report = flow(**parameters)
+    else:
+        unit = importlib.import_module("tasks.unit")
+        with shown_progress() as progress, unit.here(progress or _logged):
+            report = flow.fn(**parameters)
+    seconds = time.perf_counter() - began
+    document = {"flow": name, "seconds": round(seconds, 3), "report": report}
+    return Answer(document, (Text(f"{name} done in {seconds:.1f} s"), *_lines(report)))
+
+
+def list_snapshots() -> Answer:
+    """Every published graph of this home."""
+    from dataclasses import asdict
+
+    from hades.snapshot.retention import snapshots
+
+    held = snapshots(load_settings().home)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem"):
+        table.add_column(heading)
+    for one in held:
+        serves = "*" if one.serves else ""
+        sizes = (f"{one.nodes:,}", f"{one.edges:,}")
+        table.add_row(serves, one.snapshot, one.created_at or "", *sizes, ", ".join(one.pins), one.problem or "")
+    empty = Text("nothing has been published; run `hades run nightly`")
+    return Answer({"snapshots": [asdict(one) for one in held]}, (table if held else empty,))
+
+
+def go_back(what: str, to: str | None) -> Answer:
+    """Move the pointer back, then restore what the store should say."""
+    from hades.nightly.rollback import roll_back
+
+    with open_site(load_settings()) as site:
+        went = roll_back(site, what, to).as_dict()
+    told = f"{went['snapshot']} serves since {went['pointer_seconds'] * 1000:.0f} ms after the command"
+    weights = f"the store has the weights of version {went['weights_version']} again ({went['restored']:,} rows)"
+    return Answer(went, (Text(told), Text(went["note"] or weights)))
+
+
+def _validated(flow: Any, name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    from prefect.exceptions import ParameterTypeError
+
+    known = set(flow.parameters.properties)
+    if unknown := sorted(set(parameters) - known):
+        wanted = ", ".join(sorted(known)) or "none"
+        raise SettingsError(f"{name} has no parameter {', '.join(unknown)}; it takes {wanted}")
+    try:
+        validated: dict[str, Any] = flow.validate_parameters(parameters)
+    except ParameterTypeError as error:
+        raise SettingsError(f"{name} cannot run with these parameters: {error}") from error
+    return validated
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _logged(stage: str, done: int, total: int | None) -> None:
+    logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
+
+
+def _lines(report: object) -> tuple[Text, ...]:
+    if not isinstance(report, dict):
+        return ()
+    told = report.get("told") or [f"{name}: {_short(value)}" for name, value in report.items()]
+    return tuple(Text(line) for line in told)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 160 else f"{text[:157]}..."

@@ -1,0 +1,41 @@
+"""Shapes the hierarchy speaks in, named once, and sums by group."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
+Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
+Weights: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
+Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
+
+NONE = -1
+
+
+def centroids(vectors: Vectors, labels: Labels, groups: int) -> Vectors:
+    """(groups, dim): the mean direction of each group's vectors; zero for a group without any."""
+    from scipy import sparse
+
+    held = np.flatnonzero(labels != NONE)
+    member = sparse.csr_matrix((np.ones(len(held), np.float32), (labels[held], held)), shape=(groups, len(labels)))
+    return unit_rows(np.asarray(member @ vectors, np.float32))
+
+
+def unit_rows(rows: Vectors) -> Vectors:
+    """Rows of length one; a zero row stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Vectors = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
+
+
+def dense_labels(labels: Labels) -> Labels:
+    """The same groups numbered 0, 1, ... in the order of their first member; -1 stays."""
+    fresh = np.full(len(labels), NONE, np.int64)
+    held = labels != NONE
+    _, first, inverse = np.unique(labels[held], return_index=True, return_inverse=True)
+    fresh[held] = np.argsort(np.argsort(first))[inverse]
+    return fresh

@@ -1,0 +1,81 @@
+"""Snapshot: it holds what the store holds, and every file is what the manifest says."""
+
+from __future__ import annotations
+
+from schemas.contracts.rule import Rule, Suite, equal, given, holds, some_rows
+
+_PUBLISH = "publish again; nobody may write the store meanwhile"
+
+SUITE = Suite(
+    "snapshot",
+    "the read index, before the pointer moves to it",
+    (
+        Rule(
+            "snapshot.manifest_readable",
+            "manifest",
+            "the manifest can be read",
+            holds("is_readable"),
+            ("problem",),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.id_of_manifest",
+            "manifest",
+            "the folder is named after the hash of its manifest",
+            holds("id_matches"),
+            ("folder", "hash"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.node_counts_equal",
+            "nodes",
+            "the snapshot has as many nodes of each kind as the store",
+            equal("in_snapshot", "in_store"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.edge_counts_equal",
+            "edges",
+            "the snapshot has as many edges of each collection as the store",
+            equal("in_snapshot", "in_store"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.document_count_equal",
+            "documents",
+            "the snapshot has as many documents as the store",
+            equal("in_snapshot", "in_store"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.files_listed",
+            "files",
+            "the manifest lists files",
+            some_rows(),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.file_present",
+            "files",
+            "every file of the manifest is in the folder",
+            given("bytes"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.file_size_as_listed",
+            "files",
+            "a file has the size its type and shape say",
+            holds("size_matches"),
+            ("bytes", "listed_bytes"),
+            repair=_PUBLISH,
+        ),
+        Rule(
+            "snapshot.file_sha256_as_listed",
+            "files",
+            "a file has the sha256 the manifest lists",
+            holds("sha256_matches"),
+            ("sha256", "listed_sha256"),
+            repair=_PUBLISH,
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""Checking frames against a suite with Great Expectations; the only place that loads it, and only when called."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.contracts.rule import Finding, Rule, Suite
+
+NAMED_ROWS = 20
+_LIBRARY = "great_expectations"
+
+
+class UncheckableRule(ValueError):
+    """A rule that could not be evaluated, which is a mistake in the rule or its frame and never a green one."""
+
+
+def validate(suite: Suite, frames: Mapping[str, pa.Table]) -> list[Finding]:
+    """The broken rules of a suite, in its order. Rules of a frame that is not given are not checked.
+
+    A frame is an Arrow table with `_key`; keys of broken rows come in its order, at most `NAMED_ROWS`.
+    """
+    checked = [name for name in suite.frames if name in frames]
+    if not checked:
+        return []
+    import great_expectations as gx  # five seconds: not for anybody who only reads the rules
+
+    broken: dict[str, Finding] = {}
+    with _quiet():
+        context: Any = gx.get_context(mode="ephemeral")
+        context.enable_analytics(False)
+        context.variables.progress_bars = {"globally": False}
+        source = context.data_sources.add_pandas(suite.boundary)
+        for name in checked:
+            rules = [rule for rule in suite.rules if rule.frame == name]
+            batch = _batch(source, name, frames[name], rules)
+            for rule, result in zip(rules, _results(gx, batch, rules), strict=True):
+                if not result.success:
+                    broken[rule.id] = _finding(rule, frames[name], result)
+    return [broken[rule.id] for rule in suite.rules if rule.id in broken]
+
+
+def _batch(source: Any, name: str, frame: pa.Table, rules: Sequence[Rule]) -> Any:
+    """The columns that expectations read, as pandas: the library hashes all it is given, so it is given no more."""
+    for rule in rules:
+        missing = [column for column in ("_key", *rule.columns) if column not in frame.column_names]
+        if missing:
+            raise UncheckableRule(f"{rule.id}: frame {name!r} has no column {', '.join(missing)}; compute it first")
+    read = dict.fromkeys(column for rule in rules for column in rule.expectation.columns)
+    pandas = frame.select(list(read) or ["_key"]).to_pandas()
+    whole = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all rows")
+    return whole.get_batch({"dataframe": pandas})
+
+
+def _results(gx: Any, batch: Any, rules: Sequence[Rule]) -> list[Any]:
+    """One result a rule, in their order."""
+    expectations = [
+        getattr(gx.expectations, rule.expectation.kind)(**rule.expectation.arguments, meta={"rule": rule.id})
+        for rule in rules
+    ]
+    suite = gx.ExpectationSuite(name="rules", expectations=expectations)
+    told = batch.validate(suite, result_format={"result_format": "SUMMARY", "partial_unexpected_count": NAMED_ROWS})
+    by_rule = {result.expectation_config.meta["rule"]: result for result in told.results}
+    for rule in rules:
+        if "unexpected_count" not in by_rule[rule.id].result and "observed_value" not in by_rule[rule.id].result:
+            raise UncheckableRule(f"{rule.id} could not be evaluated: {_problem(by_rule[rule.id].exception_info)}")
+    return [by_rule[rule.id] for rule in rules]
+
+
+def _finding(rule: Rule, frame: pa.Table, result: Any) -> Finding:
+    if "unexpected_count" not in result.result:  # an expectation of the table as a whole
+        observed = (str(result.result["observed_value"]),)
+        return Finding(rule.id, rule.frame, rule.sentence, 1, frame.num_rows, (), observed, rule.repair)
+    positions = result.result["partial_unexpected_index_list"][:NAMED_ROWS]
+    shown = rule.shows or rule.expectation.columns
+    rows = frame.select(["_key", *(name for name in shown if name != "_key")]).take(pa.array(positions, pa.int64()))
+    listed = rows.to_pylist()
+    return Finding(
+        rule=rule.id,
+        frame=rule.frame,
+        sentence=rule.sentence,
+        failed=int(result.result["unexpected_count"]),
+        rows=frame.num_rows,
+        keys=tuple(str(row["_key"]) for row in listed),
+        observed=tuple(", ".join(f"{name} {_short(row[name])}" for name in shown) for row in listed),
+        repair=rule.repair,
+    )
+
+
+def _short(value: object) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else "absent" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _problem(told: Mapping[str, Any]) -> str:
+    messages = [one["exception_message"] for one in told.values() if isinstance(one, dict)]
+    return str(messages[0]) if messages else str(told.get("exception_message"))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The library tells its own story at INFO; the findings are ours to tell."""
+    logger = logging.getLogger(_LIBRARY)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,157 @@
+"""What a question is answered with, in the shape that scripts are written against (`Retrieval.model_dump()`)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from schemas.plan import Plan, Reason
+from schemas.record import Record
+
+
+class Shape(Record):
+    """A part of the answer; dumped under the names that programs know."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+
+class PathNode(Shape):
+    """A node on a path. `document` is the id that came in with the corpus; entities that no text defines have none."""
+
+    id: str
+    name: str
+    type: str
+    document: str = ""
+    span: tuple[int, int] | None = None
+
+
+class Source(Shape):
+    """Where a fact was read."""
+
+    doc: str = ""
+    span: tuple[int, int] | None = None
+
+
+class PathEdge(Shape):
+    """An edge of a path as it is stored, whichever way the path walks it."""
+
+    id: str
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    type: str
+    weight: float | None = None
+    provenance: Source = Source()
+
+
+class Path(Shape):
+    """A walk through the graph, for machines and for people."""
+
+    rank: int = Field(ge=1)
+    score: float
+    reliability: float = Field(description="the flow that arrives at its end, in [0, 1]")
+    confidence: float = Field(description="geometric mean of the weights of its edges, in [0, 1]")
+    text: str
+    why: str = ""
+    origin: str = Field("", description="the search that found it")
+    nodes: tuple[PathNode, ...]
+    edges: tuple[PathEdge, ...]
+
+
+class CitedPassage(Shape):
+    """A piece of a document; `tiers` say what each search in `from` gave it."""
+
+    rank: int = Field(ge=1)
+    id: str
+    document: str
+    title: str = ""
+    text: str
+    score: float
+    origins: tuple[str, ...] = Field(alias="from")
+    span: tuple[int, int] = (0, 0)
+    document_id: str = Field("", description="the `_id` whose text the span points into")
+    tiers: dict[str, float] = Field(default_factory=dict)
+
+
+class Topic(Shape):
+    """A topic that the question was narrowed to."""
+
+    id: str
+    level: int
+    summary: str
+
+
+class Tokens(Shape):
+    """Size of the prompt and of its parts."""
+
+    prompt: int = 0
+    hierarchy: int = 0
+    paths: int = 0
+
+
+class StageReport(Shape):
+    """What one stage spent and made of it."""
+
+    name: str
+    reads: int = 0
+    ms: float = 0.0
+    taken: int = Field(0, alias="in")
+    given: int = Field(0, alias="out")
+    dedupe_rate: float = 0.0
+    coverage: float = 0.0
+    capped: bool = False
+    early_stop: bool = False
+    work: int = 0
+
+
+class Telemetry(Shape):
+    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt tokens."""
+
+    reads: int = 0
+    ms: float = 0.0
+    stages: tuple[StageReport, ...] = ()
+    work: int = 0
+    counters: dict[str, int] = Field(default_factory=dict)
+
+
+class ContextFactor(Shape):
+    """The parts of the context factor; see docs/retrieval.md for how each is measured."""
+
+    local: float = Field(alias="L")
+    intent: float = Field(alias="I")
+    action: float = Field(alias="A")
+    ground: float = Field(alias="G")
+    value: float
+
+
+class Conveyance(Shape):
+    """How much of the answer reaches the reader, for the time it took."""
+
+    what: float = Field(alias="W")
+    where: float = Field(alias="R")
+    who: float = Field(alias="H")
+    time: float = Field(alias="T")
+    context: ContextFactor = Field(alias="Ctx")
+    value: float = Field(alias="C")
+    reach: tuple[float, ...] = Field((), alias="P_ij", description="reliability of each path, first node to last")
+
+
+class Retrieval(Shape):
+    """An answered question."""
+
+    query_id: str
+    query: str
+    recipe: str
+    snapshot: str
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+    reasons: tuple[Reason, ...] = ()
+    plan: Plan
+    paths: tuple[Path, ...] = ()
+    passages: tuple[CitedPassage, ...] = ()
+    hierarchy: tuple[Topic, ...] = ()
+    prompt: str = ""
+    tokens: Tokens = Tokens()
+    telemetry: Telemetry = Telemetry()
+    conveyance: Conveyance
+    why: str = Field("", description="why this recipe, where `auto` chose it")

@@ -1,0 +1,28 @@
+"""A corpus that is read again every night."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from schemas.nodes import SourceKind
+from schemas.record import Keyed, Record
+
+
+class SourceSpec(Record):
+    """Where a corpus is and what lies beside it."""
+
+    source: SourceKind = Field(description="what kind of corpus it is")
+    path: str = Field(description="folder or file, as the worker sees it")
+    citations: str | None = Field(None, description="arxiv only: who cites whom")
+    code_links: str | None = Field(None, description="arxiv only: which repository belongs to which paper")
+    triples: str | None = Field(None, description="passages only: ready-made triples")
+
+
+class KnownSource(Keyed):
+    """A corpus that was ingested once and that nightly builds read again."""
+
+    source: SourceKind
+    path: str
+    citations: str | None = None
+    code_links: str | None = None
+    triples: str | None = None

@@ -1,0 +1,65 @@
+"""What a run leaves in the Prefect UI: progress while it works, tables and pages when it is done."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+
+from hades.ports.progress import Progress
+from tasks.unit import progress_here
+
+SECONDS_BETWEEN = 2.0
+_NOT_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+def progress_of(what: str) -> Progress:
+    """Progress of one unit: a bar in the UI, renewed every few seconds, or what `hades run` shows."""
+    return progress_here() or _Bars(what)
+
+
+def table(key: str, rows: Sequence[Mapping[str, Any]], about: str) -> None:
+    """Rows under a key, so that the UI shows how they changed from run to run."""
+    if progress_here() is None and rows:
+        create_table_artifact(table=[dict(row) for row in rows], key=_key(key), description=about)
+
+
+def page(key: str, markdown: str, about: str) -> None:
+    """A page of Markdown under a key."""
+    if progress_here() is None:
+        create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
+
+
+class _Bars:
+    """A progress artifact a stage."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bars: dict[str, tuple[UUID, float]] = {}
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        share = 100.0 * done / total if total else 0.0
+        now = time.monotonic()
+        if stage not in self._bars:
+            about = f"{self._what}: {stage}"
+            bar = cast(UUID, create_progress_artifact(share, key=_key(about), description=about))
+        elif now - self._bars[stage][1] >= SECONDS_BETWEEN or share >= 100.0:
+            bar = self._bars[stage][0]
+            update_progress_artifact(bar, min(share, 100.0))
+        else:
+            return
+        self._bars[stage] = (bar, now)
+
+
+def _key(text: str) -> str:
+    """Artifact keys hold lower-case letters, digits and dashes."""
+    return _NOT_A_KEY.sub("-", text.lower()).strip("-")

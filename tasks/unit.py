@@ -1,0 +1,102 @@
+"""A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
+
+`hades run` on a laptop need not wait for a server to start: it runs a flow's own function inside `here()`, and every
+unit that the flow calls is then a plain call.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar, cast
+
+from prefect.flows import Flow
+from prefect.tasks import Task
+
+from hades.ports.progress import Progress, silent
+from hades.settings import load_settings
+from tasks.policies import TRANSIENT, task_runner
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_shown: ContextVar[Progress | None] = ContextVar("shown", default=None)
+
+
+@contextmanager
+def here(progress: Progress = silent) -> Iterator[None]:
+    """Run units in this thread, without a server, showing progress this way."""
+    token = _shown.set(progress)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
+def progress_here() -> Progress | None:
+    """How progress is shown when units run here; None inside a Prefect run."""
+    return _shown.get()
+
+
+class Unit(Task[..., R]):
+    """A Prefect task that can do without Prefect."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:  # type: ignore[override]  # one shape, not Prefect's eight
+        """Run it: here, or as a task run of the surrounding flow run."""
+        if progress_here() is None:
+            return cast(R, super().__call__(*args, **kwargs))
+        return self._plainly(*args, **kwargs)
+
+    def over(self, items: Iterable[Any], *rest: Any) -> list[R]:
+        """Run it for each item, in parallel where the flow's task runner allows it; results in order."""
+        if progress_here() is None:
+            futures = [self.submit(item, *rest) for item in items]
+            return [future.result() for future in futures]
+        return [self._plainly(item, *rest) for item in items]
+
+    def _plainly(self, *args: Any, **kwargs: Any) -> R:
+        delays = self.retry_delay_seconds
+        for attempt in range(self.retries or 0):
+            try:
+                return self.fn(*args, **kwargs)
+            except TRANSIENT as error:
+                pause = delays[min(attempt, len(delays) - 1)] if isinstance(delays, list) else float(delays or 0)
+                logger.warning("%s: %s; trying again in %s s", self.name, error, pause)
+                time.sleep(pause)
+        return self.fn(*args, **kwargs)
+
+
+def run_flow(flow: Flow[P, R], **parameters: Any) -> R:
+    """A flow inside a flow: here a plain call, else a run of its own on the task runner of the settings."""
+    if progress_here() is not None:
+        return cast(Callable[..., R], flow.fn)(**parameters)
+    configured = flow.with_options(task_runner=task_runner(load_settings().task_runner))
+    return cast(Callable[..., R], configured)(**parameters)
+
+
+def unit(name: str, policy: dict[str, Any], **options: Any) -> Callable[[Callable[..., R]], Unit[R]]:
+    """Make a function a unit under a named policy."""
+
+    def wrap(function: Callable[..., R]) -> Unit[R]:
+        return Unit(_timed(function), name=name, **policy, **options)
+
+    return wrap
+
+
+def _timed(function: Callable[..., R]) -> Callable[..., R]:
+    """The same function, whose report also says how long it took."""
+
+    @functools.wraps(function)
+    def timed(*args: Any, **kwargs: Any) -> R:
+        began = time.perf_counter()
+        report = function(*args, **kwargs)
+        if isinstance(report, dict):
+            report["took"] = round(time.perf_counter() - began, 3)
+        return report
+
+    return timed

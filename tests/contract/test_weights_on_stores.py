@@ -1,0 +1,28 @@
+"""Weighing, registering and going back leave the same weights in every store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hades.learning.restore import restore_weights
+from hades.learning.snapshots import log_weights
+from hades.ports.store import GraphStore
+from tests.contract.examples import everything
+from tests.unit.hades.learning.graphs import TODAY, put_small_graph, registry, small_store, weigh
+
+WEIGHED = ("relations", "mentions", "weight_config")
+
+
+def test_weights_and_their_restoration_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
+    put_small_graph(store)
+    embedded = small_store(tmp_path / "embedded.db")
+    here, there = weigh(store), weigh(embedded)
+    assert here.lasting() == there.lasting()
+    was = {name: everything(store, name) for name in WEIGHED}
+    assert was == {name: everything(embedded, name) for name in WEIGHED}
+    tracker = registry(tmp_path / "registry")
+    version = log_weights(store, tracker, here, as_of=TODAY)
+    assert weigh(store, as_of=datetime(2027, 1, 1, tzinfo=UTC)).generation != here.generation
+    assert restore_weights(store, tracker, version).generation == here.generation
+    assert {name: everything(store, name) for name in WEIGHED} == was

@@ -1,0 +1,129 @@
+"""A Prefect server on loopback with a process worker, and a home of its own; stopped by process id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_SECONDS, RUN_SECONDS = 120, 240
+ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+
+@dataclass
+class PrefectSite:
+    """What a test needs of the running server."""
+
+    home: Path
+    environment: dict[str, str]
+    api: httpx.Client
+
+    def prefect(self, *arguments: str) -> str:
+        """Run the command `prefect` against the server."""
+        command = [sys.executable, "-m", "prefect", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def trigger(self, name: str, parameters: dict[str, Any] | None = None) -> str:
+        """Ask for a run of a deployment, as the UI does; the run's id."""
+        deployment = self.api.get(f"/deployments/name/{name}/{name}").raise_for_status().json()
+        body = {"parameters": parameters or {}, "state": {"type": "SCHEDULED"}}
+        return (
+            self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body).raise_for_status().json()["id"]
+        )
+
+    def wait_for(self, run: str) -> dict[str, Any]:
+        """The run once it has ended."""
+        give_up = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < give_up:
+            found = self.api.get(f"/flow_runs/{run}").raise_for_status().json()
+            if found["state_type"] in ENDED:
+                return found
+            time.sleep(0.5)
+        raise AssertionError(f"the run did not end: {found['state']}\n{self.logs(run)}")
+
+    def logs(self, run: str) -> str:
+        """What the run said."""
+        body = {"logs": {"flow_run_id": {"any_": [run]}}, "limit": 200}
+        return "\n".join(line["message"] for line in self.api.post("/logs/filter", json=body).json())
+
+    def artifacts(self) -> list[dict[str, Any]]:
+        """Everything that runs left in the UI."""
+        return self.api.post("/artifacts/filter", json={"limit": 200}).raise_for_status().json()
+
+
+@contextmanager
+def running_site(folder: Path) -> Iterator[PrefectSite]:
+    """Server, work pool, deployments and worker; gone at the end."""
+    port = _free_port()
+    environment = os.environ | {
+        "PREFECT_HOME": str(folder / "prefect"),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_CLI_PROMPT": "false",
+        "DO_NOT_TRACK": "1",
+        "HADES_HOME": str(folder / "home"),
+        "HADES_EMBEDDER": "hashing",
+        "PYTHONPATH": str(ROOT),
+    }
+    started: list[subprocess.Popen[bytes]] = []
+    log = (folder / "server.log").open("wb")
+    try:
+        started.append(_start(["server", "start", "--host", "127.0.0.1", "--port", str(port)], environment, log))
+        with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=30, trust_env=False) as api:
+            _until_healthy(api, started[0], folder)
+            site = PrefectSite(folder / "home", environment, api)
+            site.prefect("work-pool", "create", "hades", "--type", "process")
+            site.prefect("--no-prompt", "deploy", "--all")
+            started.append(_start(["worker", "start", "--pool", "hades", "--query-seconds", "1"], environment, log))
+            yield site
+    finally:
+        for process in reversed(started):
+            _stop(process)
+        log.close()
+
+
+def _start(arguments: list[str], environment: dict[str, str], log: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "prefect", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+def _until_healthy(api: httpx.Client, server: subprocess.Popen[bytes], folder: Path) -> None:
+    give_up = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            if api.get("/health").status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            time.sleep(0.3)
+    raise AssertionError((folder / "server.log").read_text(errors="replace")[-4000:])
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask the process group to end, then insist: a worker may take its time."""
+    for signal_number, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, signal_number)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

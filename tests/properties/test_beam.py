@@ -1,0 +1,70 @@
+"""What holds for the beam on every graph and under every plan (requirement X-31)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.retrieval.beam import BeamRules, KeptPaths, search_beam
+from hades.retrieval.beam_score import Scorer, Walk
+from hades.retrieval.found import Question, Seed
+from schemas.plan import Reason
+from tests.properties.made_up_views import MadeUpView, views
+from tests.unit.hades.retrieval.graphs import metered
+
+RULES = st.builds(
+    BeamRules, hops=st.integers(0, 4), fanout=st.integers(1, 4), beam=st.integers(1, 6), look=st.integers(1, 20)
+)
+
+
+class Watched(KeptPaths):
+    """Remembers how many paths it ever held."""
+
+    most = 0
+
+    def offer(self, walks: Sequence[Walk], rules: BeamRules, scorer: Scorer | None) -> int:
+        left_out = super().offer(walks, rules, scorer)
+        self.most = max(self.most, len(self.walks))
+        return left_out
+
+
+@settings(max_examples=300, deadline=None)
+@given(views(), RULES, st.integers(0, 200), st.integers(1, 3))
+def test_no_cap_is_ever_exceeded(view: MadeUpView, rules: BeamRules, work: int, subqueries: int) -> None:
+    account, kept = metered(view, work=work), Watched(rules.beam)
+    for turn in range(subqueries):
+        seeds = [Seed(node, 0.9 - node / 100) for node in range(turn, min(turn + 3, view.n_nodes))]
+        found = search_beam(account, Question("q"), seeds, rules, kept=kept)
+    assert kept.most <= rules.beam
+    assert len(found.paths) <= rules.beam
+    assert account.turn.work_spent <= work
+    assert account.turn.reads_spent == 0
+    for path in found.paths:
+        assert 1 <= len(path.edges) <= rules.hops
+        assert len(set(path.nodes)) == len(path.nodes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(views(), RULES)
+def test_every_trim_has_a_reason_and_nothing_else_does(view: MadeUpView, rules: BeamRules) -> None:
+    seeds = [Seed(0, 1.0)]
+    account = metered(view)
+    search_beam(account, Question("q"), seeds, rules)
+    wide = BeamRules(hops=rules.hops, fanout=100, beam=1000, look=100)
+    unlimited = metered(view)
+    everything = search_beam(unlimited, Question("q"), seeds, wide)
+    if account.turn.reasons == []:
+        found = search_beam(metered(view), Question("q"), seeds, rules)
+        assert {path.nodes for path in found.paths} == {path.nodes for path in everything.paths}
+    else:
+        assert account.turn.reasons == [Reason.CAP_EXCEEDED]
+
+
+@settings(max_examples=100, deadline=None)
+@given(views(), RULES)
+def test_the_same_question_has_the_same_answer(view: MadeUpView, rules: BeamRules) -> None:
+    seeds = [Seed(node, 0.5) for node in range(min(3, view.n_nodes))]
+    first, second = (search_beam(metered(view), Question("q"), order, rules) for order in (seeds, seeds[::-1]))
+    assert first == second

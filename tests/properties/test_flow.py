@@ -1,0 +1,93 @@
+"""What holds for flow on every graph: scores in [0, 1], the same with and without arrays in memory, caps kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.retrieval.flow import FlowRules, flow_paths
+from hades.retrieval.found import Question, Seed
+from hades.retrieval.relevance import ANY, IN, OUT
+from hades.retrieval.scoring import calculate_path_score, prune_paths
+from tests.properties.made_up_views import MadeUpView, views
+from tests.unit.hades.retrieval.graphs import WithoutAdjacency, metered
+
+WEIGHTS = st.floats(0.0, 1.0, allow_nan=False)
+
+
+@given(st.lists(WEIGHTS, min_size=1, max_size=7), st.floats(0.0, 1.0))
+def test_a_path_scores_within_zero_and_one(weights: list[float], decay: float) -> None:
+    ids = [f"e/{place}" for place in range(len(weights) + 1)]
+    edges = [{"_from": ids[n], "_to": ids[n + 1], "weight": weight} for n, weight in enumerate(weights)]
+    assert 0.0 <= calculate_path_score({"vertices": ids, "edges": edges}, ids[0], decay) <= 1.0
+
+
+@given(st.lists(WEIGHTS, max_size=8), st.floats(0.0, 1.0))
+def test_pruning_keeps_exactly_what_reaches_the_threshold(weights: list[float], threshold: float) -> None:
+    paths: list[dict[str, Any]] = [
+        {"vertices": ["a", "b"], "edges": [{"_from": "a", "_to": "b", "weight": weight}]} for weight in weights
+    ]
+    kept = prune_paths(paths, threshold)
+    assert sorted(one["reliability"] for one in kept) == sorted(
+        score for score in (calculate_path_score(one, "a") for one in paths) if score >= threshold
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(views(), st.sampled_from([OUT, IN, ANY]), st.sampled_from(["flow", "v0"]), st.sampled_from([0.0, 0.01, 0.1]))
+def test_arrays_and_questions_to_the_view_give_the_same(
+    view: MadeUpView, direction: Any, scoring: Any, theta: float
+) -> None:
+    rules = FlowRules(hops=3, theta=theta, max_paths=1000, direction=direction, scoring=scoring)
+    seeds = [Seed(node, 0.5 + node / 100) for node in range(min(4, view.n_nodes))]
+    walked = flow_paths(metered(view), Question("q"), seeds, rules)
+    asked = flow_paths(metered(WithoutAdjacency(view)), Question("q"), seeds, rules)
+    assert {path.edges for path in walked.paths} == {path.edges for path in asked.paths}
+    assert sorted(path.reliability for path in walked.paths) == pytest.approx(
+        sorted(path.reliability for path in asked.paths), rel=1e-9
+    )
+    assert walked.reached.tolist() == asked.reached.tolist()
+    assert walked.resource == pytest.approx(asked.resource, rel=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(views(), st.integers(0, 60), st.sampled_from([0.0, 0.01]))
+def test_paths_are_loopless_reliable_and_within_the_work(view: MadeUpView, work: int, theta: float) -> None:
+    account = metered(view, work=work)
+    seeds = [Seed(node, 1.0) for node in range(min(4, view.n_nodes))]
+    found = flow_paths(account, Question("q"), seeds, FlowRules(theta=theta, max_paths=1000))
+    assert account.turn.work_spent <= work
+    for path in found.paths:
+        assert len(set(path.nodes)) == len(path.nodes) == len(path.edges) + 1
+        assert max(theta, 0.0) <= path.reliability <= 1.0
+    assert (found.resource <= 3 * len(seeds) + 1e-9).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(views())
+def test_a_lower_threshold_only_adds_paths(view: MadeUpView) -> None:
+    seeds = [Seed(node, 1.0) for node in range(min(4, view.n_nodes))]
+    kept = [
+        {
+            path.edges
+            for path in flow_paths(metered(view), Question("q"), seeds, FlowRules(theta=theta, max_paths=9999)).paths
+        }
+        for theta in (0.1, 0.01, 0.0)
+    ]
+    sets = [{frozenset(edges) for edges in one} for one in kept]
+    assert sets[0] <= sets[1] <= sets[2]
+
+
+def test_a_hub_of_a_million_edges_costs_what_the_threshold_allows() -> None:
+    leaves = 1_000_000
+    tails = np.concatenate([[0], np.ones(leaves, np.int64)])
+    heads = np.concatenate([[1], np.arange(2, leaves + 2)])
+    view = MadeUpView(leaves + 2, tails, heads, np.ones(leaves + 1, np.float32))
+    account = metered(view)
+    found = flow_paths(account, Question("q"), [Seed(0, 1.0), Seed(2, 1.0)], FlowRules(theta=0.005))
+    assert found.paths == ()
+    assert account.turn.work_spent < 1000

@@ -1,0 +1,155 @@
+"""The registry: what is logged once stays findable, killed runs are buried, and aliases protect what they name."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hades.ports.tracking import TrackingError
+from hades.providers.mlflow_tracker import MlflowTracker
+from tests.unit.hades.learning.graphs import registry
+
+NAME = "things"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def tracker(home: Path) -> MlflowTracker:
+    return registry(home)
+
+
+def logged(tracker: MlflowTracker, folder: Path, data: str) -> str:
+    """A version whose file holds the data; its number."""
+    path = folder / "thing.bin"
+    path.write_text(data)
+    run = tracker.log_run(
+        NAME, f"of {data}", params={"p": 1}, metrics={"m": 0.5}, artifacts=[path], tags={"data_hash": data}
+    )
+    return tracker.register(NAME, run, "thing.bin")
+
+
+def test_a_version_gives_back_the_bytes_that_were_logged(tracker: MlflowTracker, tmp_path: Path) -> None:
+    assert [logged(tracker, tmp_path, data) for data in ("one", "two", "one")] == ["1", "2", "1"]
+    assert tracker.fetch(NAME, "1").read_text() == "one"
+    newest, oldest = tracker.versions(NAME)
+    assert (newest.version, oldest.version) == ("2", "1")
+    assert oldest.tags["data_hash"] == "one"
+
+
+def test_an_alias_moves_in_one_step_and_protects_what_it_names(tracker: MlflowTracker, tmp_path: Path) -> None:
+    for data in ("one", "two"):
+        logged(tracker, tmp_path, data)
+    assert tracker.alias(NAME, "champion") is None
+    tracker.set_alias(NAME, "champion", "2")
+    tracker.set_alias(NAME, "champion", "1")
+    assert tracker.alias(NAME, "champion") == "1"
+    with pytest.raises(TrackingError, match="things version 1 is named by champion"):
+        tracker.delete_version(NAME, "1")
+    assert tracker.fetch(NAME, "1").read_text() == "one"
+
+
+def test_a_deleted_version_is_gone_and_its_data_may_be_logged_again(tracker: MlflowTracker, tmp_path: Path) -> None:
+    logged(tracker, tmp_path, "one")
+    path = tracker.fetch(NAME, "1")
+    tracker.delete_version(NAME, "1")
+    assert not path.exists()
+    assert tracker.versions(NAME) == []
+    assert tracker.fetch(NAME, logged(tracker, tmp_path, "one")).read_text() == "one"
+
+
+def test_a_file_that_was_changed_or_lost_is_refused(tracker: MlflowTracker, tmp_path: Path) -> None:
+    logged(tracker, tmp_path, "one")
+    path = tracker.fetch(NAME, "1")
+    path.write_text("other")
+    with pytest.raises(TrackingError, match="was changed after it was logged"):
+        tracker.fetch(NAME, "1")
+    path.unlink()
+    with pytest.raises(TrackingError, match="is gone; choose another"):
+        tracker.fetch(NAME, "1")
+
+
+def test_what_is_not_there_is_named_with_what_is(tracker: MlflowTracker, tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match="things has no version 9; registered: none"):
+        tracker.fetch(NAME, "9")
+    logged(tracker, tmp_path, "one")
+    with pytest.raises(TrackingError, match="things has no version 9; registered: 1"):
+        tracker.set_alias(NAME, "champion", "9")
+    with pytest.raises(TrackingError, match="give the hash of its data"):
+        tracker.log_run(NAME, "nameless", params={}, metrics={}, artifacts=[], tags={})
+
+
+def test_a_home_can_be_copied_and_neither_writes_into_the_other(
+    tracker: MlflowTracker, home: Path, tmp_path: Path
+) -> None:
+    logged(tracker, tmp_path, "one")
+    moved = tmp_path / "moved"
+    shutil.copytree(home, moved)
+    other = MlflowTracker(f"sqlite:///{moved / 'mlflow.db'}", moved / "mlflow.lock", moved / "artifacts")
+    files = sorted(home.rglob("*"))
+    assert other.fetch(NAME, "1").is_relative_to(moved)
+    logged(other, tmp_path, "two")
+    assert other.fetch(NAME, "2").is_relative_to(moved)
+    assert sorted(home.rglob("*")) == files
+
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+from hades.providers.mlflow_tracker import MlflowTracker
+
+home, data, dies = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "dies"
+
+class Dying(MlflowTracker):
+    def _fill(self, *given):
+        super()._fill(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+made = (Dying if dies else MlflowTracker)(f"sqlite:///{home / 'mlflow.db'}", home / "mlflow.lock", home / "artifacts")
+path = home / f"{os.getpid()}" / "thing.bin"
+path.parent.mkdir()
+path.write_text(data)
+run = made.log_run("things", data, params={}, metrics={}, artifacts=[path], tags={"data_hash": data})
+print(made.register("things", run, "thing.bin"))
+"""
+
+
+def started(home: Path, data: str, fate: str = "lives") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(home), data, fate],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+    )
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_the_middle_is_marked_and_logged_anew(
+    tracker: MlflowTracker, home: Path, tmp_path: Path
+) -> None:
+    process = started(home, "one", "dies")
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert tracker.versions(NAME) == []
+    assert logged(tracker, tmp_path, "one") == "1"
+    (experiment,) = (one for one in tracker._client.search_experiments() if one.name == NAME)
+    statuses = sorted(run.info.status for run in tracker._client.search_runs([experiment.experiment_id]))
+    assert statuses == ["FINISHED", "KILLED"]
+
+
+@pytest.mark.slow
+def test_two_processes_that_begin_a_registry_at_once_make_one_version_and_no_noise(tmp_path: Path) -> None:
+    home = tmp_path / "fresh"
+    home.mkdir()
+    processes = [started(home, "same") for _ in range(2)]
+    answers = [process.communicate() for process in processes]
+    assert [answer for answer, _ in answers] == ["1\n", "1\n"], answers
+    assert [noise for _, noise in answers] == ["", ""]

@@ -1,0 +1,118 @@
+"""Flow between seeds on graphs that can be checked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hades.ports.view import GraphView
+from hades.retrieval.flow import FlowRules, flow_paths
+from hades.retrieval.narrow import CandidateGraph
+from hades.retrieval.relevance import IN, OUT
+from schemas.intervals import Mask
+from schemas.plan import Reason
+from tests.contract.examples import day, relation
+from tests.unit.hades.retrieval.graphs import (
+    WithoutAdjacency,
+    keys_of,
+    metered,
+    number,
+    published,
+    question,
+    seeds,
+)
+
+RULES = FlowRules(theta=1e-6, max_paths=50)
+
+
+@pytest.fixture(scope="module")
+def diamond(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    """a to d by b (strong) and by c (weak); d to e hidden before day 5; a hub with 300 leaves between f and g."""
+    hidden = relation("d", "e", weight=1.0) | {"valid_from": day(5)}
+    edges = [("a", "b", 0.9), ("b", "d", 0.9), ("a", "c", 0.1), ("c", "d", 0.1)]
+    hub = [("f", "hub", 1.0), ("hub", "g", 1.0), *((f"leaf{n:03}", "hub", 1.0) for n in range(300))]
+    return published(tmp_path_factory.mktemp("diamond"), [*edges, *hub], relations=[hidden])
+
+
+def test_flow_splits_by_weight_and_decays_once_a_hop(diamond: GraphView) -> None:
+    found = flow_paths(metered(diamond), question(), seeds(diamond, "a", "d"), replace(RULES, direction=OUT))
+    assert [keys_of(diamond, path.nodes) for path in found.paths] == ["a b d", "a c d"]
+    strong = 0.85 * 0.9  # of a's two edges; b has one way out and passes on all of it but the decay
+    assert found.paths[0].reliability == pytest.approx((strong + strong * 0.85) / 2, rel=1e-5)
+    assert found.paths[1].reliability == pytest.approx((0.085 + 0.085 * 0.85) / 2, rel=1e-5)
+
+
+def test_what_arrives_is_the_sum_over_walks(diamond: GraphView) -> None:
+    found = flow_paths(metered(diamond), question(), seeds(diamond, "a"), replace(RULES, direction=OUT))
+    arrived = dict(zip(found.reached.tolist(), found.resource.tolist(), strict=True))
+    assert arrived[number(diamond, "d")] == pytest.approx(0.85**2, rel=1e-5)
+    assert number(diamond, "a") not in arrived
+
+
+def test_direction_is_kept(diamond: GraphView) -> None:
+    against = flow_paths(metered(diamond), question(), seeds(diamond, "a", "d"), replace(RULES, direction=IN))
+    assert {keys_of(diamond, path.nodes) for path in against.paths} == {"d b a", "d c a"}
+    assert not any(any(path.outbound) for path in against.paths)
+
+
+def test_the_default_threshold_prunes_behind_a_hub(diamond: GraphView) -> None:
+    view, both = metered(diamond), seeds(diamond, "f", "g")
+    unpruned = flow_paths(view, question(), both, RULES)
+    assert [set(keys_of(diamond, path.nodes).split()) for path in unpruned.paths] == [{"f", "hub", "g"}]
+    assert flow_paths(metered(diamond), question(), both).paths == ()
+    # The weak way round the diamond stays.
+    assert len(flow_paths(metered(diamond), question(), seeds(diamond, "a", "d")).paths) == 2
+
+
+def test_the_mask_goes_through(diamond: GraphView) -> None:
+    ends = seeds(diamond, "d", "e")
+    assert len(flow_paths(metered(diamond), question(), ends, RULES).paths) == 1
+    early = replace(question(), mask=Mask(as_of=day(4)))
+    for view in (diamond, WithoutAdjacency(diamond)):
+        assert flow_paths(metered(view), early, ends, RULES).paths == ()
+
+
+def test_candidates_limit_the_walk(diamond: GraphView) -> None:
+    inside = np.array([number(diamond, key) for key in ("a", "c", "d")])
+    found = flow_paths(
+        metered(diamond), question(), seeds(diamond, "a", "d"), RULES,
+        within=CandidateGraph(inside, np.ones(3, np.float32)),
+    )  # fmt: skip
+    assert [keys_of(diamond, path.nodes) for path in found.paths] == ["a c d"]
+
+
+def test_v0_does_not_split(diamond: GraphView) -> None:
+    found = flow_paths(
+        metered(diamond), question(), seeds(diamond, "a", "d"), replace(RULES, scoring="v0", direction=OUT)
+    )
+    assert found.paths[0].reliability == pytest.approx((0.9 + 0.9 * 0.9 * 0.85) / 2, rel=1e-5)
+
+
+def test_work_is_counted_and_its_cap_holds(diamond: GraphView) -> None:
+    for work in (0, 1, 7, 100):
+        view = metered(diamond, work=work)
+        flow_paths(view, question(), seeds(diamond, "a", "d", "f"), RULES)
+        assert view.turn.work_spent <= work
+        assert Reason.CAP_EXCEEDED in view.turn.reasons
+
+
+def test_more_paths_than_wanted_give_a_reason(diamond: GraphView) -> None:
+    view = metered(diamond)
+    found = flow_paths(view, question(), seeds(diamond, "a", "d"), replace(RULES, max_paths=1))
+    assert (len(found.paths), found.pruned_from) == (1, 2)
+    assert view.turn.reasons == [Reason.CAP_EXCEEDED]
+
+
+def test_an_expired_turn_walks_nowhere(diamond: GraphView) -> None:
+    view = metered(diamond, ms=0)
+    assert flow_paths(view, question(), seeds(diamond, "a", "d"), RULES).paths == ()
+    assert view.turn.reasons == [Reason.TIMEOUT]
+
+
+def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
+    empty = published(tmp_path, [], names=["alone"])
+    assert flow_paths(metered(empty), question(), []).paths == ()
+    assert flow_paths(metered(empty), question(), seeds(empty, "alone")).paths == ()

@@ -1,0 +1,102 @@
+"""Nothing is read past the meter: answers are cut before the question is asked, and the ledger equals the reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hades.ports.store import Direction
+from hades.ports.view import Kind
+from hades.retrieval.metered import MeteredView
+from hades.telemetry.turn import Caps, Turn
+from schemas.plan import Reason
+from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
+
+
+def star(leaves: int) -> Graph:
+    graph = Graph()
+    hub = graph.node(Kind.ENTITY, "hub", [1, 0, 0])
+    for number in range(leaves):
+        graph.edge(hub, graph.node(Kind.ENTITY, f"leaf {number}", [0, 1, 0]), weight=1 - number / 100)
+    return graph
+
+
+def opened(
+    graph: Graph, *, reads: int = 100, work: int = 100, is_local: bool = True
+) -> tuple[MeteredView, CountingView]:
+    counting = CountingView(MemoryView(graph, is_local=is_local))
+    return MeteredView(counting, Turn(Caps(reads, work, 1000))), counting
+
+
+def test_only_the_first_documents_that_may_be_read_are():
+    view, counting = opened(star(9), reads=4)
+    assert [node.name for node in view.nodes(np.arange(10))] == ["hub", "leaf 0", "leaf 1", "leaf 2"]
+    assert view.edges(np.arange(3)) == []
+    assert (counting.reads, view.turn.reads_spent, view.turn.reasons) == (4, 4, [Reason.BUDGET_DOCS])
+
+
+def test_what_was_read_once_is_not_read_again():
+    view, counting = opened(star(9), reads=4)
+    view.nodes(np.array([1, 2, 3]))
+    assert [node.id for node in view.nodes(np.array([3, 1, 3, 5, 2]))] == [
+        "entities/n000003", "entities/n000001", "entities/n000003", "entities/n000005", "entities/n000002",
+    ]  # fmt: skip
+    assert counting.reads == view.turn.reads_spent == 4
+    assert view.turn.reasons == []
+
+
+def test_an_answer_ends_at_the_first_document_that_is_denied_even_when_later_ones_are_known():
+    view, _ = opened(star(9), reads=2)
+    view.nodes(np.array([7, 8]))
+    assert [node.name for node in view.nodes(np.array([7, 1, 8]))] == ["leaf 6"]
+
+
+@pytest.mark.parametrize("kind", ["nodes", "edges", "passages", "texts"])
+def test_an_exhausted_budget_reads_nothing_of_any_kind(kind):
+    view, counting = opened(star(3), reads=0)
+    asked = ["documents/1"] if kind == "texts" else np.array([1])
+    assert getattr(view, kind)(asked) == []
+    assert counting.reads == 0
+    assert view.turn.reasons == [Reason.BUDGET_DOCS]
+
+
+def test_work_is_bounded_by_what_is_left_of_the_turns():
+    view, counting = opened(star(50), work=7)
+    found = view.expand(np.array([0]), direction=Direction.OUT)
+    assert len(found) == found.work == counting.work == view.turn.work_spent == 7
+    assert view.turn.reasons == [Reason.CAP_EXCEEDED]
+    again = view.expand(np.array([0]), direction=Direction.OUT)
+    assert len(again) == 0
+    assert view.turn.work_spent == 7
+
+
+def test_expanding_in_memory_reads_no_document():
+    view, _ = opened(star(5))
+    view.expand(np.array([0]), direction=Direction.OUT)
+    view.nearest(np.array([1, 0, 0], np.float32), kind=Kind.ENTITY, model="toy@1/3", limit=5)
+    view.vectors(np.arange(3), model="toy@1/3")
+    assert view.turn.reads_spent == 0
+
+
+def test_over_a_network_everything_that_travels_is_a_read():
+    view, counting = opened(star(20), reads=1000, is_local=False)
+    vector = np.array([1, 0, 0], np.float32)
+    view.expand(np.array([0]), direction=Direction.OUT, fanout=4)
+    view.nearest(vector, kind=Kind.ENTITY, model="toy@1/3", limit=3)
+    view.lexical("leaf", kind=Kind.ENTITY, limit=2)
+    view.match_names("the hub")
+    view.number(["entities/n000001", "entities/none"])
+    view.degree(np.array([0, 1]), direction=Direction.ANY)
+    view.vectors(np.array([0]), model="toy@1/3")
+    assert view.turn.reads_spent == counting.reads == 4 + 3 + 2 + 1 + 2 + 2 + 1
+
+
+def test_over_a_network_a_search_is_cut_before_it_is_asked():
+    view, counting = opened(star(20), reads=5, is_local=False)
+    assert len(view.expand(np.array([0]), direction=Direction.OUT)) == 5
+    assert counting.reads == view.turn.reads_spent == 5
+    assert view.turn.reasons == [Reason.BUDGET_DOCS]
+    assert len(view.lexical("leaf", kind=Kind.ENTITY, limit=3)) == 0
+    assert view.number(["entities/n000001"]).tolist() == [-1]
+    assert view.vectors(np.array([0, 1]), model="toy@1/3")[1].tolist() == [False, False]
+    assert counting.reads == 5

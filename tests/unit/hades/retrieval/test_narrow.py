@@ -1,0 +1,76 @@
+"""From topics to candidates on a hierarchy that can be checked by hand (requirements C32 to C34, C46)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hades.ports.view import GraphView
+from hades.retrieval.narrow import get_hierarchy_candidates, narrow
+from hades.settings.hirag import HiragPathrag
+from schemas.plan import Reason
+from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
+
+X, Y = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+NEAR_X = [0.8, 0.6, 0.0]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    """Topics east (x) and north (y) under one super-topic each; e1 is a hub, `out` is in no topic but beside e2."""
+    return published(
+        tmp_path_factory.mktemp("topics"),
+        [*(("e1", f"leaf{n:02}", 0.5) for n in range(40)), ("e2", "out", 1.0)],
+        vectors={"e1": X, "e2": NEAR_X, "n1": Y, "out": NEAR_X},
+        topics={
+            "east": (1, X, ["e1", "e2"]),
+            "north": (1, Y, ["n1"]),
+            "top-east": (2, X, ["east"]),
+            "top-north": (2, Y, ["north"]),
+        },
+    )
+
+
+def test_it_goes_down_the_nearest_topics_and_demotes_hubs(graph: GraphView) -> None:
+    found = narrow(metered(graph), question("q", X), HiragPathrag(topic_k=1), thresholds={1: 0.5, 2: 0.5})
+    assert found is not None
+    assert [(keys_of(graph, [topic.node]), topic.level) for topic in found.topics] == [("top-east", 2), ("east", 1)]
+    # e1 matches fully but leads to 41 places: 1 / (1 + .005 x 41). e2 matches .8, and out is brought in by e2.
+    named = dict(zip(keys_of(graph, found.nodes.tolist()).split(), found.hscore.tolist(), strict=True))
+    assert named["e1"] == pytest.approx(1 / (1 + 0.005 * 41))
+    assert named["e2"] == pytest.approx(0.8 / (1 + 0.005 * 2))
+    assert named["out"] == pytest.approx(0.8)
+    assert "n1" not in named
+    assert found.nodes.tolist()[0] == number(graph, "e1")
+
+
+def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> None:
+    both = narrow(metered(graph), question("q", NEAR_X), HiragPathrag())
+    assert both is not None
+    assert {keys_of(graph, [topic.node]) for topic in both.topics} == {"top-east", "east", "top-north", "north"}
+    one = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(beam=(1, 1, 1)))
+    assert one is not None
+    assert [keys_of(graph, [topic.node]) for topic in one.topics] == ["top-east", "east"]
+
+
+def test_the_cap_cuts_the_worst_and_says_so(graph: GraphView) -> None:
+    view = metered(graph)
+    found = narrow(view, question("q", X), HiragPathrag(cand_cap=2))
+    assert found is not None
+    assert keys_of(graph, found.nodes.tolist()) == "e1 e2"
+    assert view.turn.reasons == [Reason.CAP_EXCEEDED]
+    assert view.turn.reads_spent == 0
+
+
+def test_without_a_hierarchy_it_says_so(tmp_path_factory: pytest.TempPathFactory, graph: GraphView) -> None:
+    flat = published(tmp_path_factory.mktemp("flat"), [("a", "b", 1.0)], vectors={"a": X})
+    for view, asked in ((flat, question("q", X)), (graph, question("q"))):
+        account = metered(view)
+        assert narrow(account, asked, HiragPathrag()) is None
+        assert account.turn.reasons == [Reason.HIERARCHY_UNAVAILABLE]
+
+
+def test_a_vector_alone_will_do(graph: GraphView) -> None:
+    found = get_hierarchy_candidates(metered(graph), np.array([2.0, 0.0, 0.0], np.float32), 1, {1: 0.5, 2: 0.5})
+    assert found is not None
+    assert found.holds(np.array([number(graph, "e1"), number(graph, "n1")])).tolist() == [True, False]
