@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import SettingsError
+from hades.errors import SettingsError, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hades.ports.progress import Progress
     from hades.ports.view import GraphView
     from hades.retrieval.answers import Answers
+    from hades.retrieval.bayes import Beliefs
     from hades.stores.arango.store import ArangoStore
 
 
@@ -75,7 +77,12 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     from hades.retrieval.pipeline import Tools
 
     settings = settings or load_settings()
-    tools = Tools(MiniLmTokenizer(), embedder or open_embedder(settings), settings.hirag_pathrag)
+    tools = Tools(
+        MiniLmTokenizer(),
+        embedder or open_embedder(settings),
+        settings.hirag_pathrag,
+        beliefs=cache(lambda: _beliefs(settings)),
+    )
     return Answers(lambda: open_view(settings), lambda: _version(settings), tools, settings.plan)
 
 
@@ -88,6 +95,19 @@ def open_view(settings: Settings) -> GraphView:
     from hades.snapshot.open import open_snapshot
 
     return open_snapshot(settings.home)
+
+
+def _beliefs(settings: Settings) -> Beliefs:
+    """What judged answers taught; nothing where no store keeps them."""
+    from hades.retrieval.bayes import Beliefs, judgements_in, learn_beliefs
+
+    try:
+        store = open_store(settings, Mode.READ_ONLY)
+    except StoreError:
+        return Beliefs()
+    with closing(store):
+        batches = store.scan("query_logs", columns=["_key", "results", "feedback"])
+        return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
 
 
 def _version(settings: Settings) -> str:

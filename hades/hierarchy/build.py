@@ -11,11 +11,11 @@ import numpy as np
 from hades.builds import ledger
 from hades.hierarchy.afresh import build_afresh
 from hades.hierarchy.drift import mean_drift, too_far, too_many_changes
-from hades.hierarchy.journal import Move, moves_between, moving_topics
+from hades.hierarchy.journal import Move, gone_by_topic, moves_between, moving_topics
 from hades.hierarchy.local import changes_since, reassign
 from hades.hierarchy.material import Material, read_material
 from hades.hierarchy.report import HierarchyReport, Stopwatch, TopicSize
-from hades.hierarchy.rows import COLLECTIONS, make_rows, write_rows
+from hades.hierarchy.rows import COLLECTIONS, Entry, make_rows, write_rows
 from hades.hierarchy.rules import VERSION, HierarchyRules
 from hades.hierarchy.shape import BUCKET, Shape
 from hades.hierarchy.standing import Standing, read_standing
@@ -68,17 +68,21 @@ def build_hierarchy(
         material, standing = read_material(store, model), read_standing(store)
     progress("hierarchy", 1, STEPS)
     with watch.step("topics"):
-        decided = _decide(material, standing, rules, model, mode, params, last.report if last else {})
+        gone = gone_by_topic(material, standing)
+        decided = _decide(material, standing, rules, model, mode, params, last.report if last else {}, gone.total())
     progress("hierarchy", 2, STEPS)
-    moves = moves_between(material, standing, decided.shape, decided.mode)
+    moves = moves_between(material, decided.shape, decided.mode)
     writer = Writer(store, material, standing, rules, model, language_model)
     with watch.step("words"):
-        topics, above = _words(writer, decided, moves)
+        moving = moving_topics(decided.shape, moves, gone)
+        topics, above = _words(writer, decided, {one.cluster for one in moving})
     progress("hierarchy", 3, STEPS)
     rows = make_rows(material, decided.shape, topics, above, rules, model)
     build = ledger.digest_of(digest, last.generation if last else "")[:25]
     report = replace(
         _report(decided, standing, moves, topics),
+        moving=moving,
+        gone=gone.total(),
         build=build,
         generation=rows.generation,
         summaries_written=len(writer.written),
@@ -86,7 +90,7 @@ def build_hierarchy(
     )
     progress("hierarchy", 4, STEPS)
     with watch.step("write"), store.transaction(COLLECTIONS) as inside:
-        write_rows(inside, rows, standing, moves, build, as_of)
+        write_rows(inside, rows, standing, moves, Entry(build, as_of, set(material.keys)))
         done = ledger.Completed(ledger.HIERARCHY, digest, report.generation, as_of, report.as_record())
         ledger.record(inside, done)
     progress("hierarchy", 5, STEPS)
@@ -101,12 +105,13 @@ def _decide(
     mode: Mode,
     params: str,
     last: dict[str, Any],
+    gone: int,
 ) -> _Decision:
     """Repair the standing hierarchy where that is allowed and enough; otherwise build afresh, and say why."""
     drift = 0.0
     why = _why_not_local(standing, mode, params, last)
     if why is None:
-        changes = changes_since(material, standing)
+        changes = changes_since(material, standing, gone)
         entities_at_full, changed = last["entities_at_full"], last["changed_since_full"] + changes.total
         why = too_many_changes(changed, entities_at_full, rules)
         if why is None or mode == "incremental":
@@ -133,10 +138,10 @@ def _why_not_local(standing: Standing, mode: Mode, params: str, last: dict[str, 
     return None
 
 
-def _words(writer: Writer, decided: _Decision, moves: list[Move]) -> tuple[list[Wording], list[Wording]]:
+def _words(writer: Writer, decided: _Decision, moving: set[str]) -> tuple[list[Wording], list[Wording]]:
     """What is said of each topic and super-topic; in a repair only where members moved or a quote is out of date."""
     shape, standing = decided.shape, writer.standing
-    touched = _touched(writer, shape, moves) if decided.mode == "incremental" else {*shape.topics, *shape.above}
+    touched = _touched(writer, shape, moving) if decided.mode == "incremental" else {*shape.topics, *shape.above}
     if not touched:
         return [kept_wording(standing, key) for key in shape.topics], [
             kept_wording(standing, key) for key in shape.above
@@ -148,11 +153,10 @@ def _words(writer: Writer, decided: _Decision, moves: list[Move]) -> tuple[list[
     return topics, [raised[n] if n in raised else kept_wording(standing, key) for n, key in enumerate(shape.above)]
 
 
-def _touched(writer: Writer, shape: Shape, moves: list[Move]) -> set[str]:
+def _touched(writer: Writer, shape: Shape, moving: set[str]) -> set[str]:
     """Clusters that are new, gained or lost a member, quote what has changed, or are above one of these."""
     standing = writer.standing
-    touched = {key for move in moves for key in (move.topic, move.left) if key}
-    touched |= outdated(writer.store, standing)
+    touched = moving | outdated(writer.store, standing)
     touched |= {key for key in (*shape.topics, *shape.above) if key not in standing.clusters}
     for number, key in enumerate(shape.topics):
         if shape.above and key in touched:
@@ -172,14 +176,12 @@ def _report(decided: _Decision, standing: Standing, moves: list[Move], topics: l
         supertopics=len(shape.above),
         noise=int(np.count_nonzero(shape.noise)),
         unplaced=int(sizes[shape.topics.index(BUCKET)]) if BUCKET in now else 0,
-        moved=sum(move.topic is not None and move.left is not None for move in moves),
+        moved=sum(move.left is not None for move in moves),
         placed=sum(move.left is None for move in moves),
-        gone=sum(move.topic is None for move in moves),
         topics_new=len(now - before),
         topics_gone=len(before - now),
         topics_kept=len(now & before),
         drift=decided.drift,
-        moving=moving_topics(standing, shape, moves),
         biggest=tuple(TopicSize(shape.topics[number], topics[number].name, int(sizes[number])) for number in largest),
         entities_at_full=decided.entities_at_full,
         changed_since_full=decided.changed_since_full,

@@ -10,15 +10,15 @@ from hades.hierarchy.material import Material
 from hades.hierarchy.shape import Shape
 from hades.hierarchy.standing import Standing
 
-Reason = Literal["first placed", "moved by a full build", "moved by a local change", "gone"]
+Reason = Literal["first placed", "moved by a full build", "moved by a local change"]
 
 
 @dataclass(frozen=True)
 class Move:
-    """One entity, the topic it is in now (None: the entity is gone) and the one it left (None: it is new)."""
+    """One entity, the topic it is in now and the one it left (None: it had none)."""
 
     entity: str
-    topic: str | None
+    topic: str
     left: str | None
     reason: Reason
 
@@ -31,30 +31,31 @@ class Moving:
     share: float
 
 
-def moves_between(material: Material, standing: Standing, shape: Shape, mode: str) -> list[Move]:
-    """Every entity whose topic is another than before, by key; those that are gone last."""
+def moves_between(material: Material, shape: Shape, mode: str) -> list[Move]:
+    """Every entity whose topic is another than before, by key."""
     moved: Reason = "moved by a full build" if mode == "full" else "moved by a local change"
     moves = []
     for key, held, label in zip(material.keys, material.held, shape.labels.tolist(), strict=True):
         topic = shape.topics[label]
         if held != topic:
             moves.append(Move(key, topic, held, "first placed" if held is None else moved))
-    present = set(material.keys)
-    moves += [
-        Move(key, None, member.topic, "gone") for key, member in sorted(standing.members.items()) if key not in present
-    ]
     return moves
 
 
-def moving_topics(standing: Standing, shape: Shape, moves: list[Move]) -> tuple[Moving, ...]:
+def gone_by_topic(material: Material, standing: Standing) -> Counter[str]:
+    """How many members of each standing topic are no longer there, by what its size was."""
+    still = Counter(held for held in material.held if held is not None)
+    sizes = {key: standing.clusters[key]["size"] for key in standing.topics}
+    return Counter({key: size - still[key] for key, size in sizes.items() if size > still[key]})
+
+
+def moving_topics(shape: Shape, moves: list[Move], gone: Counter[str]) -> tuple[Moving, ...]:
     """Topics that gained or lost members, most changed first, then by key; what leans on them is due for renewal."""
-    before = Counter(member.topic for member in standing.members.values())
-    gained, lost = Counter(move.topic for move in moves), Counter(move.left for move in moves)
-    shares = []
-    for key, size in zip(shape.topics, shape.sizes().tolist(), strict=True):
-        changed = gained[key] + lost[key]
-        if changed:
-            shares.append(Moving(key, round(changed / max(1, size + lost[key]), 4)))
-    gone = set(before) - set(shape.topics)
-    shares += [Moving(key, 1.0) for key in gone]
+    gained = Counter(move.topic for move in moves)
+    lost = gone + Counter(move.left for move in moves if move.left)
+    sizes = dict(zip(shape.topics, shape.sizes().tolist(), strict=True))
+    shares = [
+        Moving(key, round((gained[key] + lost[key]) / (sizes.get(key, 0) + lost[key]), 4))
+        for key in gained.keys() | lost.keys()
+    ]
     return tuple(sorted(shares, key=lambda moving: (-moving.share, moving.cluster)))

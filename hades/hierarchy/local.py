@@ -31,8 +31,8 @@ class Changes:
         return self.fresh + self.altered + self.gone
 
 
-def changes_since(material: Material, standing: Standing) -> Changes:
-    """Compare every entity with what its place was decided from."""
+def changes_since(material: Material, standing: Standing, gone: int) -> Changes:
+    """Compare every entity with what its place was decided from; `gone` are those there is nothing to compare with."""
     fresh = altered = 0
     asked = np.zeros(len(material), bool)
     for row, (key, basis) in enumerate(zip(material.keys, material.basis, strict=True)):
@@ -42,7 +42,6 @@ def changes_since(material: Material, standing: Standing) -> Changes:
         elif member.basis != basis:
             altered += 1
         asked[row] = member is None or member.basis != basis or member.topic == BUCKET
-    gone = len(standing.members) - (len(material) - fresh)
     return Changes(asked, fresh, altered, gone)
 
 
@@ -55,9 +54,10 @@ def reassign(material: Material, standing: Standing, rules: HierarchyRules, chan
     members = [standing.members.get(key) for key in material.keys]
     before: Labels = np.array([place_of.get(member.topic, NONE) if member else NONE for member in members], np.int64)
     noise: Flags = np.array([member is not None and member.noise for member in members], bool)
-    labels = place(points_of(material, rules), before, middles, changes.asked, loyalty=rules.loyalty)
     is_core = np.zeros(len(material), bool)
     is_core[core_rows(material, rules)] = True
+    points = points_of(material, rules, changes.asked, is_core)
+    labels = place(points, before, middles, changes.asked, loyalty=rules.loyalty)
     labels, topics, middles = with_bucket(labels, topics, middles)
     labels, topics, middles = _without_empty(labels, topics, middles)
     parents, above = _parents(topics, standing, rules)

@@ -75,9 +75,16 @@ def make_rows(
     return HierarchyRows(sorted(clusters, key=lambda cluster: cluster.key), edges)
 
 
-def write_rows(
-    store: RowStore, rows: HierarchyRows, standing: Standing, moves: Sequence[Move], build: str, at: datetime
-) -> None:
+@dataclass(frozen=True)
+class Entry:
+    """What the journal notes of a build: its name, its moment, and who is there."""
+
+    build: str
+    at: datetime
+    present: set[str]
+
+
+def write_rows(store: RowStore, rows: HierarchyRows, standing: Standing, moves: Sequence[Move], entry: Entry) -> None:
     """Bring the store to these rows, inside the caller's transaction; what is right already is not touched."""
     wanted = {cluster.key for cluster in rows.clusters}
     changed = [cluster for cluster in rows.clusters if not _stands(cluster, standing)]
@@ -94,7 +101,7 @@ def write_rows(
     stale = sorted(standing.clusters.keys() - wanted)
     if stale:
         store.delete("clusters", keys=stale)
-    _journal(store, moves, build, at)
+    _journal(store, moves, entry)
 
 
 def _cluster(
@@ -162,33 +169,33 @@ def _stands(cluster: Cluster, standing: Standing) -> bool:
 
 def _patch_entities(store: RowStore, moves: Sequence[Move]) -> None:
     """`cluster_id` of whoever changed it; `prev_cluster_id` where there was one before."""
-    settled = [move for move in moves if move.topic is not None]
-    if settled:
+    if moves:
         columns: dict[str, Sequence[Any]] = {
-            "_key": [move.entity for move in settled],
-            "cluster_id": [move.topic for move in settled],
-            "prev_cluster_id": [move.left for move in settled],
+            "_key": [move.entity for move in moves],
+            "cluster_id": [move.topic for move in moves],
+            "prev_cluster_id": [move.left for move in moves],
         }
         store.patch("entities", _table("entities", columns))
 
 
-def _journal(store: RowStore, moves: Sequence[Move], build: str, at: datetime) -> None:
-    """One row for each entity that changed its topic; of those that are gone nothing is kept."""
-    gone = [move.entity for move in moves if move.topic is None]
+def _journal(store: RowStore, moves: Sequence[Move], entry: Entry) -> None:
+    """One row for each entity that changed its topic; an entity that was forgotten leaves no trace here either."""
+    name = "cluster_membership_journal"
+    noted = {entity for batch in store.scan(name, columns=["entity"]) for entity in batch.column("entity").to_pylist()}
+    gone = sorted(noted - entry.present)
     if gone:
-        store.delete("cluster_membership_journal", where=[Term("entity", "in", gone)])
-    settled = [move for move in moves if move.topic is not None]
-    if settled:
+        store.delete(name, where=[Term("entity", "in", gone)])
+    if moves:
         columns: dict[str, Sequence[Any]] = {
-            "_key": [content_key("m", move.entity, build) for move in settled],
-            "entity": [move.entity for move in settled],
-            "cluster_id": [move.topic for move in settled],
-            "prev_cluster_id": [move.left for move in settled],
-            "build": [build] * len(settled),
-            "at": [at] * len(settled),
-            "reason": [move.reason for move in settled],
+            "_key": [content_key("m", move.entity, entry.build) for move in moves],
+            "entity": [move.entity for move in moves],
+            "cluster_id": [move.topic for move in moves],
+            "prev_cluster_id": [move.left for move in moves],
+            "build": [entry.build] * len(moves),
+            "at": [entry.at] * len(moves),
+            "reason": [move.reason for move in moves],
         }
-        store.upsert("cluster_membership_journal", _table("cluster_membership_journal", columns))
+        store.upsert(name, _table(name, columns))
 
 
 def _table(collection: str, columns: dict[str, Sequence[Any]]) -> pa.Table:

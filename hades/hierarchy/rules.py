@@ -24,7 +24,8 @@ class HierarchyRules:
     structure_runs: int = 3  # Leiden partitions that vote; together they count as much as the density
     topic_scale: float = 10.0  # resolution is sqrt(core) / this, at least 1: topics grow in number and in size
     consensus_share: float = 0.5
-    text_trust: float = 4.0  # how much the vector of a text counts beside the votes of neighbours
+    text_trust: float = 2.0  # how much the vector of a text counts beside the votes of neighbours
+    nearness_votes: float = 3.0  # what the nearest texts of a text say, in votes of a relation each
     name_trust: float = 0.3  # that of a name
     person_trust: float = 0.05  # that of a person's name, which says nothing of a topic
     loyalty: float = 0.2  # what speaks for staying when an entity is placed again

@@ -12,7 +12,7 @@ from models.hierarchy.arrays import NONE, Flags, Labels, Vectors, Weights, centr
 from models.hierarchy.community import communities
 from models.hierarchy.consensus import consensus_labels, without_small
 from models.hierarchy.density import density_labels
-from models.hierarchy.neighbours import hop_graph, nearest_graph
+from models.hierarchy.neighbours import hop_graph, nearest_edges, nearest_graph
 from models.hierarchy.placement import Points, place
 from models.hierarchy.reduce import reduced
 
@@ -42,7 +42,7 @@ def find_topics(material: Material, rules: HierarchyRules) -> Found:
         return Found(labels, noise, np.zeros((0, material.vectors.shape[1]), np.float32), is_core)
     labels[core], noise[core] = _cluster(material, core, rules)
     middles = centroids(material.vectors, labels, int(labels.max()) + 1)
-    labels = place(points_of(material, rules), labels, middles, ~is_core)
+    labels = place(points_of(material, rules, ~is_core, is_core), labels, middles, ~is_core)
     return Found(labels, noise, middles, is_core)
 
 
@@ -65,11 +65,16 @@ def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
     return chosen
 
 
-def points_of(material: Material, rules: HierarchyRules) -> Points:
-    """The material as placement sees it: how far each vector is to be trusted beside the neighbours."""
+def points_of(material: Material, rules: HierarchyRules, asked: Flags, is_core: Flags) -> Points:
+    """The material as placement sees it: how far each vector is to be trusted, and who votes.
+
+    An asked text is also joined to the clustered texts nearest to it: they tell its topic better than a centroid does.
+    """
     trust: Weights = np.where(material.of_name, rules.name_trust, rules.text_trust).astype(np.float32)
     trust[material.of_name & material.is_person] = rules.person_trust
-    return Points(material.vectors, material.edges, trust)
+    texts = np.flatnonzero(asked & (material.of_document | is_core))
+    near = nearest_edges(material.vectors, texts, np.flatnonzero(is_core & ~asked), rules.neighbours)
+    return Points(material.vectors, (material.edges + rules.nearness_votes * near).tocsr(), trust)
 
 
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:

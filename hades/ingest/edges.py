@@ -77,7 +77,7 @@ def derive_edges(
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, progress)
     progress("edges", 3, 4)
-    with store.transaction([*_ORDER, "ingest_manifest"]) as inside:
+    with store.transaction([*_ORDER, "cluster_edges", "ingest_manifest"]) as inside:
         changes = _write(inside, wanted)
         manifest.record_derived(inside, digest)
     progress("edges", 4, 4)
@@ -206,6 +206,9 @@ def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
             apply_removals(store, name, found[name])
     gone = found["entities"]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
+    if gone.stale:  # their topics lose them now; the next build of the hierarchy counts anew
+        members = [node_id("entities", key) for key in gone.stale]
+        store.delete("cluster_edges", where=[Term("_from", "in", members)])
     apply_removals(store, "entities", gone)
     return changes
 

@@ -59,9 +59,10 @@ def stored_config(store: RowStore) -> list[WeightConfig]:
 
 def weighed_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of: datetime) -> list[WeightConfig]:
     """The rows with the result of a weighing in them: bias, mark and day."""
+    fitted = _json_number(bias)
     return [
         row.model_copy(
-            update={"coefficients": {**row.coefficients, BIAS: bias}, "snapshot": snapshot, "updated": as_of}
+            update={"coefficients": {**row.coefficients, BIAS: fitted}, "snapshot": snapshot, "updated": as_of}
         )
         for row in rows
     ]
@@ -83,7 +84,9 @@ def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) ->
     given = {} if held is None else orjson.loads(held["coefficients"])
     if strangers := sorted(set(given) - {*PARTS, BIAS}):
         raise WeightError(f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are {', '.join(PARTS)}")
-    coefficients = {part: _number(kind, part, given.get(part, COEFFICIENTS[part]), 0.0, _MAX) for part in PARTS}
+    coefficients = {
+        part: _json_number(_number(kind, part, given.get(part, COEFFICIENTS[part]), 0.0, _MAX)) for part in PARTS
+    }
     prior, tau = (seed.type_prior, seed.tau_days) if held is None else (held["type_prior"], held["tau_days"])
     return WeightConfig(
         key=str(kind),
@@ -103,3 +106,8 @@ def _number(kind: RelationType, name: str, value: object, low: float, high: floa
             "correct it, or delete the row to have it seeded"
         )
     return number
+
+
+def _json_number(value: float) -> float:
+    """The number as JSON spells it in every store: 4 and not 4.0."""
+    return int(value) if value.is_integer() else value

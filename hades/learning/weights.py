@@ -50,9 +50,7 @@ Doubles = NDArray[np.float64]
 
 VERSION = 1  # raise it with any change of what is computed: the next build weighs anew
 WRITTEN = ("relations", "mentions", "weight_config", "build_stages")
-_BATCH_ROWS = (
-    262_144  # edges of one batch are spread over all pages of the adjacency: few large batches touch them less
-)
+_BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
 _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
@@ -213,8 +211,8 @@ def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
 
 def _decimals(parts: Reals) -> Doubles:
     """Parts as people read them: 0.8 and not the float32 nearest to it, which is what 0.8 becomes again."""
-    shown: Doubles = np.round(parts.astype(np.float64), PART_DECIMALS)
-    return shown
+    exact: Doubles = parts.astype(np.float64)
+    return exact.round(PART_DECIMALS)
 
 
 def _histograms(weighed: _Weighed, mentions: Doubles) -> dict[str, list[int]]:

@@ -82,10 +82,16 @@ class MlflowTracker:
 
     def versions(self, name: str) -> list[Version]:
         """See `Tracker.versions`."""
+        models = self._client.search_registered_models(_where("name", name))
+        if not models:
+            return []
+        aliases: dict[str, list[str]] = {}
+        for alias, version in sorted(models[0].aliases.items()):
+            aliases.setdefault(str(version), []).append(str(alias))
         found, token = [], None
         while True:
             page = self._client.search_model_versions(_where("name", name), max_results=_PAGE, page_token=token)
-            found += [self._version(one) for one in page]
+            found += [_version(one, aliases.get(str(one.version), ())) for one in page]
             token = page.token
             if not token:
                 return sorted(found, key=lambda one: -int(one.version))
@@ -196,18 +202,6 @@ class MlflowTracker:
         listed = ", ".join(one.version for one in versions) or "none"
         raise TrackingError(f"{name} has no version {version}; registered: {listed}")
 
-    def _version(self, found: ModelVersion) -> Version:
-        created = datetime.fromtimestamp(found.creation_timestamp / 1000, UTC)
-        full = self._client.get_model_version(found.name, found.version)  # a search leaves aliases out
-        return Version(
-            str(found.name),
-            str(found.version),
-            created,
-            str(found.run_id),
-            dict(full.tags),
-            tuple(sorted(str(alias) for alias in full.aliases)),
-        )
-
     def _path(self, run: str, artifact: str) -> Path:
         """Kept files are found by the run and not by the address the registry noted: a home may be moved."""
         if self._artifacts is not None:
@@ -232,6 +226,12 @@ def _quiet_client(uri: str) -> MlflowClient:
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def _version(found: ModelVersion, aliases: Sequence[str]) -> Version:
+    created = datetime.fromtimestamp(found.creation_timestamp / 1000, UTC)
+    tags = {str(key): str(value) for key, value in found.tags.items()}
+    return Version(str(found.name), str(found.version), created, str(found.run_id), tags, tuple(aliases))
 
 
 def _where(column: str, value: str) -> str:

@@ -45,7 +45,7 @@ class BeamRules:
     hops: int = 1
     fanout: int = 2
     beam: int = 8
-    look: int = 64
+    look: int = 32
     coverage: float = 1.0
     weights: BeamWeights = field(default_factory=BeamWeights)
     types: tuple[str, ...] = PATH_TYPES
@@ -62,7 +62,8 @@ class KeptPaths:
     capacity: int
     walks: list[Walk] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    terms: list[Floats] = field(default_factory=list)
+    overlaps: list[float] = field(default_factory=list)
     repeats: int = 0
 
     def offer(self, walks: Sequence[Walk], rules: BeamRules, scorer: Scorer | None) -> int:
@@ -74,11 +75,8 @@ class KeptPaths:
         scores = (scorer or LinearScorer(rules.weights))(pool, terms)
         places, final, against = choose(scores, Overlap(pool), self.capacity, rules.weights.redundancy)
         self.walks = [pool[place] for place in places.tolist()]
-        self.scores = final.tolist()
-        self.reasons = [
-            sentence(terms[place], overlap, rules.weights, scorer is not None)
-            for place, overlap in zip(places.tolist(), against.tolist(), strict=True)
-        ]
+        self.scores, self.overlaps = final.tolist(), against.tolist()
+        self.terms = [terms[place] for place in places.tolist()]
         return len(pool) - len(places)
 
     def _distinct(self, walks: list[Walk]) -> list[Walk]:
@@ -134,8 +132,15 @@ def search_beam(
             view.turn.ended_early(Reason.COVERAGE_REACHED)
             break
     paths = tuple(
-        FoundPath(walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=why)
-        for walk, score, why in zip(kept.walks, kept.scores, kept.reasons, strict=True)
+        FoundPath(
+            walk.nodes,
+            walk.edges,
+            walk.outbound,
+            score,
+            origin="beam",
+            why=sentence(terms, overlap, rules.weights, learned=scorer is not None),
+        )
+        for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
     )
     return BeamAnswer(paths, joined(kept.walks, seeds), candidates, kept.repeats)
 

@@ -83,18 +83,19 @@ class Overlap:
     """What share of their nodes and edges walks have in common (Jaccard); 1 for a repeat."""
 
     def __init__(self, walks: Sequence[Walk]) -> None:
-        self._parts = [[("n", one) for one in walk.nodes] + [("e", one) for one in walk.edges] for walk in walks]
-        self._sizes = np.array([len(part) for part in self._parts], np.float64)
-        self._holders: dict[tuple[str, int], list[int]] = {}
-        for row, part in enumerate(self._parts):
-            for name in part:
-                self._holders.setdefault(name, []).append(row)
+        codes: dict[tuple[str, int], int] = {}
+        parts = [[("n", one) for one in walk.nodes] + [("e", one) for one in walk.edges] for walk in walks]
+        self._sizes = np.array([len(part) for part in parts], np.float64)
+        self._walk = np.repeat(np.arange(len(parts)), self._sizes.astype(np.int64))
+        self._part = np.array([codes.setdefault(name, len(codes)) for part in parts for name in part], np.int64)
+        self._held = np.zeros(len(codes))
 
     def __getitem__(self, row: int) -> Floats:
         """The overlap of one walk with each."""
-        common = np.zeros(len(self._parts))
-        for name in self._parts[row]:
-            common[self._holders[name]] += 1.0
+        own = self._part[self._walk == row]
+        self._held[own] = 1.0
+        common = np.bincount(self._walk, self._held[self._part], len(self._sizes))
+        self._held[own] = 0.0
         shares: Floats = common / np.maximum(self._sizes[row] + self._sizes - common, 1.0)
         return shares
 
@@ -121,7 +122,7 @@ def choose(scores: Floats, overlap: Overlap, capacity: int, redundancy: float) -
     return np.array(places, np.int64), np.array(kept), np.array(against)
 
 
-def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamWeights, learned: bool) -> str:
+def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamWeights, *, learned: bool) -> str:
     """Why a walk was kept, in the terms of its score."""
     seed, weight, match, depth = terms.tolist()
     if learned:

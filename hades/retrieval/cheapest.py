@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hades.retrieval.metered import MeteredView
 
 ENDS = 8  # candidates that paths are searched between when no seeds are given
-BRIDGES = 64  # paths computed ahead that are looked at, heaviest first
 MAX_WORK = 200_000  # entries one search looks at, whatever is left of the turn's
 
 
@@ -85,7 +84,7 @@ def get_best_paths(
     costs = Costs(boosts, rules.eps)
     # Bridges were computed from the weights as they stand now and with the boosts of the settings.
     usable = mask.is_open and dict(boosts) == settled
-    bridged = _bridges(view, candidate_graph, ends, L, rules.length_penalty) if usable and len(ends) else []
+    bridged = _bridges(view, candidate_graph, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
     graph = among(view, np.union1d(candidate_graph.nodes, ends), costs, direction=direction, mask=mask)
     found = list(bridged)
@@ -102,9 +101,12 @@ def get_best_paths(
 
 
 def _bridges(
-    view: MeteredView, candidates: CandidateGraph, ends: Numbers, max_hops: int, length_penalty: float
+    view: MeteredView, candidates: CandidateGraph, ends: Numbers, limit: int, max_hops: int, length_penalty: float
 ) -> list[FoundPath]:
-    """Paths computed ahead between the topics of the ends, where they begin and end among the candidates."""
+    """Paths computed ahead between the topics of the ends, where they begin and end among the candidates.
+
+    A bridge is a document, so each is a read: no more are asked for than paths are wanted.
+    """
     topics = np.unique(view.clusters_of(ends))
     topics = topics[topics >= 0]
     if not len(topics):
@@ -119,7 +121,7 @@ def _bridges(
             origin="bridge",
             why=f"bridge between topics, cost {bridge.cost:.3f} over {len(bridge.edges)} edges",
         )
-        for bridge in view.bridges(topics, topics, limit=BRIDGES)
+        for bridge in view.bridges(topics, topics, limit=limit)
         if 1 <= len(bridge.edges) <= max_hops and np.isin([bridge.nodes[0], bridge.nodes[-1]], known).all()
     ]
 

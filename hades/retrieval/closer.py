@@ -16,8 +16,37 @@ from numpy.typing import NDArray
 
 from hades.retrieval.reading import Floats, Reading, Wanted, links
 
-FIRST: dict[str, float] = {}
-SECOND: dict[str, float] = {}
+FIRST: dict[str, float] = {
+    "walk": 0.13,
+    "walk_rank": 1.33,
+    "again": 0.62,
+    "again_rank": -1.03,
+    "cosine": 1.07,
+    "remaining_cosine": 0.84,
+    "lexical": 0.1,
+    "words": 0.26,
+    "title_words": 1.42,
+    "best_sentence": 1.64,
+    "first_sentence": 0.07,
+    "named": 0.28,
+    "spoken_of_by_named": 1.88,
+    "spoken_of": 2.61,
+    "speaks_of_named": -0.18,
+    "namesakes": 0.25,
+    "namesake_place": -0.33,
+}
+SECOND: dict[str, float] = {
+    "first": 1.24,
+    "share": -2.22,
+    "rank": 0.74,
+    "spoken_of": 1.39,
+    "speaks_of": 0.82,
+    "adds_to_1": -0.15,
+    "adds_to_2": 1.56,
+    "adds_to_4": 0.5,
+    "alike": 0.04,
+    "two_steps": -1.29,
+}
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
 
@@ -40,7 +69,7 @@ class Pool:
 def look_closer(pool: Pool, want: Wanted) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = first_look(pool, want)
-    return second_look(pool, want, _weighed(first, FIRST), linked) @ np.array(list(SECOND.values()))
+    return _weighed(second_look(pool, want, _weighed(first, FIRST), linked), SECOND)
 
 
 def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
@@ -74,17 +103,17 @@ def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
     }, linked
 
 
-def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> Floats:
-    """(n, len(SECOND)) what is seen of passages beside each other, given the worth that the first look found."""
+def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict[str, Floats]:
+    """What is seen of passages beside each other, by name, given the worth that the first look found."""
     ranked = np.argsort(-first, kind="stable")
     worth = np.exp(first - first.max())
     voice = np.minimum(1.0, worth / worth[ranked[min(_GOOD, len(ranked)) - 1]])
     holds = np.array([[want.rarity[word] * (word in one.all_stems) for word in want.rarity] for one in pool.readings])
-    holds = holds.reshape(len(first), -1) / max(sum(want.rarity.values()), 1e-9)
+    holds = holds.reshape(len(first), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
     alike = pool.vectors @ pool.vectors.T
     np.fill_diagonal(alike, 0.0)
     steps = np.minimum(1.0, linked)
-    columns = {
+    return {
         "first": first - first.max(),
         "share": worth,
         "rank": _reciprocal(first),
@@ -96,7 +125,6 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> Floa
         "alike": (voice[None, :] * alike).max(axis=1),
         "two_steps": np.log1p(((voice[:, None] * steps) @ steps).sum(axis=0)),
     }
-    return np.column_stack(list(columns.values()))
 
 
 def _weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:

@@ -32,7 +32,6 @@ class Cause(StrEnum):
     """Why a node is not in an answer. A closed list."""
 
     REACHED = "reached"
-    UNKNOWN_NODE = "unknown_node"
     NO_SEEDS = "no_seeds"
     MASK = "mask"
     THRESHOLD = "threshold"

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Expansion, Kind, Numbers, Passage
+from hades.ports.view import KINDS, Expansion, Kind
 from hades.retrieval.closer import Pool, look_closer
 from hades.retrieval.facts_link import FactRules, linked_facts
 from hades.retrieval.found import FoundPassage, Question, Seed
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
     from hades.retrieval.metered import MeteredView
 
-_OUT: Final = cast("Direction", "outbound")
 _IN: Final = cast("Direction", "inbound")
 _ANY: Final = cast("Direction", "any")
 # Membership in a topic joins everything to everything, so the walk leaves it out; the rest by what it says of a passage.
@@ -89,28 +89,23 @@ class Gathered:
     entities: list[Seed]
 
 
-def hippo_search(
-    view: MeteredView, question: Question, rules: HippoRules = HippoRules(), read: dict[int, Passage] | None = None
-) -> HippoFound:
+def hippo_search(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> HippoFound:
     """Passages for a question by personalized PageRank and a closer look.
 
-    `read` holds passages known by node and takes in those read here, so that nothing is read twice. A question that
-    names nothing in the graph starts from the nearest passages, with the reason.
+    A question that names nothing in the graph starts from the nearest passages, with the reason.
     """
-    gathered = gather(view, question, rules, {} if read is None else read)
+    gathered = gather(view, question, rules)
     return HippoFound(_judged(gathered, rules.limit), gathered.entities)
 
 
-def multi_hop(
-    view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP, read: dict[int, Passage] | None = None
-) -> HippoFound:
+def multi_hop(view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP) -> HippoFound:
     """The same with several walks on from what was found; the restart mass of each hop decays with the next."""
-    return hippo_search(view, question, rules, read)
+    return hippo_search(view, question, rules)
 
 
-def gather(view: MeteredView, question: Question, rules: HippoRules, read: dict[int, Passage]) -> Gathered:
+def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> Gathered:
     """Walk and read, without judging; what the closer look is fitted on."""
-    return _Search(view, question, rules, read).run()
+    return _Search(view, question, rules).run()
 
 
 def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPassage]:
@@ -140,9 +135,7 @@ def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fa
     empty = view.expand(np.empty(0, np.int64), direction=_ANY)
     joined = {name: np.concatenate([getattr(one, name) for one in (empty, *(p for p, _ in parts))]) for name in names}
     row = np.concatenate([empty.row, *(found.row + before for found, before in parts)])
-    return Expansion(
-        row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts)
-    )
+    return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
 
 
 def _judged(gathered: Gathered, limit: int) -> list[FoundPassage]:
@@ -171,8 +164,8 @@ def _judged(gathered: Gathered, limit: int) -> list[FoundPassage]:
 class _Search:
     """One question on its way: what was walked, what was read."""
 
-    def __init__(self, view: MeteredView, question: Question, rules: HippoRules, read: dict[int, Passage]) -> None:
-        self._view, self._question, self._rules, self._read = view, question, rules, read
+    def __init__(self, view: MeteredView, question: Question, rules: HippoRules) -> None:
+        self._view, self._question, self._rules = view, question, rules
         self._readings: dict[int, Reading] = {}
         self._walks: list[dict[int, float]] = []
 
@@ -227,14 +220,10 @@ class _Search:
 
     def _read_all(self, nodes: list[int]) -> list[int]:
         """Read what is not read yet, as far as the budget goes; the nodes that are read."""
-        missing = [node for node in nodes if node not in self._read]
-        if missing:
-            self._read.update(zip(missing, self._view.passages(np.array(missing, np.int64)), strict=False))
-        known = [node for node in nodes if node in self._read]
-        for node in known:
-            if node not in self._readings:
-                self._readings[node] = read_closely(self._read[node])
-        return known
+        missing = [node for node in nodes if node not in self._readings]
+        passages = self._view.passages(np.array(missing, np.int64)) if missing else []
+        self._readings.update(zip(missing, map(read_closely, passages), strict=False))
+        return [node for node in nodes if node in self._readings]
 
     def _wanted(self, pool: list[int], named: list[NamedEntity]) -> Wanted:
         text = self._question.text
@@ -254,7 +243,9 @@ class _Search:
         entities = np.array(sorted(following), np.int64)
         arriving = self._view.degree(entities, direction=_IN)
         weights = {
-            node: following[node] / count**0.5 for node, count in zip(entities.tolist(), arriving.tolist(), strict=True) if count
+            node: following[node] / count**0.5
+            for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
+            if count
         }
         total = sum(weights.values())
         if total <= 0.0:
@@ -283,11 +274,14 @@ class _Search:
     def _scores(self, pool: list[int], walk: int) -> Floats:
         return np.array([self._walks[walk].get(node, 0.0) for node in pool])
 
-    def _vectors(self, pool: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    def _vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         asked = self._question.vector
+        nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
+        if asked is None or not self._view.info.is_local:  # over a network each vector would be a read
+            return nothing
         vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
-        if asked is None or vectors.shape[1] != len(asked):
-            return np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
+        if vectors.shape[1] != len(asked):
+            return nothing
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), asked
 

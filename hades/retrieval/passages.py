@@ -24,13 +24,15 @@ class SupportRules:
     """How much each kind of support counts, and how many mentions of one node are looked at.
 
     A node that many chunks name says little about each of them: its mass is divided among them by `spread`, 0 for not
-    at all and 1 for evenly. `edge` is what naming both ends of a path's edge adds, `cosine` what likeness adds.
+    at all and 1 for evenly. `edge` is what naming both ends of a path's edge adds, `cosine` what likeness adds. Only
+    the `shortlist` best supported chunks are compared by likeness.
     """
 
     edge: float = 0.5
     cosine: float = 4.0  # chosen on musique_train: docs/paths.md
     spread: float = 0.5
-    look: int = 256
+    look: int = 64
+    shortlist: int = 512
 
 
 def passages_of(
@@ -59,7 +61,8 @@ def passages_of(
     held = np.concatenate([share, [mass[node] for node in own.tolist()]])
     graph = np.bincount(place, held, len(chunks)).astype(np.float64)
     graph += rules.edge * _edge_support(place[: len(named)], named, paths, len(chunks))
-    return _ranked(view, question, chunks, graph, limit, rules)
+    short = np.sort(np.lexsort((chunks, -graph))[: max(limit, rules.shortlist)])
+    return _ranked(view, question, chunks[short], graph[short], limit, rules)
 
 
 def _masses(nodes: Mapping[int, float], paths: Sequence[FoundPath]) -> dict[int, float]:

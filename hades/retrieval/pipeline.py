@@ -14,6 +14,7 @@ from hades.errors import HadesError
 from hades.ports.text import Embedder, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.assemble import Shown, show
+from hades.retrieval.bayes import Beliefs
 from hades.retrieval.found import OPEN, FoundPassage, FoundPath, Question
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
@@ -42,12 +43,16 @@ class BadQuestion(HadesError):
 
 @dataclass(frozen=True)
 class Tools:
-    """What answering needs beside the graph. Without an embedder the words search alone."""
+    """What answering needs beside the graph. Without an embedder the words search alone.
+
+    `beliefs` are what judged answers taught, fetched when a recipe asks for them.
+    """
 
     tokenizer: Tokenizer
     embedder: Embedder | None = None
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     clock: Callable[[], float] = time.perf_counter
+    beliefs: Callable[[], Beliefs] = Beliefs
 
 
 def retrieve(
@@ -81,11 +86,11 @@ def retrieve(
     chosen, why = _chosen(metered, recipe, text)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     found = _seeded(metered, parts, plan, chosen)
-    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools.rules, mode)
+    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, mode)
     paths, passages = _reranked(metered, parts[0], found, reached, chosen, plan, max_paths)
     if recipe == AUTO and (unsupported := _unsupported(metered, parts[0], passages)):
         why, paths, passages = f"{why}; {unsupported}", [], []
-    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, paths, passages, plan)
+    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, paths, passages, plan)
     return reported(Asked(text, chosen.name, why, plan, mask, at), turn, view.info.snapshot, turned)
 
 
@@ -137,7 +142,7 @@ def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Re
 
 
 def _walked(
-    view: MeteredView, question: Question, found: Found, recipe: Recipe, plan: Plan, rules: HiragPathrag, mode: str
+    view: MeteredView, question: Question, found: Found, recipe: Recipe, plan: Plan, tools: Tools, mode: str
 ) -> tuple[CandidateGraph | None, Reached]:
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
@@ -145,18 +150,17 @@ def _walked(
     left, candidates = float(plan.graph.timeout_ms), None
     if recipe.narrows:
         with view.turn.stage("narrow", left) as stage:
-            candidates = narrow(view, question, rules)
+            candidates = narrow(view, question, tools.rules)
             stage.given = len(candidates.nodes) if candidates is not None else 0
-            stage.coverage = min(1.0, stage.given / rules.cand_cap)
+            stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
         left = max(0.0, left - stage.ms)
     with view.turn.stage("graph", left) as stage:
         starts = entry_points(view, question, found.seeds, plan.retriever.k)
         if not starts:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         stage.taken = len(starts)
-        reached = take_step(
-            recipe.step, view, question, Start(found.seeds, starts, found.passages, candidates, plan, rules, mode)
-        )
+        start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs)
+        reached = take_step(recipe.step, view, question, start)
         stage.taken += reached.candidates
         stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
     if recipe.finds_paths and not reached.paths:
@@ -233,6 +237,7 @@ def _packed(
     question: Question,
     found: Found,
     candidates: CandidateGraph | None,
+    reached: Reached,
     paths: Sequence[FoundPath],
     passages: Sequence[FoundPassage],
     plan: Plan,
@@ -252,7 +257,7 @@ def _packed(
             final_context=plan.final_context,
         )
         stage.given = len(packed.paths) + len(packed.passages)
-        turned = Turned(found.seeds, candidates, tuple(paths), tuple(passages), shown, packed)
+        turned = Turned(found.seeds, candidates, tuple(paths), tuple(passages), shown, packed, reached.bridges)
         spoken, asked = turned.words_of(question.text)
         stage.coverage = spoken / asked if asked else 0.0
     return turned

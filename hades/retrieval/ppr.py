@@ -100,9 +100,8 @@ def _pushed(
     numbers, scores = _ranked(walk, None)
     values = walk.values(walk.numbers)
     held = values[values[:, RESIDUAL] > 0.0]
-    bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max()) if len(held) and (held[:, DEGREE] > 0).all() else 0.0
-    if len(held) and (held[:, DEGREE] <= 0).any():
-        bound = np.inf
+    known = bool((held[:, DEGREE] > 0.0).all())
+    bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max(initial=0.0)) if known else np.inf
     if not len(numbers):
         numbers, scores = _by_degree(walk)
     return Ppr(numbers, scores, bound, float(held[:, RESIDUAL].sum()), walk.work, not complete)
@@ -145,9 +144,7 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     return distinct, total / total.sum() if len(distinct) else total
 
 
-def _by_name(
-    view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None
-) -> dict[str, float]:
+def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> dict[str, float]:
     wanted = view.type_names if types is None else tuple(types)
     unknown = sorted({*wanted, *(factors or {})} - set(view.type_names))
     if unknown:

@@ -149,10 +149,32 @@ def _is_seen(edge, as_of, known_at, valid_from, valid_until, recorded_at, retrac
 
 @numba.njit(cache=True, nogil=True)
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
-    out_starts, out_target, out_edge, out_type, out_weight,
-    in_starts, in_target, in_edge, in_type, in_weight,
-    factors, valid_from, valid_until, recorded_at, retracted_at, as_of, known_at, masked,
-    state, flags, queue, touched, counters, epsilon, damping, max_work,
+    out_starts,
+    out_target,
+    out_edge,
+    out_type,
+    out_weight,
+    in_starts,
+    in_target,
+    in_edge,
+    in_type,
+    in_weight,
+    factors,
+    valid_from,
+    valid_until,
+    recorded_at,
+    retracted_at,
+    as_of,
+    known_at,
+    masked,
+    state,
+    flags,
+    queue,
+    touched,
+    counters,
+    epsilon,
+    damping,
+    max_work,
 ):
     size = len(queue)
     head, length, n_touched, work = counters[0], counters[1], counters[2], counters[3]

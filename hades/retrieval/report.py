@@ -41,6 +41,7 @@ class Turned:
     passages: Sequence[FoundPassage]
     shown: Shown
     packed: Packed[Path, CitedPassage, Topic]
+    bridges: int = 0
 
     def words_of(self, question: str) -> tuple[int, int]:
         """How many content words of the question the answer speaks of, and how many it has."""
@@ -123,6 +124,7 @@ def _counters(turned: Turned) -> dict[str, int]:
         "discarded_nodes": max(0, candidates - len(on_paths)),
         "kept_paths": len(turned.shown.paths),
         "prompt_tokens": turned.packed.tokens["prompt"],
+        "bridges": turned.bridges,
         "verified_spans": turned.shown.verified,
         "trimmed_in_prompt": turned.packed.trimmed,
     }

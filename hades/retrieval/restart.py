@@ -33,7 +33,7 @@ class RestartRules:
     inside a longer capitalised name which the graph does not know. `max_names`: names that are looked at.
     """
 
-    passage_mass: float = 0.05
+    passage_mass: float = 0.08
     passages: int = 50
     term: float = 0.2
     lower: float = 0.05

@@ -6,6 +6,7 @@ imported when they run: a beam needs no compiled walk, and a question should not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.view import Hits
+from hades.retrieval.bayes import Beliefs
 from hades.retrieval.beam import BeamRules, joined, search_beam
 from hades.retrieval.found import FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.neighbourhood import NeighbourhoodRules, neighbourhood
@@ -42,11 +44,12 @@ class Start:
     plan: Plan
     rules: HiragPathrag
     mode: str
+    beliefs: Callable[[], Beliefs] = Beliefs
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a step found, best first. `passages` take the place of the seeds'; `is_ranked`: it has read and judged them."""
+    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them."""
 
     paths: tuple[FoundPath, ...] = ()
     passages: Sequence[FoundPassage] | None = None
@@ -54,6 +57,7 @@ class Reached:
     coverage: float = 0.0
     candidates: int = 0
     repeats: int = 0
+    bridges: int = 0
 
 
 Step = Callable[["MeteredView", Question, Start], Reached]
@@ -92,10 +96,46 @@ def _nothing(view: MeteredView, question: Question, start: Start) -> Reached:
 
 
 def _beam(view: MeteredView, question: Question, start: Start) -> Reached:
+    """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in the room left.
+
+    Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
+    """
     graph = start.plan.graph
-    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=graph.beam)
-    found = search_beam(view, question, start.starts, rules, within=start.candidates)
-    return Reached(found.paths, coverage=found.coverage, candidates=found.candidates, repeats=found.repeats)
+    joining, bridges = _joining(view, question, start)
+    room = graph.beam - len(joining)
+    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room)
+    found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
+    grown = () if found is None else found.paths
+    paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
+    paths.sort(key=lambda path: (-path.score, path.edges))
+    return Reached(
+        tuple(paths),
+        coverage=joined(paths, start.starts),
+        candidates=len(joining) + (found.candidates if found is not None else 0),
+        repeats=len(grown) + len(joining) - len(paths) + (found.repeats if found is not None else 0),
+        bridges=bridges,
+    )
+
+
+def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[FoundPath], int]:
+    """At most half of the beam's room for paths between seeds; with how many of them were computed ahead.
+
+    Their score, a mean of logarithms, is taken back to [0, 1], where those of the beam lie.
+    """
+    if start.candidates is None or len(start.starts) < 2 or start.plan.graph.beam < 2 or view.turn.expired():
+        return [], 0
+    from hades.retrieval.cheapest import get_best_paths
+
+    best = get_best_paths(
+        view,
+        start.candidates,
+        start.plan.graph.beam // 2,
+        start.plan.graph.hops,
+        seeds=start.starts,
+        mask=question.mask,
+        rules=start.rules.path,
+    )
+    return [replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths], best.bridge_hits
 
 
 def _neighbourhood(view: MeteredView, question: Question, start: Start) -> Reached:
@@ -149,6 +189,13 @@ def _judged(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: S
     return Reached(passages=passages, is_ranked=True, coverage=met, candidates=len(passages))
 
 
+def _fusion(view: MeteredView, question: Question, start: Start) -> Reached:
+    from hades.retrieval.nexus import NexusRules, nexus
+
+    found = nexus(view, question, NexusRules(beliefs=start.beliefs()), start.mode)
+    return _judged(found, (), start)
+
+
 _STEPS: dict[GraphStep, Step] = {
     GraphStep.NOTHING: _nothing,
     GraphStep.BEAM: _beam,
@@ -157,4 +204,5 @@ _STEPS: dict[GraphStep, Step] = {
     GraphStep.TOPICS: _topics,
     GraphStep.PAGERANK: _pagerank,
     GraphStep.MULTI_HOP: _multi_hop,
+    GraphStep.FUSION: _fusion,
 }

@@ -32,7 +32,7 @@ class PathSettings(Section):
     max_paths: int = Field(6, alias="M", ge=1, description="paths returned")
     max_hops: int = Field(5, alias="L", ge=1, description="edges of the longest path an offline build searches")
     length_penalty: float = Field(
-        0.3, alias="lambda", ge=0.0, description="score / (1 + lambda * (edges - 2)): what each further edge costs"
+        0.3, alias="lambda", ge=0.0, description="mean log weight - lambda * (edges - 1): what each further edge costs"
     )
     eps: float = Field(1e-6, gt=0.0, description="smallest weight a cost is taken of; keeps -ln finite")
     relation_boost: dict[RelationType, float] = Field(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hades.surfaces import build_commands
+from hades.surfaces import build_commands, eval_commands
 from hades.surfaces.output import Answer, DebugFlag, JsonFlag, answer_with
 
 app = typer.Typer(
@@ -230,6 +230,7 @@ def publish(
 
 
 build_commands.register(app)
+eval_commands.register(app)
 
 
 @app.command()
@@ -303,6 +304,22 @@ def feedback(
         from hades.surfaces.cli_query import run_feedback
 
         return run_feedback(query_id, good or [], bad or [], good_passage or [], bad_passage or [])
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def queries(
+    since: Annotated[str | None, typer.Option(help="Only questions asked since then, for example 2026-01-31.")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli_query import run_queries
+
+        return run_queries(since)
 
     answer_with(body, as_json=as_json, debug=debug)
 

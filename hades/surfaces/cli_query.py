@@ -96,6 +96,19 @@ def run_explain(query_id: str, missing: str | None) -> Answer:
     return Answer(document, tuple(Text(line) for line in lines or ["nothing was kept, and no reason was given"]))
 
 
+def run_queries(since: str | None) -> Answer:
+    """Write the page over the logged questions."""
+    from hades.ports.store import Mode
+    from hades.retrieval.dashboard import write_dashboard
+
+    settings = load_settings()
+    with closing(open_store(settings, Mode.READ_ONLY)) as store:
+        figures = write_dashboard(store, settings.home / "reports" / "queries.html", moment(since, "--since"))
+    ms = figures["ms"]
+    lines = [f"{figures['questions']} questions, p50 {ms['p50']:.1f} ms, p95 {ms['p95']:.1f} ms", figures["path"]]
+    return Answer(figures, tuple(Text(line) for line in lines))
+
+
 def read_plan(path: Path) -> dict[str, Any]:
     """A plan from a JSON or YAML file."""
     import yaml

@@ -30,6 +30,25 @@ def nearest_graph(vectors: Vectors, k: int) -> Graph:
     return symmetric_graph(np.repeat(np.arange(n), k), near.ravel(), np.round(cosine.ravel(), DECIMALS), n)
 
 
+def nearest_edges(vectors: Vectors, rows: np.ndarray, among: np.ndarray, k: int) -> Graph:
+    """The graph over all points in which each of some rows is joined to its k nearest among others, by cosine."""
+    n = len(vectors)
+    k = min(k, len(among) - 1)
+    if k < 1 or not len(rows):
+        return sparse.csr_matrix((n, n), dtype=np.float32)
+    tails, heads, weights = [], [], []
+    block_rows = max(1, BLOCK_BYTES // (4 * len(among)))
+    for start in range(0, len(rows), block_rows):
+        part = rows[start : start + block_rows]
+        cosine = vectors[part] @ vectors[among].T
+        cosine[part[:, None] == among] = -2.0
+        found = np.argpartition(cosine, len(among) - k, axis=1)[:, len(among) - k :]
+        tails.append(np.repeat(part, k))
+        heads.append(among[found].ravel())
+        weights.append(np.round(np.take_along_axis(cosine, found, axis=1).ravel(), DECIMALS))
+    return symmetric_graph(np.concatenate(tails), np.concatenate(heads), np.concatenate(weights), n)
+
+
 def hop_graph(edges: Graph, points: np.ndarray, hub_degree: int) -> Graph:
     """The chosen points joined by their edges and by what they share: weight 1/degree for each shared neighbour.
 

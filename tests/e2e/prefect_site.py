@@ -73,6 +73,7 @@ def running_site(folder: Path) -> Iterator[PrefectSite]:
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "1",
         "DO_NOT_TRACK": "1",
         "HADES_HOME": str(folder / "home"),
         "HADES_EMBEDDER": "hashing",
@@ -87,7 +88,7 @@ def running_site(folder: Path) -> Iterator[PrefectSite]:
             site = PrefectSite(folder / "home", environment, api)
             site.prefect("work-pool", "create", "hades", "--type", "process")
             site.prefect("--no-prompt", "deploy", "--all")
-            started.append(_start(["worker", "start", "--pool", "hades", "--query-seconds", "1"], environment, log))
+            started.append(_start(["worker", "start", "--pool", "hades"], environment, log))
             yield site
     finally:
         for process in reversed(started):

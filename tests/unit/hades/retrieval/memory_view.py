@@ -31,10 +31,11 @@ from hades.ports.view import (
     Passage,
     ViewInfo,
 )
-from schemas.edges import ClusterEdgeType, CodeEdgeType, RelationType
+from hades.snapshot.edge_rows import edge_types
+from schemas.edges import ClusterEdgeType
 from schemas.intervals import Mask
 
-TYPES = (*map(str, RelationType), *map(str, ClusterEdgeType), "mentions", "next", *map(str, CodeEdgeType))
+TYPES = edge_types()
 WORD = re.compile(r"\w+")
 
 

@@ -16,11 +16,15 @@ from hades.retrieval.cheapest import cheapest_paths, get_best_paths, path_score
 from hades.retrieval.narrow import CandidateGraph
 from hades.retrieval.relevance import ANY, OUT
 from hades.settings.hirag import PathSettings
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
 from hades.stores.sqlite.store import SqliteStore
 from schemas.intervals import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
+from tests.contract.view_fixtures import fill
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, seeds
+from tests.unit.hades.snapshot.homes import empty_store
 
 FLAT = {"refers_to": 1.0}
 
@@ -44,8 +48,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def graph(home: Path) -> GraphView:
-    from hades.snapshot.open import open_snapshot
-
     return open_snapshot(home)
 
 
@@ -103,6 +105,22 @@ def test_a_direct_edge_is_a_path_and_boosts_matter(tmp_path: Path) -> None:
     boosts = PathSettings().relation_boost
     assert found.paths[1].score == pytest.approx(math.log(0.5 * boosts["coref"]))
     assert found.bridge_hits == 0
+
+
+def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "graph.db")
+    fill(store)
+    publish(store, tmp_path)
+    graph = open_snapshot(tmp_path)
+    inside = CandidateGraph(np.array([number(graph, key) for key in ("b0", "b1", "b2")]), np.ones(3, np.float32))
+    view = metered(graph)
+    found = get_best_paths(view, inside, 6, 5, seeds=seeds(graph, "b0", "b1"))
+    # The fixture's bridge between coast and valley is the edge k1 itself: found once, by the cache, at its cost.
+    assert [(keys_of(graph, path.nodes), path.origin) for path in found.paths] == [("b1 b0", "bridge")]
+    assert found.bridge_hits == view.turn.reads_spent == 1
+    masked = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b1"), mask=Mask(as_of=day(3)))
+    assert masked.bridge_hits == 0
+    assert {path.origin for path in masked.paths} == {"cheapest"}
 
 
 def test_masked_edges_are_not_walked(tmp_path: Path) -> None:

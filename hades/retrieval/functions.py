@@ -1,0 +1,238 @@
+"""Retrieval by the names other tools already call: texts and ids in, plain JSON out, one metered turn each.
+
+Each is a thin reading of the search behind it, for callers that know no numbers of a view: a Prefect task, an agent's
+tool, a script. A graph that cannot be read, or a question that cannot be asked, is `success: false` with the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from hades.errors import HadesError
+from hades.ports.view import Numbers
+from hades.retrieval.answers import Answers
+from hades.retrieval.assemble import show
+from hades.retrieval.found import OPEN, FoundPassage, Question, Seed
+from hades.retrieval.metered import MeteredView
+from hades.retrieval.narrow import CandidateGraph, narrow
+from hades.retrieval.pipeline import embedded
+from hades.retrieval.plan import caps_of
+from hades.retrieval.quick_counts import QuickCounts
+from hades.retrieval.recipes import DEFAULT, recipe_named
+from hades.retrieval.seeds import entry_points, find_seeds
+from hades.telemetry.turn import Turn
+from schemas.intervals import Mask
+from schemas.plan import Plan
+
+
+def retrieve_paths(
+    answers: Answers,
+    query: str,
+    max_paths: int = 5,
+    *,
+    recipe: str = DEFAULT,
+    plan: Mapping[str, Any] | None = None,
+    as_of: datetime | None = None,
+    known_at: datetime | None = None,
+) -> dict[str, Any]:
+    """Paths for a question; none at all is a success with count 0 and the reason (A68 to A70, X-22)."""
+    try:
+        found = answers.retrieve(
+            query, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths
+        ).model_dump(mode="json")
+    except HadesError as error:
+        return {"success": False, "query": query, "error": str(error)}
+    kept = next((stage["out"] for stage in found["telemetry"]["stages"] if stage["name"] == "graph"), 0)
+    return {"success": True, "query": query, "paths": found["paths"], "count": len(found["paths"]),
+            "pruned_from": kept, "reasons": found["reasons"], "query_id": found["query_id"]}  # fmt: skip
+
+
+def retrieve_and_format(
+    answers: Answers,
+    query: str,
+    max_paths: int = 5,
+    *,
+    recipe: str = DEFAULT,
+    plan: Mapping[str, Any] | None = None,
+    as_of: datetime | None = None,
+    known_at: datetime | None = None,
+) -> dict[str, Any]:
+    """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
+    try:
+        found = answers.retrieve(query, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths)
+    except HadesError as error:
+        return {"success": False, "query": query, "error": str(error)}
+    return {
+        "success": True,
+        "query": query,
+        "formatted_prompt": found.prompt,
+        "count": len(found.paths),
+        "tokens": found.tokens.model_dump(),
+        "reasons": [str(reason) for reason in found.reasons],
+        "query_id": found.query_id,
+    }
+
+
+def get_hierarchy_candidates(
+    answers: Answers, query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
+) -> dict[str, Any]:
+    """The nodes worth searching and the topics that led there (C46)."""
+    with _asked(answers, query) as (view, question):
+        rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
+        found = narrow(view, question, rules, thresholds=thresholds)
+        nodes = _scored(view, found.nodes, found.hscore.tolist()) if found is not None else []
+        topics = [] if found is None else [
+            {"id": view.ids(np.array([topic.node]))[0], "level": topic.level, "similarity": topic.similarity}
+            for topic in found.topics
+        ]  # fmt: skip
+        return {"nodes": nodes, "topics": topics, "reasons": list(view.turn.reasons)}
+
+
+def get_best_paths(
+    answers: Answers,
+    query: str,
+    M: int = 6,
+    L: int = 5,
+    relation_boosts: Mapping[str, float] | None = None,
+    candidates: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """The M best paths of at most L edges between seeds, inside the question's candidates or those named (C47)."""
+    from hades.retrieval.cheapest import get_best_paths as best_paths
+
+    with _asked(answers, query) as (view, question):
+        seeds = _starts(view, question, answers.plan)
+        graph = _candidates(view, question, answers, seeds, candidates)
+        best = best_paths(view, graph, M, L, relation_boosts, seeds=seeds, rules=answers.tools.rules.path)
+        shown = show(view, QuickCounts(answers.tools.tokenizer), best.paths, (), ())
+        paths = [path.model_dump(mode="json") for path in shown.paths]
+        return {"paths": paths, "bridge_hits": best.bridge_hits, "reasons": list(view.turn.reasons)}
+
+
+def personalized_pagerank(
+    answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, top: int = 100
+) -> dict[str, Any]:
+    """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13)."""
+    from hades.retrieval.ppr import personalized_pagerank as walk
+
+    with _opened(answers) as view:
+        numbers, weights = _numbered(view, restart)
+        found = walk(view, numbers, weights, damping=damping, top=top, max_work=view.turn.work_left,
+                     stop=view.turn.expired)  # fmt: skip
+        scores = _scored(view, found.numbers[:top], found.scores[:top].tolist())
+        return {"scores": scores, "bound": found.bound, "residue": found.residue, "capped": found.capped}
+
+
+def rank_chunks_by_ppr(
+    answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, limit: int = 10
+) -> dict[str, Any]:
+    """Passages by a walk from these ids, with their text (E3, E11)."""
+    from hades.retrieval.hippo import rank_chunks_by_ppr as rank
+    from hades.retrieval.ppr import personalized_pagerank as walk
+
+    with _opened(answers) as view:
+        numbers, weights = _numbered(view, restart)
+        found = walk(view, numbers, weights, damping=damping, max_work=view.turn.work_left, stop=view.turn.expired)
+        return _passages(view, answers, rank(view, found, limit))
+
+
+def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
+    """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
+    from hades.retrieval.hippo import MULTI_HOP, multi_hop
+
+    with _asked(answers, query) as (view, question):
+        found = multi_hop(view, question, replace(MULTI_HOP, hops=max_hops, limit=top_k))
+        entities = _scored(view, np.array([one.node for one in found.entities], np.int64),
+                           [one.score for one in found.entities])  # fmt: skip
+        return {**_passages(view, answers, found.passages), "entities": entities}
+
+
+def expand_with_synonyms(answers: Answers, mass: Mapping[str, float]) -> dict[str, Any]:
+    """The ids with other names of the same things, mass shared among them."""
+    from hades.retrieval.synonyms import expand_with_synonyms as expand
+
+    with _opened(answers) as view:
+        numbers, weights = _numbered(view, mass)
+        found = expand(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
+        return {"mass": _scored(view, np.array(list(found), np.int64), list(found.values()))}
+
+
+def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
+    """The edges around an entity, heaviest first."""
+    from hades.retrieval.hippo import get_entity_neighborhood as around
+
+    with _opened(answers) as view:
+        numbers, _ = _numbered(view, {entity: 1.0})
+        found = around(view, int(numbers[0]), hops=hops, fanout=fanout)
+        edges = [
+            {"id": edge.id, "from": edge.source, "to": edge.target, "type": edge.type, "weight": edge.weight,
+             "provenance": {"doc": edge.document, "span": edge.span}}
+            for edge in view.edges(found.edge)
+        ]  # fmt: skip
+        return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
+
+
+@contextmanager
+def _opened(answers: Answers) -> Iterator[MeteredView]:
+    """The graph through a meter with the plan's caps, in one stage."""
+    turn = Turn(caps_of(answers.plan), answers.tools.clock)
+    with turn.stage("function"):
+        yield MeteredView(answers.view, turn)
+
+
+@contextmanager
+def _asked(answers: Answers, query: str, mask: Mask = OPEN) -> Iterator[tuple[MeteredView, Question]]:
+    """The same with a question, embedded where the graph has the like."""
+    turn = Turn(caps_of(answers.plan), answers.tools.clock)
+    view = MeteredView(answers.view, turn)
+    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan, mask)
+    with turn.stage("function"):
+        yield view, parts[0]
+
+
+def _starts(view: MeteredView, question: Question, plan: Plan) -> list[Seed]:
+    return entry_points(view, question, find_seeds(view, [question], plan).seeds, plan.retriever.k)
+
+
+def _candidates(
+    view: MeteredView, question: Question, answers: Answers, seeds: Sequence[Seed], named: Sequence[str] | None
+) -> CandidateGraph:
+    """Those named; else the question's; else, without topics, the seeds and what is next to them."""
+    if named is not None:
+        numbers, _ = _numbered(view, dict.fromkeys(named, 1.0))
+        return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
+    found = narrow(view, question, answers.tools.rules)
+    if found is not None:
+        return found
+    from hades.retrieval.relevance import ANY, PATH_TYPES
+
+    starts = np.array([seed.node for seed in seeds], np.int64)
+    near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=answers.tools.rules.cand_cap // 8)
+    numbers = np.union1d(starts, near.target)[: answers.tools.rules.cand_cap]
+    return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
+
+
+def _numbered(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np.ndarray[Any, np.dtype[np.float64]]]:
+    """Numbers of ids; one that is no node is an error that names it."""
+    numbers = view.number(list(mass))
+    if unknown := [one for one, number in zip(mass, numbers.tolist(), strict=True) if number < 0]:
+        raise HadesError(f"{unknown[0]!r} is no node of snapshot {view.info.snapshot}; ids look like entities/name")
+    return numbers, np.array(list(mass.values()), np.float64)
+
+
+def _scored(view: MeteredView, numbers: Numbers, scores: Sequence[float]) -> list[dict[str, Any]]:
+    return [{"id": one, "score": float(score)} for one, score in zip(view.ids(numbers), scores, strict=True)]
+
+
+def _passages(view: MeteredView, answers: Answers, passages: Sequence[FoundPassage]) -> dict[str, Any]:
+    """E7: chunk id, text, score and rank, with what leads back to the document."""
+    shown = show(view, QuickCounts(answers.tools.tokenizer), (), passages, ())
+    return {
+        "passages": [passage.model_dump(mode="json") for passage in shown.passages],
+        "reasons": list(view.turn.reasons),
+    }

@@ -1,0 +1,146 @@
+"""Asking as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
+
+A process keeps its graph open between tasks: opening the model costs more than an answer. `flows` call them like any
+task; a worker that takes delayed ones is `prefect.task_worker.serve(*DELAYABLE)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from prefect import task
+from prefect.context import TaskRunContext
+
+from hades.builds.ledger import digest_of
+from hades.ports.store import Mode
+from hades.retrieval import functions
+from hades.retrieval.answers import Answers
+from hades.retrieval.dashboard import write_dashboard
+from hades.retrieval.prompt import format_path_prompt as prompt_of
+from hades.settings import load_settings
+from hades.wiring import open_answers
+from tasks import artifacts, policies
+from tasks.context import opened_store
+
+
+def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
+    """The same call of the same snapshot with the same settings has the same answer; a new snapshot has a new one."""
+    opened = answers()
+    shown = load_settings().masked()
+    settings = {name: shown[name] for name in ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")}
+    return digest_of(context.task.name, opened.view.info.snapshot, settings, parameters)
+
+
+def answers() -> Answers:
+    """The open graph of this process; other settings open another one."""
+    settings = load_settings()
+    key = digest_of(settings.masked())
+    if key not in _open:
+        _open[key] = open_answers(settings)
+    return _open[key]
+
+
+_open: dict[str, Answers] = {}
+_ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
+
+
+@task(name="retrieve", **_ASKED)
+def retrieve(text: str, recipe: str = "hirag_pathrag", plan: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A whole answer, in the shape of `hades query --json`."""
+    return answers().retrieve(text, recipe=recipe, plan=plan).model_dump(mode="json")
+
+
+@task(name="retrieve paths", **_ASKED)
+def retrieve_paths(
+    query: str, max_paths: int = 5, as_of: datetime | None = None, known_at: datetime | None = None
+) -> dict[str, Any]:
+    """Paths for a question."""
+    return functions.retrieve_paths(answers(), query, max_paths, as_of=as_of, known_at=known_at)
+
+
+@task(name="retrieve and format", **_ASKED)
+def retrieve_and_format(
+    query: str, max_paths: int = 5, as_of: datetime | None = None, known_at: datetime | None = None
+) -> dict[str, Any]:
+    """The prompt for a question."""
+    return functions.retrieve_and_format(answers(), query, max_paths, as_of=as_of, known_at=known_at)
+
+
+@task(name="get hierarchy candidates", **_ASKED)
+def get_hierarchy_candidates(
+    query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
+) -> dict[str, Any]:
+    """The nodes worth searching and the topics that led there."""
+    return functions.get_hierarchy_candidates(answers(), query, k_topic, thresholds)
+
+
+@task(name="get best paths", **_ASKED)
+def get_best_paths(
+    query: str, M: int = 6, L: int = 5, relation_boosts: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """The best paths between seeds."""
+    return functions.get_best_paths(answers(), query, M, L, relation_boosts)
+
+
+@task(name="format path prompt", **policies.LOCAL)
+def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = "") -> str:
+    """Paths as a model is told them."""
+    return prompt_of(paths, hierarchy_summary, tokenizer=answers().tools.tokenizer)
+
+
+@task(name="personalized pagerank", **_ASKED)
+def personalized_pagerank(restart: Mapping[str, float], damping: float = 0.85, top: int = 100) -> dict[str, Any]:
+    """Where a walk from these ids is."""
+    return functions.personalized_pagerank(answers(), restart, damping=damping, top=top)
+
+
+@task(name="rank chunks by ppr", **_ASKED)
+def rank_chunks_by_ppr(restart: Mapping[str, float], damping: float = 0.85, limit: int = 10) -> dict[str, Any]:
+    """Passages by a walk from these ids."""
+    return functions.rank_chunks_by_ppr(answers(), restart, damping=damping, limit=limit)
+
+
+@task(name="multi hop search", **_ASKED)
+def multi_hop_search(query: str, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
+    """Passages by walks that go on from what they found."""
+    return functions.multi_hop_search(answers(), query, max_hops=max_hops, top_k=top_k)
+
+
+@task(name="expand with synonyms", **_ASKED)
+def expand_with_synonyms(mass: Mapping[str, float]) -> dict[str, Any]:
+    """The ids with other names of the same things."""
+    return functions.expand_with_synonyms(answers(), mass)
+
+
+@task(name="get entity neighborhood", **_ASKED)
+def get_entity_neighborhood(entity: str, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
+    """The edges around an entity."""
+    return functions.get_entity_neighborhood(answers(), entity, hops=hops, fanout=fanout)
+
+
+@task(name="report queries", **policies.LOCAL)
+def report_queries() -> dict[str, Any]:
+    """The page over the logged questions, and its figures as an artifact of the run."""
+    with opened_store(Mode.READ_ONLY) as store:
+        figures = write_dashboard(store, load_settings().home / "reports" / "queries.html")
+    rows = [{"stage": name, **{key: round(value, 3) for key, value in own.items()}}
+            for name, own in figures["stages"].items()]  # fmt: skip
+    artifacts.table("query stages", rows, f"{figures['questions']} logged questions, mean of each stage")
+    return figures
+
+
+DELAYABLE = (
+    retrieve,
+    retrieve_paths,
+    retrieve_and_format,
+    get_hierarchy_candidates,
+    get_best_paths,
+    format_path_prompt,
+    personalized_pagerank,
+    rank_chunks_by_ppr,
+    multi_hop_search,
+    expand_with_synonyms,
+    get_entity_neighborhood,
+)
