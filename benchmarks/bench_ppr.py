@@ -173,9 +173,8 @@ def networkx_time(source: Any, target: Any, weight: Any, n_nodes: int, restart: 
 def show(row: dict[str, Any]) -> None:
     """One size, for people."""
     print(f"{row['nodes']} nodes, {row['edges']} edges")
-    print(
-        f"  push      {row['push_ms']:12.3f} ms   {row['push_work']} entries, top {TOP} agree {row['agreement_top20']:.3f}"
-    )
+    agreed = f"top {TOP} agree {row['agreement_top20']:.3f}"
+    print(f"  push      {row['push_ms']:12.3f} ms   {row['push_work']} entries, {agreed}")
     print(f"  igraph    {row['igraph_ms']:12.1f} ms   {row['igraph_ratio']:.0f} times as long")
     print(f"  networkx  {row['networkx_ms']:12.1f} ms   {row['networkx_ratio']:.0f} times as long ({row['networkx']})")
 

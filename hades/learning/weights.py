@@ -9,7 +9,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -77,28 +77,28 @@ def weigh_relations(
     as_of: datetime,
     progress: Progress = silent,
 ) -> WeightReport:
-    """Weigh every relation and mention as of a day, unless nothing they depend on has changed.
+    """Weigh every relation and mention as of a week, unless nothing they depend on has changed.
 
     `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
-    be compared. `as_of` counts to the day, so that a build repeated on the same day has nothing to do.
+    be compared. `as_of` counts to the week, so that a build of the next night writes only what changed.
     """
     started = time.perf_counter()
-    day = day_of(as_of)
+    week = week_of(as_of)
     config = read_config(store, rules)
-    digest = ledger.digest_of(inputs, _plain(rules), [row.model_dump() for row in config], iso(day), model, VERSION)
+    digest = ledger.digest_of(inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, VERSION)
     done = ledger.completed(store, ledger.WEIGHTS)
     if done is not None and done.digest == digest:
         return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
     entities = columns.read_entities(store, model)
     relations, mentions = columns.read_relations(store), columns.read_mentions(store)
     progress("weights", 1, 3)
-    weighed = _weigh(relations, entities, table_of(config), rules, day)
+    weighed = _weigh(relations, entities, table_of(config), rules, week)
     named = _weigh_mentions(mentions, entities, rules.mentions)
     progress("weights", 2, 3)
     generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
     changes = {"relations": _changed_relations(relations, weighed), "mentions": _changed_mentions(mentions, named)}
     report = WeightReport(
-        as_of=iso(day),
+        as_of=iso(week),
         data_hash=digest,
         generation=generation,
         rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
@@ -112,18 +112,19 @@ def weigh_relations(
     with store.transaction(WRITTEN) as inside:
         for name, table in changes.items():
             inside.patch(name, in_batches(table))
-        after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], day)
+        after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
         inside.upsert("weight_config", to_table(WeightConfig, after))
-        ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, day, report.lasting()))
+        ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, week, report.lasting()))
     progress("weights", 3, 3)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 
 
-def day_of(as_of: datetime) -> datetime:
-    """The beginning of the day in UTC; a moment without a time zone is refused."""
+def week_of(as_of: datetime) -> datetime:
+    """Monday of that week in UTC: a day ages nothing that matters, and every weight would be written every night."""
     if as_of.tzinfo is None:
         raise WeightError(f"as_of is {as_of.isoformat()}, which has no time zone; give an aware datetime")
-    return as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday())
 
 
 def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:

@@ -2,7 +2,7 @@
 
 A walk brings up passages that share names with the question and with each other. The sentences of the best ones that
 fit the question say which names to follow next; these take over half of the restart mass, the walk runs again, and the
-passages of all walks are judged together by a closer look. One more walk is the rule, several make the multi-hop search.
+passages of all walks are judged together by a closer look. One more walk is the rule; several are multi-hop search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _IN: Final = cast("Direction", "inbound")
 _ANY: Final = cast("Direction", "any")
-# Membership in a topic joins everything to everything, so the walk leaves it out; the rest by what it says of a passage.
+# Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
 FACTORS: Mapping[str, float] = {
     "similar_to": 0.3,
     "related_to": 0.1,
@@ -46,16 +46,16 @@ FACTORS: Mapping[str, float] = {
 class HippoRules:
     """How far a search goes. `pool` passages by walk and `searched` by vector and by words are read closely.
 
-    `hops` walks follow the first; each takes the names of the `best` passages' fitting sentences and keeps `kept` of the
-    restart mass where it was, and brings `again` passages more. `limit` passages come back at most.
+    `hops` walks follow the first: each moves all but `kept` of the restart mass to the names in the `sentences` of each
+    of the `best` passages that fit, and brings `again` passages more. `limit` passages come back at most.
     """
 
     damping: float = 0.5
     epsilon: float = 1e-5
     max_work: int = 2_000_000
-    restart: RestartRules = RestartRules()
-    synonyms: SynonymRules = SynonymRules()
-    facts: FactRules = FactRules()
+    restart: RestartRules = field(default_factory=RestartRules)
+    synonyms: SynonymRules = field(default_factory=SynonymRules)
+    facts: FactRules = field(default_factory=FactRules)
     factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
     pool: int = 30
     searched: int = 10

@@ -55,7 +55,7 @@ class NexusRules:
 
     by: str = "rank"
     weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 4.0, Tier.BAYES: 1.0})
-    beliefs: Beliefs = Beliefs()
+    beliefs: Beliefs = field(default_factory=Beliefs)
     depth: int = 50
     level: float = 0.9
 

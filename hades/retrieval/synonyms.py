@@ -20,7 +20,7 @@ SYNONYM_TYPES = ("similar_to", "coref")
 
 @dataclass(frozen=True)
 class SynonymRules:
-    """`share`: what all synonyms of an entity together get of its mass; `threshold`: weights below it are no synonyms."""
+    """`share`: what all synonyms of an entity together get of its mass; `threshold`: the least weight of a synonym."""
 
     share: float = 0.1
     threshold: float = 0.5

@@ -19,6 +19,7 @@ Codes = NDArray[np.uint8]
 
 PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
+NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
 _FORGOTTEN = 16.0  # after so many time constants freshness rounds to 0
 
@@ -85,9 +86,10 @@ def freshness(age_days: Longs, types: Codes, tau_days: NDArray[np.float64]) -> R
 
 
 def neutral_of(values: Reals) -> float:
-    """What an unknown value counts: the median of the known ones, so that not knowing moves an edge neither way."""
+    """What an unknown value counts: the median of the known ones on a grid, so that not knowing moves an edge neither
+    way and a few new edges do not change what it counts."""
     known = values[~np.isnan(values)]
-    return round(float(np.median(known)), PART_DECIMALS) if len(known) else NEUTRAL
+    return round(round(float(np.median(known)) / NEUTRAL_STEP) * NEUTRAL_STEP, PART_DECIMALS) if len(known) else NEUTRAL
 
 
 def filled(values: Reals, neutral: float) -> Reals:

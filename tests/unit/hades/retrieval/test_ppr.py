@@ -1,0 +1,135 @@
+"""Personalized PageRank as retrieval calls it: bounds, fallbacks, both ways to walk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hades.errors import BadQuery
+from hades.ports.view import Kind
+from hades.retrieval.ppr import personalized_pagerank
+from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
+from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities, exact, transition
+
+
+def passages() -> Graph:
+    """Two passages name python, one of them also names snakes."""
+    graph = Graph()
+    python, snakes = graph.node(Kind.ENTITY, "python"), graph.node(Kind.ENTITY, "snakes")
+    both, one = graph.node(Kind.CHUNK, "python and snakes"), graph.node(Kind.CHUNK, "python")
+    for chunk, entity in ((both, python), (both, snakes), (one, python)):
+        graph.edge(chunk, entity, "mentions", 1.0)
+    return graph
+
+
+def test_a_walk_from_an_entity_reaches_the_passages_that_name_it_though_edges_point_the_other_way():
+    found = personalized_pagerank(MemoryView(passages()), np.array([0]), np.array([1.0]), epsilon=1e-9)
+    scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
+    assert scores[2] > scores[3] > 0
+    assert found.bound <= 1e-9
+    assert found.scores.sum() + found.residue == pytest.approx(1.0)
+
+
+def test_weights_are_used():
+    graph = Graph()
+    for name in "abc":
+        graph.node(Kind.ENTITY, name)
+    graph.edge(0, 1, "related_to", 0.9)
+    graph.edge(0, 2, "related_to", 0.1)
+    found = personalized_pagerank(MemoryView(graph), np.array([0]), np.array([1.0]), epsilon=1e-9)
+    scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
+    assert scores[1] == pytest.approx(9 * scores[2], rel=1e-6)
+
+
+def test_over_a_network_the_answer_is_the_same_within_the_bound():
+    edges = communities(60, 200, 15, 1)
+    graph = Graph()
+    for place in range(60):
+        graph.node(Kind.ENTITY, f"e{place}")
+    for source, target, weight in edges:
+        graph.edge(source, target, "related_to", weight)
+    degree = transition(edges, 60)[1]
+    asked = np.array([3, 17]), np.array([1.0, 3.0])
+    near = personalized_pagerank(MemoryView(graph), *asked, epsilon=1e-4)
+    far = personalized_pagerank(MemoryView(graph, is_local=False), *asked, epsilon=1e-4)
+    truth = exact(edges, 60, np.bincount([3, 17], [0.25, 0.75], minlength=60), 0.5)
+    for found in (near, far):
+        dense = np.zeros(60)
+        dense[found.numbers] = found.scores
+        assert not found.capped
+        assert (truth - dense >= -1e-12).all()
+        assert (truth - dense <= found.bound * degree + 1e-12).all()
+        assert found.bound <= 1e-4
+
+
+def test_over_a_network_a_hub_is_not_fetched_for_its_degree():
+    graph = Graph()
+    hub, outsider = graph.node(Kind.ENTITY, "hub"), graph.node(Kind.ENTITY, "outsider")
+    graph.edge(outsider, hub, "related_to", 1.0)
+    for place in range(3000):
+        graph.edge(hub, graph.node(Kind.ENTITY, f"leaf {place}"), "related_to", 1.0)
+    found = personalized_pagerank(
+        MemoryView(graph, is_local=False), np.array([outsider]), np.array([1.0]), epsilon=1e-2, max_work=1000
+    )
+    assert not found.capped
+    assert found.work < 200
+
+
+def test_types_leave_edges_out():
+    view = MemoryView(passages())
+    nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["cites"])
+    assert (nothing.numbers.tolist(), nothing.scores.tolist()) == ([0], [1.0])
+    with pytest.raises(BadQuery, match="'likes' is no edge type"):
+        personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["likes"])
+
+
+def test_work_that_ends_early_leaves_a_wider_bound_that_still_holds():
+    edges = communities(400, 4000, 40, 2)
+    truth = exact(edges, 400, np.eye(400)[9], 0.85)
+    degree = transition(edges, 400)[1]
+    found = personalized_pagerank(
+        adjacency(edges, 400), np.array([9]), np.array([1.0]), damping=0.85, epsilon=1e-9, max_work=20_000
+    )
+    dense = np.zeros(400)
+    dense[found.numbers] = found.scores
+    assert found.capped
+    assert found.work <= 20_000
+    assert (truth - dense <= found.bound * degree + 1e-12).all()
+    assert (truth - dense).sum() == pytest.approx(found.residue)
+
+
+def test_without_any_work_the_restart_nodes_come_by_weight_and_degree():
+    graph = adjacency([(0, 1, 1.0), (0, 2, 1.0), (0, 3, 1.0), (4, 3, 1.0)], 5)
+    found = personalized_pagerank(graph, np.array([0, 4]), np.array([1.0, 1.0]), max_work=0)
+    assert found.numbers.tolist() == [0, 4]
+    assert found.scores.sum() == pytest.approx(1.0)
+    assert (found.capped, found.bound, found.work) == (True, np.inf, 0)
+
+
+def test_the_clock_ends_a_walk_in_the_middle():
+    edges = communities(2000, 40_000, 200, 3)
+    asked: list[int] = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return True
+
+    found = personalized_pagerank(
+        adjacency(edges, 2000), np.array([0]), np.array([1.0]), epsilon=1e-12, max_work=10**9, stop=stop
+    )
+    assert found.capped
+    assert len(asked) == 1
+
+
+def test_nothing_to_restart_from_gives_nothing():
+    empty = personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.empty(0, np.int64), np.empty(0))
+    assert (len(empty.numbers), empty.capped) == (0, False)
+    assert len(personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.array([1]), np.array([0.0])).numbers) == 0
+
+
+@pytest.mark.parametrize("wrong", [{"damping": 1.0}, {"damping": -0.1}, {"epsilon": 0.0}])
+def test_impossible_settings_are_refused(wrong):
+    with pytest.raises(BadQuery, match="need 0 <= damping < 1 and epsilon > 0"):
+        personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.array([0]), np.array([1.0]), **wrong)
+    with pytest.raises(BadQuery, match="finite weights"):
+        personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.array([0]), np.array([np.nan]))
