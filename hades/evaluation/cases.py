@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,16 @@ class BadCases(HadesError):
 
 @dataclass(frozen=True)
 class Case:
-    """One question and the ids of what answers it. `group` is its type or number of hops, for tables by group."""
+    """One question and the ids of what answers it. `group` is its type or number of hops, for tables by group.
+
+    `excluded` documents are taken out of every ranking: what asks is no answer.
+    """
 
     id: str
     question: str
     gold: frozenset[str]
     group: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    excluded: frozenset[str] = frozenset()
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -36,7 +39,7 @@ def read_cases(path: Path) -> list[Case]:
             raise BadCases(f"{path} line {number}: a row needs `question` and a non-empty `gold`; got {str(row)[:80]}")
         gold = frozenset(str(one) for one in row["gold"])
         group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-        cases.append(Case(str(row.get("id", number)), str(row["question"]), gold, group, row))
+        cases.append(Case(str(row.get("id", number)), str(row["question"]), gold, group))
     if not cases:
         raise BadCases(f"{path} holds no question")
     return cases

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from hades.evaluation.alpha import estimate_alpha
 from hades.evaluation.cases import Case
 from hades.evaluation.metrics import (
     Values,
@@ -51,7 +52,7 @@ def score(cases: Sequence[Case], rankings: Sequence[Ranking], ks: Sequence[int])
 def run(
     cases: Sequence[Case], rankers: Mapping[str, Ranker], ks: Sequence[int], progress: Progress = silent
 ) -> dict[str, Scores]:
-    """Every ranker over every question; the first question is asked once before, so that no one pays for warming up."""
+    """Every ranker over every question; the first is asked once before, so that no one pays for warming up."""
     found = {}
     for name, rank in rankers.items():
         rank(cases[0])
@@ -63,9 +64,8 @@ def run(
     return found
 
 
-def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int]) -> dict[str, Any]:
-    """The table as JSON, in the shape that scripts rely on."""
-    middle = 5 if 5 in ks else ks[0]
+def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int], middle: int) -> dict[str, Any]:
+    """The table as JSON, in the shape that scripts rely on; `middle` is the depth that recipes are compared at."""
     best = max((name for name in BASELINES if name in scores), key=lambda name: scores[name].recall[middle].mean())
     return {
         name: {
@@ -81,6 +81,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             },
             "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
+            **_conveyed(one),
             "groups": _groups(cases, one, middle),
             **({} if name in BASELINES else {"against": _against(one, scores[best], best, middle)}),
         }
@@ -105,6 +106,17 @@ def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
         rows = np.array([case.group == name for case in cases])
         found[name] = {"questions": int(rows.sum()), f"recall@{k}": _round(scores.recall[k][rows].mean())}
     return found
+
+
+def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """The exponent of the context factor as these answers have it, beside the one assumed."""
+    conveyed = {name: [one.conveyance for one in found.rankings] for name, found in scores.items()}
+    return asdict(estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed))
+
+
+def _conveyed(scores: Scores) -> dict[str, Any]:
+    values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
+    return {"conveyance": {"mean": _round(float(np.mean(values)))}} if values else {}
 
 
 def _quantile(scores: Scores, share: float) -> float:

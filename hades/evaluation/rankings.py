@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,13 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.evaluation.cases import Case
-from hades.ports.text import EmbeddingModel, Progress, Tokenizer, Vectors
+from hades.ports.text import Embedder, Progress, Tokenizer, Vectors
 from hades.ports.view import GraphView, Kind
 from hades.retrieval.pipeline import Tools, retrieve
-from schemas.plan import Plan
+from hades.retrieval.subqueries import subqueries
+from hades.settings.hirag import HiragPathrag
+from schemas.plan import Plan, Profile
+from schemas.retrieval import Conveyance, Retrieval
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)  # an evaluation stands still in time, so that its figures can be had again
-DEPTH = 100  # documents of a ranking; beyond it nothing is counted
+PLAN = Plan(profile=Profile.EVALUATION)
+SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'; beyond them nothing is counted
+DEPTH = 100  # passages of each search that the fusion looks at
 RRF = 60.0  # the usual constant of reciprocal rank fusion
 BASELINES = ("bm25", "dense", "bm25+dense")
 
@@ -31,26 +36,48 @@ class Ranking:
     reads: int = 0
     tokens: int = 0
     reasons: tuple[str, ...] = ()
-    conveyance: float | None = None
+    conveyance: Conveyance | None = None
 
 
 Ranker = Callable[[Case], Ranking]
 
 
 class Remembered:
-    """An embedder that knows the questions already, so that a turn is timed without the model."""
+    """An embedder that keeps every vector it made, so that a turn is timed without the model."""
 
-    def __init__(self, model: EmbeddingModel, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        self.model = model
-        self._vectors = vectors
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.model = embedder.model
+        self._vectors: dict[str, NDArray[np.float32]] = {}
 
-    def embed(self, texts: Iterable[str], *, progress: Progress | None = None) -> Vectors:
-        """The vectors of texts that were embedded before."""
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """The vectors of the texts; only what is new goes to the model."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if fresh:
+            self._vectors.update(zip(fresh, self._embedder.embed(fresh, progress=progress), strict=True))
         return np.stack([self._vectors[text] for text in texts])
 
+    def learn(self, questions: Iterable[str]) -> float:
+        """Embed questions and their sub-queries ahead; milliseconds a text."""
+        texts = list(dict.fromkeys(part for text in questions for part in subqueries(text, PLAN.q)))
+        began = time.perf_counter()
+        self.embed(texts)
+        return (time.perf_counter() - began) * 1000 / len(texts)
 
-def baselines(view: GraphView, embedder: Remembered) -> dict[str, Ranker]:
+
+@dataclass(frozen=True)
+class Bench:
+    """A published graph and what asking it needs."""
+
+    view: GraphView
+    embedder: Remembered
+    tokenizer: Tokenizer
+    rules: HiragPathrag = HiragPathrag()
+
+
+def baselines(bench: Bench) -> dict[str, Ranker]:
     """BM25, cosine and their reciprocal rank fusion, over chunks."""
+    view, embedder = bench.view, bench.embedder
 
     def bm25(case: Case) -> NDArray[np.int64]:
         return view.lexical(case.question, kind=Kind.CHUNK, limit=DEPTH).numbers
@@ -64,36 +91,51 @@ def baselines(view: GraphView, embedder: Remembered) -> dict[str, Ranker]:
         for numbers in (bm25(case), dense(case)):
             for place, number in enumerate(numbers.tolist(), 1):
                 scores[number] = scores.get(number, 0.0) + 1.0 / (RRF + place)
-        return np.array(sorted(scores, key=lambda number: (-scores[number], number))[:DEPTH], np.int64)
+        return np.array(sorted(scores, key=lambda number: (-scores[number], number)), np.int64)
 
     def ranker(search: Callable[[Case], NDArray[np.int64]]) -> Ranker:
         def rank(case: Case) -> Ranking:
             began = time.perf_counter()
-            numbers = search(case)
-            seconds = time.perf_counter() - began
-            found = tuple(dict.fromkeys(passage.document for passage in view.passages(numbers)))
-            return Ranking(found, seconds * 1000, reads=len(numbers))
+            passages = view.passages(search(case)[:SHOWN])
+            ms = (time.perf_counter() - began) * 1000
+            tokens = sum(passage.token_count for passage in passages)
+            return Ranking(_documents(case, (one.document for one in passages)), ms, len(passages), tokens)
 
         return rank
 
     return {"bm25": ranker(bm25), "dense": ranker(dense), "bm25+dense": ranker(fused)}
 
 
-def recipe_ranker(view: GraphView, embedder: Remembered, tokenizer: Tokenizer, recipe: str, plan: Plan) -> Ranker:
+def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
     """One recipe as a ranker: the order of its passages, its reads, its tokens."""
-    tools = Tools(tokenizer=tokenizer, embedder=embedder)
+    ask = asker(bench, recipe, plan)
 
     def rank(case: Case) -> Ranking:
-        began = time.perf_counter()
-        answer = retrieve(view, case.question, tools, at=MOMENT, recipe=recipe, plan=plan)
-        ms = (time.perf_counter() - began) * 1000
+        answer, ms = ask(case.question)
         return Ranking(
-            tuple(dict.fromkeys(passage.document for passage in answer.passages)),
+            _documents(case, (passage.document for passage in answer.passages)),
             ms,
             answer.telemetry.reads,
             answer.tokens.prompt,
             tuple(str(reason) for reason in answer.reasons),
-            answer.conveyance.value,
+            answer.conveyance,
         )
 
     return rank
+
+
+def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Callable[[str], tuple[Retrieval, float]]:
+    """One recipe as a function of a question: its answer and the milliseconds it took."""
+    tools = Tools(tokenizer=bench.tokenizer, embedder=bench.embedder, rules=bench.rules)
+
+    def ask(question: str) -> tuple[Retrieval, float]:
+        began = time.perf_counter()
+        answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan)
+        return answer, (time.perf_counter() - began) * 1000
+
+    return ask
+
+
+def _documents(case: Case, documents: Iterable[str]) -> tuple[str, ...]:
+    """Each document once, in the order of its best passage, without those the question must not find."""
+    return tuple(one for one in dict.fromkeys(documents) if one not in case.excluded)

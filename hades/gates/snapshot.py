@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hades.builds import ledger
 from hades.gates.columns import Frames
 from hades.ports.store import GraphStore
 
@@ -30,6 +31,7 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
         frames["nodes"] = _counts(dict(manifest["nodes"]), counts)
         frames["edges"] = _counts(dict(manifest["edges"]), counts)
         frames["documents"] = _counts({"documents": manifest["documents"]}, counts)
+        frames["parts"] = _parts(store, manifest["parts"])
         frames["files"] = _files(folder, manifest["arrays"])
     return Frames(frames)
 
@@ -40,7 +42,7 @@ def _manifest(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     try:
         body = (folder / MANIFEST).read_bytes()
         manifest = json.loads(body)
-        for part in ("nodes", "edges", "documents", "arrays"):
+        for part in ("nodes", "edges", "documents", "parts", "arrays"):
             manifest[part]
     except OSError as error:
         return None, {**state, "problem": error.strerror}
@@ -59,6 +61,14 @@ def _counts(told: Mapping[str, int], counts: Mapping[str, int]) -> pa.Table:
             "in_store": pa.array([counts.get(name, 0) for name in told], pa.int64()),
         }
     )
+
+
+def _parts(store: GraphStore, told: Mapping[str, str]) -> pa.Table:
+    """The generation of each stage; an empty text where it never ran."""
+    done = {stage: ledger.completed(store, stage) for stage in told}
+    held = ["" if one is None else one.generation for one in done.values()]
+    columns = {"_key": list(told), "in_snapshot": list(told.values()), "in_store": held}
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def _files(folder: Path, arrays: Mapping[str, Mapping[str, Any]]) -> pa.Table:

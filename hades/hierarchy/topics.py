@@ -8,7 +8,7 @@ import numpy as np
 
 from hades.hierarchy.material import Material
 from hades.hierarchy.rules import HierarchyRules
-from models.hierarchy.arrays import NONE, Flags, Labels, Vectors, Weights, centroids, dense_labels
+from models.hierarchy.arrays import NONE, Flags, Graph, Labels, Vectors, Weights, centroids, dense_labels
 from models.hierarchy.community import communities
 from models.hierarchy.consensus import consensus_labels, without_small
 from models.hierarchy.density import density_labels
@@ -77,13 +77,19 @@ def points_of(material: Material, rules: HierarchyRules, asked: Flags, is_core: 
     return Points(material.vectors, (material.edges + rules.nearness_votes * near).tocsr(), trust)
 
 
+def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: HierarchyRules) -> Graph:
+    """The core joined by meaning and by structure: nearest neighbours, relations, and neighbours that two share."""
+    graph = (near + hop_graph(material.edges, core, rules.hub_degree)).tocsr()
+    graph.sort_indices()
+    return graph
+
+
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
     vectors = material.vectors[core]
     near = nearest_graph(vectors, rules.neighbours)
     smooth = reduced(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
     density = density_labels(smooth, min_cluster_size=rules.min_cluster_size, min_samples=rules.min_samples)
-    graph = (near + hop_graph(material.edges, core, rules.hub_degree)).tocsr()
-    graph.sort_indices()
+    graph = joint_graph(material, core, near, rules)
     resolution = max(1.0, len(core) ** 0.5 / rules.topic_scale)
     runs = [
         (communities(graph, resolution=resolution, seed=rules.seed + run), 1.0 / rules.structure_runs)

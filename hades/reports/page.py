@@ -27,7 +27,7 @@ code,.key{font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;ov
 section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:20px 22px;margin:0 0 18px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0 0 18px}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px}
-.tile b{display:block;font-size:24px;line-height:1.2;font-weight:650;font-variant-numeric:tabular-nums}
+.tile b{display:block;white-space:nowrap;font-size:22px;line-height:1.2;font-weight:650;font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:13px}
 .tile.good b{color:var(--good)}.tile.bad b{color:var(--bad)}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:18px}.two section{margin:0}
@@ -119,5 +119,5 @@ def number(value: float) -> str:
 def seconds(value: float) -> str:
     """A duration a person reads."""
     if value >= 90:
-        return f"{int(value // 60)} min {int(value % 60):02d} s"
+        return f"{int(value // 60)}m {int(value % 60):02d}s"
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"

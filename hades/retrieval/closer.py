@@ -75,7 +75,7 @@ def look_closer(pool: Pool, want: Wanted) -> Floats:
 def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
     """What is seen of each passage alone, by name; and the links between them."""
     readings = pool.readings
-    fits = [[want.fit(stems) for stems in reading.stems] for reading in readings]
+    fits = [[want.fit(roots) for roots in reading.roots] for reading in readings]
     linked = links(readings, fits)
     cosine = (pool.vectors @ pool.asked).astype(np.float64)
     walk, again = np.log(pool.walk + _UNREACHED), np.log(pool.second_walk + _UNREACHED)
@@ -90,8 +90,8 @@ def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
         "cosine": cosine - cosine.max(),
         "remaining_cosine": _remaining(pool, walk, cosine),
         "lexical": pool.lexical / max(float(pool.lexical.max()), 1e-9),
-        "words": np.array([want.share(reading.all_stems) for reading in readings]),
-        "title_words": np.array([want.share(reading.title_stems) for reading in readings]),
+        "words": np.array([want.share(reading.all_roots) for reading in readings]),
+        "title_words": np.array([want.share(reading.title_roots) for reading in readings]),
         "best_sentence": np.array([max(fit) for fit in fits]),
         "first_sentence": np.array([fit[0] for fit in fits]),
         "named": anchor,
@@ -108,7 +108,7 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
     ranked = np.argsort(-first, kind="stable")
     worth = np.exp(first - first.max())
     voice = np.minimum(1.0, worth / worth[ranked[min(_GOOD, len(ranked)) - 1]])
-    holds = np.array([[want.rarity[word] * (word in one.all_stems) for word in want.rarity] for one in pool.readings])
+    holds = np.array([[want.rarity[word] * (word in one.all_roots) for word in want.rarity] for one in pool.readings])
     holds = holds.reshape(len(first), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
     alike = pool.vectors @ pool.vectors.T
     np.fill_diagonal(alike, 0.0)
@@ -128,7 +128,8 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
 
 
 def _weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
-    return np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
+    worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
+    return worth
 
 
 def _reciprocal(scores: Floats) -> Floats:

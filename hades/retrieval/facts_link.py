@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.view import Expansion
+from hades.ports.view import Expansion, Numbers
 from hades.retrieval.found import Question
 from hades.retrieval.wording import content_words, stem, words
 
@@ -75,11 +75,11 @@ def linked_facts(
     return moved
 
 
-def _nearest_first(view: MeteredView, question: Question, found: Expansion) -> np.ndarray:
+def _nearest_first(view: MeteredView, question: Question, found: Expansion) -> Numbers:
     """Facts by the cosine of their far end with the question, then heaviest first."""
     cosine = np.zeros(len(found))
     if question.vector is not None and view.info.is_local:
         vectors, _ = view.vectors(found.target, model=question.model)
         if vectors.shape[1] == len(question.vector):
-            cosine = vectors @ question.vector
+            cosine = (vectors @ question.vector).astype(np.float64)
     return np.lexsort((found.edge, -found.weight, -cosine))

@@ -236,7 +236,7 @@ class _Search:
         following: dict[int, float] = {}
         for rank, node in enumerate(self._promising(pool, want)[: rules.best]):
             reading = self._readings[node]
-            fits = np.array([want.fit(stems) + LINK / 3 for stems in reading.stems])
+            fits = np.array([want.fit(roots) + LINK / 3 for roots in reading.roots])
             for place in np.argsort(-fits, kind="stable")[: rules.sentences].tolist():
                 for entity in self._names_in(reading.written[place]):
                     following[entity] = following.get(entity, 0.0) + float(fits[place]) / (1 + rank)
@@ -266,7 +266,7 @@ class _Search:
         walk = np.log(self._scores(pool, -1) + 1e-7)
         place = np.empty(len(pool))
         place[np.argsort(-walk, kind="stable")] = np.arange(len(pool))
-        held = np.array([want.share(self._readings[node].all_stems) for node in pool])
+        held = np.array([want.share(self._readings[node].all_roots) for node in pool])
         vectors, asked = self._vectors(pool)
         worth = 0.3 * walk + 4.0 / (1.0 + place) + 3.0 * (vectors @ asked) + held
         return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]

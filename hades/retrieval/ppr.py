@@ -140,8 +140,8 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     if numbers.shape != mass.shape or not np.isfinite(mass).all():
         raise BadQuery(f"{len(numbers)} restart nodes need as many finite weights, not {mass.shape}")
     distinct, place = np.unique(numbers[mass > 0], return_inverse=True)
-    total = np.bincount(place, mass[mass > 0], minlength=len(distinct))
-    return distinct, total / total.sum() if len(distinct) else total
+    total: Floats = np.bincount(place, mass[mass > 0], minlength=len(distinct)).astype(np.float64)
+    return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
 
 
 def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> dict[str, float]:

@@ -54,7 +54,8 @@ class Walk:
         self._factors = factors
         self._moments = moments
         self._scratch = _borrowed(len(adjacency.out.starts) - 1)
-        _place(*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
+        placed: tuple[Any, ...] = (*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
+        _place(*placed)
 
     def run(self, epsilon: float, damping: float, max_work: int) -> bool:
         """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
@@ -63,9 +64,9 @@ class Walk:
         bounds: tuple[Longs, ...] = (_NO_BOUNDS,) * 4
         if validity is not None:
             bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
-        ways = [*_arrays(out), *_arrays(into)]
         rule = (self._factors, *bounds, *self._moments, masked)
-        return bool(_push(*ways, *rule, *self._scratch, epsilon, damping, max_work))
+        arguments: tuple[Any, ...] = (*_arrays(out), *_arrays(into), *rule, *self._scratch, epsilon, damping, max_work)
+        return bool(_push(*arguments))
 
     @property
     def work(self) -> int:

@@ -4,47 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Passage
 from hades.retrieval.sentences import sentences
-from hades.retrieval.wording import content_words, short_title, stem, words
+from hades.retrieval.wording import content_words, short_title, words
 
 Floats = NDArray[np.float64]
 
+_ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
+_SHORTEST_ROOT = 4  # letters that stay when an ending goes
+# Words that ask for what the others state: a mother is found in a sentence that says "daughter of".
+_SAME = {
+    word: group.split()[0]
+    for group in (
+        "parent parents mother father son sons daughter daughters child children",
+        "spouse wife husband married marry marries marriage",
+        "die died dies death deaths",
+        "born birth birthplace birthday",
+        "write wrote written writes author authors",
+        "film films movie movies",
+        "sing sang sung singer singers vocalist",
+        "found founded founder founders founding",
+    )
+    for word in group.split()
+}
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A passage in sentences: as written, as words with blanks around each, as sets of stems."""
+    """A passage in sentences: as written, as words with blanks around each, as sets of roots."""
 
     title: str
     name: str  # the title without its brackets and what follows a comma, as words with blanks around each
     written: tuple[str, ...]
     spoken: tuple[str, ...]
-    stems: tuple[frozenset[str], ...]
-    title_stems: frozenset[str]
-    all_stems: frozenset[str]
+    roots: tuple[frozenset[str], ...]
+    title_roots: frozenset[str]
+    all_roots: frozenset[str]
 
 
 def read_closely(passage: Passage) -> Reading:
     """Cut a passage into sentences and words."""
     written = tuple(passage.text[start:end] for start, end in sentences(passage.text)) or ("",)
     split = [words(sentence) for sentence in written]
-    stems = tuple(frozenset(map(stem, sentence)) for sentence in split)
-    title_stems = frozenset(map(stem, words(passage.title)))
+    roots = tuple(frozenset(map(root, sentence)) for sentence in split)
+    title_roots = frozenset(map(root, words(passage.title)))
     return Reading(
         passage.title,
         _name(passage.title),
         written,
         tuple(f" {' '.join(sentence)} " for sentence in split),
-        stems,
-        title_stems,
-        title_stems.union(*stems),
+        roots,
+        title_roots,
+        title_roots.union(*roots),
     )
 
 
@@ -57,20 +75,20 @@ class Wanted:
     relation: frozenset[str]
 
     def share(self, held: Collection[str]) -> float:
-        """How much of the question these stems hold, in [0, 1]."""
+        """How much of the question these roots hold, in [0, 1]."""
         return _share(self.rarity, self.rarity.keys(), held)
 
     def fit(self, held: Collection[str]) -> float:
-        """How much of what is asked about the names these stems hold, in [0, 1]."""
+        """How much of what is asked about the names these roots hold, in [0, 1]."""
         return _share(self.rarity, self.relation, held)
 
 
 def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> Wanted:
     """What a question asks for, seen from the passages at hand; `names` are the names that it spells."""
-    asked = list(dict.fromkeys(stem(word) for word in content_words(question)))
-    counts = {word: sum(word in reading.all_stems for reading in readings) for word in asked}
+    asked = list(dict.fromkeys(root(word) for word in content_words(question)))
+    counts = {word: sum(word in reading.all_roots for reading in readings) for word in asked}
     rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
-    named = {stem(word) for name in names for word in words(name)}
+    named = {root(word) for name in names for word in words(name)}
     return Wanted(f" {' '.join(words(question))} ", rarity, frozenset(asked) - named)
 
 
@@ -86,6 +104,17 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
                 pairs = zip(naming.spoken, fits[k], strict=True)
                 found[k, i] = max((LINK + fit for spoken, fit in pairs if named.name in spoken), default=0.0)
     return found
+
+
+@lru_cache(maxsize=1 << 16)
+def root(word: str) -> str:
+    """A word without its endings, those of doers too, so that a director is found where something is directed."""
+    if word in _SAME:
+        return _SAME[word]
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
+            return word[: -len(ending)]
+    return word[:-1] if word.endswith("s") and len(word) == _SHORTEST_ROOT else word
 
 
 def _share(rarity: dict[str, float], among: Collection[str], held: Collection[str]) -> float:

@@ -12,10 +12,18 @@ from hades.surfaces.output import Answer, DebugFlag, JsonFlag, answer_with
 app = typer.Typer(help="How good retrieval is, beside BM25, dense and their fusion, which run always.")
 
 KOption = Annotated[str, typer.Option("-k", help="Depths, separated by commas.")]
+RecipesOption = Annotated[
+    str | None,
+    typer.Option(help="Recipes, separated by commas; `ladder` for every one, and each with a part taken out."),
+]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Build here and keep it, so that a second run need not embed again.")
 ]
-OutOption = Annotated[Path | None, typer.Option(help="Write results.json and recall.svg into this folder.")]
+OutOption = Annotated[Path | None, typer.Option(help="Write the results and the picture into this folder.")]
+PapersOption = Annotated[Path | None, typer.Option(help="Rows of id, title and abstract; default: HADES_DATA/arxiv.")]
+CitationsOption = Annotated[Path | None, typer.Option(help="Rows of src and dst; default: HADES_DATA/arxiv.")]
+LinksOption = Annotated[Path | None, typer.Option(help="Rows of id and repo; default: HADES_DATA/arxiv.")]
+SeedOption = Annotated[int, typer.Option(help="Which sample is drawn.")]
 
 
 def register(root: typer.Typer) -> None:
@@ -28,7 +36,10 @@ def multihop(
     corpus: Annotated[Path, typer.Option(help="Rows of id, title and text.")],
     questions: Annotated[Path, typer.Option(help="Rows of question and gold (ids of the corpus).")],
     triples: Annotated[Path | None, typer.Option(help="Rows of id, entities and triples.")] = None,
-    recipes: Annotated[str | None, typer.Option(help="Recipes, separated by commas; `ladder` for all of them.")] = None,
+    published: Annotated[
+        Path | None, typer.Option(help="Rows of question, ground_truth and what other systems retrieved, by title.")
+    ] = None,
+    recipes: RecipesOption = None,
     k: KOption = "2,5,10",
     home: HomeOption = None,
     out: OutOption = None,
@@ -41,7 +52,62 @@ def multihop(
     def body() -> Answer:
         from hades.surfaces.cli_eval import run_multihop
 
-        return run_multihop(corpus, questions, triples, recipes, depths, home, out)
+        return run_multihop(corpus, questions, triples, published, recipes, depths, home, out)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command("citations")
+def citations(
+    papers: PapersOption = None,
+    citations: CitationsOption = None,
+    contexts: Annotated[
+        Path | None, typer.Option(help="Rows of src, dst and context; default: HADES_DATA/arxiv.")
+    ] = None,
+    code_links: LinksOption = None,
+    sample: Annotated[int, typer.Option(min=1, help="Sentences that are asked.")] = 500,
+    seed: SeedOption = 1,
+    recipes: RecipesOption = None,
+    k: KOption = "2,5,10",
+    home: HomeOption = None,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ask citation sentences for the paper they cite, in a graph without the citations that are asked for."""
+    depths = _depths(k)
+    files = {"papers": papers, "citations": citations, "contexts": contexts, "code_links": code_links}
+
+    def body() -> Answer:
+        from hades.surfaces.cli_eval import run_citations
+
+        return run_citations(files, sample, seed, recipes, depths, home, out)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command("bridges")
+def bridges(
+    papers: PapersOption = None,
+    citations: CitationsOption = None,
+    code_links: LinksOption = None,
+    pairs: Annotated[int | None, typer.Option(min=1, help="Pairs that are asked; all when left out.")] = None,
+    seed: SeedOption = 1,
+    hops: Annotated[int, typer.Option("-L", "--hops", min=1, max=5, help="Edges of the longest path.")] = 4,
+    paths: Annotated[int, typer.Option("-M", "--paths", min=1, help="Paths of an answer.")] = 6,
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Look for the way from a paper to its repository, with the edge between them there, and with it withheld."""
+    files = {"papers": papers, "citations": citations, "code_links": code_links}
+
+    def body() -> Answer:
+        from hades.surfaces.cli_eval import run_bridges
+
+        return run_bridges(files, pairs, seed, hops, paths, recipes, home, out)
 
     answer_with(body, as_json=as_json, debug=debug)
 

@@ -48,6 +48,13 @@ SUITE = Suite(
             repair=_PUBLISH,
         ),
         Rule(
+            "snapshot.parts_are_the_stores",
+            "parts",
+            "topics, weights and bridges in the snapshot are of the generation the store has",
+            equal("in_snapshot", "in_store"),
+            repair=_PUBLISH,
+        ),
+        Rule(
             "snapshot.files_listed",
             "files",
             "the manifest lists files",

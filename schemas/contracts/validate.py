@@ -51,9 +51,15 @@ def _batch(source: Any, name: str, frame: pa.Table, rules: Sequence[Rule]) -> An
         if missing:
             raise UncheckableRule(f"{rule.id}: frame {name!r} has no column {', '.join(missing)}; compute it first")
     read = dict.fromkeys(column for rule in rules for column in rule.expectation.columns)
-    pandas = frame.select(list(read) or ["_key"]).to_pandas()
+    chosen = frame.select(list(read) or ["_key"])
+    pandas = chosen.cast(pa.schema([_without_zone(field) for field in chosen.schema])).to_pandas()
     whole = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all rows")
     return whole.get_batch({"dataframe": pandas})
+
+
+def _without_zone(field: pa.Field) -> pa.Field:
+    """Moments as plain UTC, which pandas compares without a word."""
+    return field.with_type(pa.timestamp(field.type.unit)) if pa.types.is_timestamp(field.type) else field
 
 
 def _results(gx: Any, batch: Any, rules: Sequence[Rule]) -> list[Any]:

@@ -179,6 +179,22 @@ def test_ten_thousand_turns_break_no_plan():
         assert list(broken_promises(*turn(seed, recipe))) == [], (seed, recipe)
 
 
+@pytest.mark.slow
+def test_a_hub_of_a_million_edges_breaks_no_plan():
+    graph = Graph()
+    hub = graph.node(Kind.ENTITY, "rhine", vector_of("rhine"))
+    leaves = [graph.node(Kind.ENTITY, f"{WORDS[place % 10]} {place}") for place in range(1000)]
+    chunk = graph.node(Kind.CHUNK, "the rhine is a river", vector_of("the rhine is a river"))
+    graph.edge(chunk, hub, "mentions", 1.0)
+    graph.edges += [(hub, leaves[place % 1000], "refers_to", 0.5) for place in range(1_000_000)]
+    whole = MemoryView(graph)
+    for recipe in NAMES_OF_RECIPES:
+        view = CountingView(whole)
+        found = retrieve(view, "the rhine", Tools(ByteTokenizer(), ToyEmbedder()), at=NOON, recipe=recipe)
+        assert list(broken_promises(found, view)) == []
+        assert found.telemetry.work <= found.plan.budget.work_max == 2_000_000
+
+
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
 def test_the_same_turn_gives_the_same_answer(recipe):
     for seed in range(5):

@@ -1,4 +1,4 @@
-"""Push against the exact answer: the bound holds on every graph, and the first ranks agree where there are communities."""
+"""Push against the exact answer: the bound holds on every graph, and the first ranks agree in communities."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
 
-TODAY = datetime(2026, 1, 31, tzinfo=UTC)
+TODAY = datetime(2026, 2, 2, tzinfo=UTC)  # a Monday
 
 
 def mention(chunk: str, target: str, count: int, positions: list[int]) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def put_small_graph(store: GraphStore) -> None:
     put(
         store,
         "relations",
-        relation("a", "b", "cites", created=datetime(2026, 1, 1, 23, tzinfo=UTC)),
+        relation("a", "b", "cites", created=datetime(2026, 1, 3, 23, tzinfo=UTC)),
         relation("a", "d", "cites", created=datetime(2020, 1, 1, tzinfo=UTC), evidence_count=7),
-        relation("b", "c", "refers_to", created=datetime(2025, 1, 31, tzinfo=UTC), evidence_count=3),
+        relation("b", "c", "refers_to", created=datetime(2025, 2, 2, tzinfo=UTC), evidence_count=3),
         relation("a", "bare", "refers_to"),
         relation("c", "d", "similar_to", strength=0.9),
         relation("b", "d", "related_to", strength=0.4, evidence_count=3, co_occurrence_count=3),

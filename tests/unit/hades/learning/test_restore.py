@@ -17,7 +17,7 @@ from tests.contract.examples import everything, put, relation
 from tests.unit.hades.learning.graphs import TODAY, registry, small_store, weigh
 
 WEIGHED = ("relations", "mentions", "weight_config")
-NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (10, 11, 12)]
+NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19)]
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def test_the_version_before_is_the_last_older_one_that_served(store: SqliteStore
 
 def test_retention_spares_what_an_alias_or_a_kept_snapshot_names(store: SqliteStore, tmp_path: Path) -> None:
     tracker = registry(tmp_path / "registry")
-    nights = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 5)]
+    nights = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19, 26)]
     for night in nights:
         log_weights(store, tracker, weigh(store, as_of=night), snapshot=f"g{night.day}", as_of=night)
     promote(tracker, "1", "g1")
-    assert retain(tracker, 1, snapshots=["g2"]) == ["3"]
+    assert retain(tracker, 1, snapshots=["g12"]) == ["3"]
     assert [one.version for one in tracker.versions(WEIGHTS_MODEL)] == ["4", "2", "1"]
     with pytest.raises(WeightError, match="keep is 0"):
         retain(tracker, 0)

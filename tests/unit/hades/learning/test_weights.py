@@ -1,7 +1,7 @@
 """The weights stage: what is written, what is skipped, and that every stored weight can be recomputed."""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
@@ -12,6 +12,8 @@ from hades.errors import BadRows
 from hades.learning.rules import SEEDS, WeightError, WeightRules
 from hades.settings.hirag import DEFAULT_BOOSTS
 from hades.stores.sqlite.store import SqliteStore
+from models.weights.calibrate import BIAS_STEP
+from models.weights.components import NEUTRAL_STEP
 from schemas.edges import RelationType
 from tests.contract.examples import everything, put
 from tests.unit.hades.learning.graphs import TODAY, small_store, weigh
@@ -74,12 +76,12 @@ def test_what_is_unknown_counts_the_median_of_what_is_known(store: SqliteStore) 
     assert row["weight_components"]["sim"] == report.neutral["sim"] == 0.7
     dated = [stored(store, *ends)["weight_components"]["freshness"] for ends in ("ab", "ad", "bc", "ca")]
     middle = sorted(dated)[1:3]
-    assert row["weight_components"]["freshness"] == pytest.approx(sum(middle) / 2, abs=1e-6)
+    assert row["weight_components"]["freshness"] == pytest.approx(sum(middle) / 2, abs=NEUTRAL_STEP / 2)
 
 
 def test_the_median_weight_is_one_half(store: SqliteStore) -> None:
     report = weigh(store)
-    assert report.quantiles["0.5"] == pytest.approx(0.5, abs=1e-6)
+    assert report.quantiles["0.5"] == pytest.approx(0.5, abs=BIAS_STEP / 4)
     assert min(report.quantiles.values()) < 0.5 < max(report.quantiles.values())
 
 
@@ -96,15 +98,15 @@ def test_mentions_weigh_by_count_title_and_kind_of_name(store: SqliteStore) -> N
 def test_weighing_twice_on_one_day_does_nothing(store: SqliteStore) -> None:
     first = weigh(store)
     before = everything(store, "relations")
-    again = weigh(store, as_of=TODAY.replace(hour=17))
+    again = weigh(store, as_of=TODAY + timedelta(days=6, hours=17))
     assert (again.skipped, again.changed) == (True, {"relations": 0, "mentions": 0})
     assert again.lasting() == first.lasting()
     assert everything(store, "relations") == before
 
 
-def test_another_day_changes_only_what_has_a_date(store: SqliteStore) -> None:
+def test_another_week_changes_only_what_has_a_date(store: SqliteStore) -> None:
     weigh(store)
-    report = weigh(store, WeightRules(), as_of=datetime(2026, 2, 1, tzinfo=UTC))
+    report = weigh(store, WeightRules(), as_of=TODAY + timedelta(days=7))
     assert not report.skipped
     assert report.changed["mentions"] == 0
     assert stored(store, "c", "a")["weight_components"]["freshness"] == 1.0  # an event still to come

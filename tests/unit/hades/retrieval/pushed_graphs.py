@@ -13,12 +13,15 @@ Edge = tuple[int, int, float]
 
 
 def adjacency(
-    edges: Sequence[Edge], n_nodes: int, types: Sequence[int] | None = None, validity: Validity | None = None
+    edges: Sequence[Edge] | NDArray[np.float64],
+    n_nodes: int,
+    types: Sequence[int] | None = None,
+    validity: Validity | None = None,
 ) -> Adjacency:
     """Both directions of these edges; an edge's handle is its place."""
-    source = np.array([edge[0] for edge in edges], np.int64)
-    target = np.array([edge[1] for edge in edges], np.int64)
-    weight = np.array([edge[2] for edge in edges], np.float32)
+    table = np.array(edges, np.float64).reshape(-1, 3)
+    source, target = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
+    weight = table[:, 2].astype(np.float32)
     kinds = np.zeros(len(edges), np.uint8) if types is None else np.array(types, np.uint8)
     return Adjacency(
         _rows(source, target, weight, kinds, n_nodes), _rows(target, source, weight, kinds, n_nodes), validity
@@ -27,7 +30,7 @@ def adjacency(
 
 def exact(edges: Sequence[Edge], n_nodes: int, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
     """Personalized PageRank of the undirected graph by solving its equation; a node without edges keeps its walk."""
-    step, degree = transition(edges, n_nodes)
+    step, _ = transition(edges, n_nodes)
     solved: NDArray[np.float64] = np.linalg.solve(np.eye(n_nodes) - damping * step, (1.0 - damping) * restart)
     return solved
 

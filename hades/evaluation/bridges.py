@@ -1,0 +1,169 @@
+"""From a paper to the repository it names: are the two joined within L hops, with their own edge there and without it?
+
+The graph is built with every link. For the second setting the edges between the two ends are hidden from the search,
+pair by pair, so that each repository keeps what other papers say of it (leave one out).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hades.evaluation.arxiv import ArxivFiles, namers, read_titles, repository_pairs
+from hades.evaluation.bridge_metrics import Answered, Judged, Pair, Way, judge, summarise_bridges
+from hades.evaluation.build import Workbench, build
+from hades.evaluation.cases import BadCases, digest
+from hades.evaluation.ladder import Rung
+from hades.evaluation.rankings import PLAN, Bench, Remembered, asker
+from hades.evaluation.without import no_edges_between
+from hades.ports.progress import Progress
+from hades.ports.store import Direction
+from hades.ports.view import GraphView
+from hades.retrieval.cheapest import cheapest_paths
+from hades.retrieval.metered import MeteredView
+from hades.retrieval.plan import caps_of
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Turn
+from schemas.edges import RelationType
+from schemas.nodes import EntityType
+
+PRESENT, WITHHELD = "present", "withheld"
+PAIR_KNOWN = "pair known"
+
+
+@dataclass(frozen=True)
+class Bridged:
+    """The summary as scripts read it, and the ground truth it is of."""
+
+    document: dict[str, Any]
+    pairs: list[dict[str, Any]]
+
+
+def evaluate_bridges(
+    bench: Workbench,
+    files: ArxivFiles,
+    *,
+    rungs: Sequence[Rung],
+    pairs: int | None = None,
+    seed: int = 1,
+    hops: int = 4,
+    paths: int = 6,
+) -> Bridged:
+    """Build with every link; ask for each pair by the paper's title, and search between the two ends as well."""
+    titles, naming = read_titles(files.papers), namers(files.code_links)
+    built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
+    wanted = repository_pairs(files.code_links, titles, pairs, seed)
+    embedder = Remembered(bench.embedder)
+    with closing(open_snapshot(bench.site.home)) as view:
+        known = resolve_pairs(view, wanted, titles, naming)
+        if not known:
+            raise BadCases(f"no pair of {files.code_links} is an edge of the graph; are its papers in {files.papers}?")
+        embedder.learn(pair.title for pair in known)
+        asked = Bench(view, embedder, bench.tokenizer, bench.rules)
+        judged = _judge_all(asked, known, rungs, hops, paths, bench.site.progress)
+        snapshot = view.info.snapshot
+    joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]
+    sha256 = digest([files.papers, files.citations, files.code_links])
+    sizes = {"papers": len(titles), "pairs": len(known), "unresolved": len(wanted) - len(known)}
+    document = {
+        "dataset": {**sizes, "still_joined": sum(joined), "sha256": sha256, "seed": seed, "hops": hops, "paths": paths},
+        "build": built,
+        "snapshot": snapshot,
+        "model": embedder.model.tag,
+        "recipes": {
+            name: {setting: summarise_bridges(rows, joined) for setting, rows in settings.items()}
+            for name, settings in judged.items()
+        },
+    }
+    truth = [
+        {"paper": one.paper, "repo": one.repo, "expected_bridges": sorted(naming[one.repo] - {one.paper})}
+        for one in known
+    ]
+    return Bridged(document, truth)
+
+
+def resolve_pairs(
+    view: GraphView,
+    wanted: Sequence[tuple[str, str]],
+    titles: Mapping[str, str],
+    naming: Mapping[str, frozenset[str]],
+) -> list[Pair]:
+    """Pairs whose two ends are nodes joined by `implements`; a repository that no edge reached is left out."""
+    found = []
+    for paper, repo in wanted:
+        repo_node = _repository(view, repo)
+        around = {} if repo_node is None else _papers_of(view, repo_node)
+        node = around.get(_folded(titles[paper]))
+        if repo_node is not None and node is not None:
+            others = {_folded(titles[one]) for one in naming[repo] - {paper} if one in titles}
+            expected = frozenset(around[one] for one in others if one in around) - {node}
+            found.append(Pair(paper, titles[paper], repo, node, repo_node, expected))
+    return found
+
+
+def _repository(view: GraphView, repo: str) -> int | None:
+    numbers = np.unique(view.match_names(repo).numbers)
+    facts = zip(numbers.tolist(), view.nodes(numbers), strict=True)
+    return next((number for number, one in facts if one.type == EntityType.CODE_SYMBOL and one.name == repo), None)
+
+
+def _papers_of(view: GraphView, repo: int) -> dict[str, int]:
+    """Nodes of the papers that name a repository, by title."""
+    found = view.expand(np.array([repo], np.int64), direction=Direction.IN, types=[RelationType.IMPLEMENTS])
+    numbers = np.unique(found.target)
+    return {_folded(one.name): number for number, one in zip(numbers.tolist(), view.nodes(numbers), strict=True)}
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.split()).casefold()
+
+
+def _judge_all(
+    whole: Bench, pairs: Sequence[Pair], rungs: Sequence[Rung], hops: int, paths: int, progress: Progress
+) -> dict[str, dict[str, list[Judged]]]:
+    """Every rung on every pair in both settings, and the search between the two known ends."""
+    names = (PAIR_KNOWN, *(rung.name for rung in rungs))
+    judged: dict[str, dict[str, list[Judged]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
+    view, model = whole.view, whole.embedder.model.tag
+    for place, pair in enumerate(pairs, 1):
+        hidden = replace(whole, view=no_edges_between(view, pair.paper_node, pair.repo_node))
+        for setting, bench in ((PRESENT, whole), (WITHHELD, hidden)):
+            answers = {PAIR_KNOWN: _searched(bench, pair, hops, paths)}
+            answers |= {rung.name: _asked(rung, bench, pair, hops) for rung in rungs}
+            for name, answer in answers.items():
+                judged[name][setting].append(judge(view, model, pair, answer, hops=hops, paths=paths))
+        progress("pairs", place, len(pairs))
+    return judged
+
+
+def _searched(bench: Bench, pair: Pair, hops: int, paths: int) -> Answered:
+    """The cheapest paths between the two ends, which are known here."""
+    boosts = {str(kind): boost for kind, boost in bench.rules.path.relation_boost.items()}
+    began = time.perf_counter()
+    turn = Turn(caps_of(PLAN), time.perf_counter)
+    view = MeteredView(bench.view, turn)
+    with turn.stage("graph"):
+        found = cheapest_paths(view, pair.paper_node, pair.repo_node, k=paths, max_hops=hops, boosts=boosts)
+        ways = tuple(
+            Way(path.nodes, tuple(edge.type for edge in view.edges(np.array(path.edges, np.int64)))) for path in found
+        )
+    return Answered(ways, (time.perf_counter() - began) * 1000)
+
+
+def _asked(rung: Rung, bench: Bench, pair: Pair, hops: int) -> Answered:
+    """The rung's answer to the title of the paper; the repository is not named."""
+    plan = rung.plan()
+    graph = plan.graph.model_copy(update={"hops": min(hops, plan.graph.hops * hops)})  # a rung that stays out stays out
+    answer, ms = asker(rung.bench(bench), rung.recipe, plan.model_copy(update={"graph": graph}))(pair.title)
+    ways = tuple(
+        Way(
+            tuple(bench.view.number([node.id for node in path.nodes]).tolist()), tuple(edge.type for edge in path.edges)
+        )
+        for path in answer.paths
+    )
+    return Answered(ways, ms, tuple(passage.text for passage in answer.passages), answer.tokens.prompt)

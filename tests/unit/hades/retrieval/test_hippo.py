@@ -1,0 +1,188 @@
+"""HippoRAG on ten real passages: what it finds, what it says when it finds nothing, and that budgets hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hades.ports.view import KINDS, GraphView, Kind
+from hades.retrieval.facts_link import FactRules, linked_facts
+from hades.retrieval.found import Question
+from hades.retrieval.hippo import HippoRules, get_entity_neighborhood, hippo_search, multi_hop, rank_chunks_by_ppr
+from hades.retrieval.ppr import personalized_pagerank
+from hades.retrieval.restart import RestartRules, named_entities, restart_mass
+from hades.retrieval.synonyms import SynonymRules, expand_with_synonyms
+from schemas.plan import Reason
+from tests.unit.hades.retrieval.films import asked, metered, published, titles
+from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
+
+MOTHER = "When did the mother of the director of Glass Harbour die?"
+ACTOR = "Where was the Irish actor of Glass Harbour born?"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("films")
+
+
+@pytest.fixture(scope="module")
+def view(home: Path) -> GraphView:
+    return published(home)
+
+
+def documents(view: GraphView, found: object) -> list[str]:
+    return titles(view, [passage.node for passage in found.passages])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("search", [hippo_search, multi_hop])
+def test_a_question_of_several_steps_finds_the_passage_of_each(view, home, search):
+    assert set(documents(view, search(metered(view), asked(ACTOR, home)))[:3]) == {
+        "Glass Harbour",
+        "Peter Dunn",
+        "Galway",
+    }
+    assert {"Glass Harbour", "Ilse Moravec", "Hana Kolar"} <= set(
+        documents(view, search(metered(view), asked(MOTHER, home)))[:6]
+    )
+
+
+def test_passages_come_best_first_each_once_and_say_what_each_search_gave(view, home):
+    found = hippo_search(metered(view), asked(MOTHER, home)).passages
+    assert len({one.node for one in found}) == len(found)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == 1.0
+    assert set(found[0].tiers) == {"ppr", "vector", "lexical"}
+    assert (view.kinds(np.array([one.node for one in found])) == KINDS.index(Kind.CHUNK)).all()
+
+
+def test_the_entities_of_the_question_come_back_as_seeds(view, home):
+    found = hippo_search(metered(view), asked(MOTHER, home))
+    named = [node.name for node in view.nodes(np.array([seed.node for seed in found.entities]))]
+    assert "Glass Harbour" in named
+    assert all(0 < seed.score <= 1 for seed in found.entities)
+
+
+def test_a_question_that_names_nothing_starts_from_the_nearest_passages_and_says_so(view, home):
+    turn = metered(view)
+    found = hippo_search(turn, asked("zzz qqq loaf baked overnight", home))
+    assert Reason.NO_ENTITY_MATCH in turn.turn.reasons
+    assert documents(view, found)[0] == "Cold Bread"
+
+
+def test_without_a_vector_the_words_take_its_place(view):
+    found = hippo_search(metered(view), Question("bread baked at night"))
+    assert documents(view, found)[0] == "Cold Bread"
+
+
+@pytest.mark.parametrize("reads", [0, 1, 5, 9])
+def test_no_more_is_read_than_the_turn_allows(view, home, reads):
+    turn = metered(view, reads=reads)
+    hippo_search(turn, asked(MOTHER, home))
+    assert turn.turn.reads_spent <= reads
+    assert Reason.BUDGET_DOCS in turn.turn.reasons
+
+
+@pytest.mark.parametrize("work", [0, 3, 50])
+def test_no_more_is_scanned_than_the_turn_allows(view, home, work):
+    turn = metered(view, work=work)
+    assert hippo_search(turn, asked(MOTHER, home)).passages
+    assert turn.turn.work_spent <= work
+    assert Reason.CAP_EXCEEDED in turn.turn.reasons
+
+
+def test_a_turn_without_time_answers_with_the_reason(view, home):
+    turn = metered(view, ms=0.0)
+    hippo_search(turn, asked(MOTHER, home))
+    assert Reason.TIMEOUT in turn.turn.reasons
+
+
+def test_the_same_question_gives_the_same_answer(view, home):
+    first = hippo_search(metered(view), asked(MOTHER, home))
+    assert hippo_search(metered(view), asked(MOTHER, home)) == first
+
+
+def test_an_empty_graph_answers_with_nothing():
+    assert hippo_search(metered(MemoryView(Graph())), Question("anything at all")).passages == []
+
+
+def test_the_limit_holds(view, home):
+    assert len(hippo_search(metered(view), asked(MOTHER, home), replace(HippoRules(), limit=2)).passages) == 2
+
+
+def test_rare_names_restart_more_than_common_ones_and_the_mass_sums_to_one():
+    graph = Graph()
+    rare, common = graph.node(Kind.ENTITY, "Rare"), graph.node(Kind.ENTITY, "Common")
+    for place in range(9):
+        graph.edge(graph.node(Kind.CHUNK, f"text {place}"), common, "mentions", 1.0)
+    graph.edge(graph.node(Kind.CHUNK, "text of rare"), rare, "mentions", 1.0)
+    turn = metered(MemoryView(graph))
+    named = named_entities(turn, "Rare and Common")
+    mass = restart_mass(turn, Question("Rare and Common"), named, RestartRules(passage_mass=0.0))
+    assert mass[rare] == pytest.approx(3 * mass[common])
+    assert sum(mass.values()) == pytest.approx(1.0)
+
+
+def test_terms_lower_case_and_pieces_of_unknown_names_count_less():
+    graph = Graph()
+    for name in ("Leonard", "Die", "rock band"):
+        entity = graph.node(Kind.ENTITY, name)
+        graph.edge(graph.node(Kind.CHUNK, f"about {name}"), entity, "mentions", 1.0)
+    rules = RestartRules()
+    weights = {
+        text: [one.weight for one in named_entities(metered(MemoryView(graph)), text, rules)]
+        for text in ("who knew Leonard", "who knew Leonard Francis", "when did he die", "which rock band")
+    }
+    assert list(weights.values()) == [[1.0], [rules.piece], [rules.lower], [rules.term]]
+
+
+def test_synonyms_take_a_share_and_the_mass_stays():
+    graph = Graph()
+    usa, america, far = (graph.node(Kind.ENTITY, name) for name in ("USA", "America", "Far"))
+    graph.edge(usa, america, "similar_to", 0.9)
+    graph.edge(usa, far, "similar_to", 0.2)
+    mass = expand_with_synonyms(metered(MemoryView(graph)), {usa: 1.0}, SynonymRules(share=0.25))
+    assert mass == {usa: 0.75, america: 0.25}
+
+
+class Labelled(MemoryView):
+    """Relations that carry words, as those read from triples do."""
+
+    def edges(self, handles):
+        words = ["was born in", "painted"]
+        return [
+            replace(fact, label=words[handle]) for fact, handle in zip(super().edges(handles), handles, strict=True)
+        ]
+
+
+def test_a_fact_whose_words_the_question_uses_draws_restart_mass_to_its_end():
+    graph = Graph()
+    holm, orin, ships = (graph.node(Kind.ENTITY, name) for name in ("Holm", "Orin", "Ships"))
+    graph.edge(holm, orin, "refers_to", 1.0)
+    graph.edge(holm, ships, "refers_to", 1.0)
+    graph.edge(graph.node(Kind.CHUNK, "a text"), holm, "mentions", 1.0)
+    question = Question("Where was Holm born?")
+    turn = metered(Labelled(graph))
+    named = named_entities(turn, question.text)
+    assert linked_facts(turn, question, named, {holm: 1.0}, FactRules(share=0.2)) == {holm: 0.8, orin: 0.2}
+    silent = metered(MemoryView(graph))
+    assert linked_facts(silent, question, named, {holm: 1.0}) == {holm: 1.0}
+
+
+def test_chunks_are_ranked_by_their_own_score_in_the_walk(view):
+    start = view.match_names("Hana Kolar").numbers
+    ppr = personalized_pagerank(view, start, np.ones(len(start)), epsilon=1e-7)
+    ranked = rank_chunks_by_ppr(metered(view), ppr, 3)
+    assert titles(view, [ranked[0].node]) == ["Hana Kolar"]
+    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
+
+
+def test_the_neighbourhood_of_an_entity_grows_by_hops_and_is_capped_by_fanout(view):
+    entity = int(view.match_names("Ilse Moravec").numbers[0])
+    one, two = (get_entity_neighborhood(metered(view), entity, hops=hops, fanout=3) for hops in (1, 2))
+    assert 0 < len(one) <= 3
+    assert len(two) > len(one)
+    assert two.target[: len(one)].tolist() == one.target.tolist()

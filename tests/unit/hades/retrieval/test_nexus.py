@@ -1,0 +1,83 @@
+"""Nexus: tiers fused, each result says what each tier gave, modes differ in what they spend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hades.errors import BadQuery
+from hades.ports.view import GraphView
+from hades.retrieval.bayes import Judgement, learn_beliefs
+from hades.retrieval.nexus import MODES, NexusRules, Tier, fuse, nexus
+from tests.unit.hades.retrieval.films import asked, metered, published, titles
+
+MOTHER = "When did the mother of the director of Glass Harbour die?"
+EVEN = NexusRules(weights=dict.fromkeys(Tier, 1.0))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("films")
+
+
+@pytest.fixture(scope="module")
+def view(home: Path) -> GraphView:
+    return published(home)
+
+
+def test_ranks_are_fused_reciprocally():
+    found = fuse({Tier.VECTOR: [(1, 0.9), (2, 0.1)], Tier.GRAPH: [(2, 5.0), (3, 4.0)]}, EVEN)
+    assert [one.node for one in found] == [2, 1, 3]
+    assert found[0].score == 1.0
+    assert found[0].tiers["graph"] == pytest.approx((1 / 61) / (1 / 61 + 1 / 62))
+    assert found[1].tiers == {"vector": 1.0}
+
+
+def test_weights_sum_scores_that_each_tier_spreads_over_zero_to_one():
+    rules = NexusRules(by="score", weights={Tier.VECTOR: 1.0, Tier.GRAPH: 2.0})
+    found = fuse({Tier.VECTOR: [(1, 0.9), (2, 0.7), (3, 0.5)], Tier.GRAPH: [(2, 10.0), (1, 0.0)]}, rules)
+    assert [(one.node, one.score) for one in found] == [(2, pytest.approx(1.0)), (1, pytest.approx(1 / 2.5))]
+
+
+RANKING = st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=8, unique_by=lambda one: one[0])
+
+
+@given(st.dictionaries(st.sampled_from(Tier), RANKING), st.sampled_from(["rank", "score"]))
+def test_what_is_fused_is_sorted_each_once_and_its_shares_sum_to_one(rankings, by):
+    found = fuse(rankings, NexusRules(by=by))
+    assert len({one.node for one in found}) == len(found)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert all(sum(one.tiers.values()) == pytest.approx(1.0) for one in found)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mode_gives_no_more_than_its_results(view, home, mode):
+    found = nexus(metered(view), asked(MOTHER, home), mode=mode)
+    assert len(found) == min(MODES[mode].results, 10)
+    assert titles(view, [found[0].node]) == ["Glass Harbour"]
+    assert {"vector", "graph"} <= set(found[0].tiers)
+
+
+def test_judged_passages_move_and_carry_their_interval(view, home):
+    question = asked(MOTHER, home)
+    before = [one.node for one in nexus(metered(view), question)]
+    loser = before[4]
+    identifier = view.ids(np.array([loser]))[0]
+    beliefs = learn_beliefs([Judgement(((identifier,),), True)] * 20)
+    after = nexus(metered(view), question, NexusRules(beliefs=beliefs))
+    place = [one.node for one in after].index(loser)
+    assert place < 4
+    told = after[place].tiers
+    assert told["belief_low"] < told["belief"] < told["belief_high"]
+    assert told["belief"] == pytest.approx(21 / 22)
+    execution = nexus(metered(view), question, NexusRules(beliefs=beliefs), mode="execution")
+    assert all("belief" not in one.tiers for one in execution)
+
+
+def test_an_unknown_mode_is_refused(view, home):
+    with pytest.raises(BadQuery, match="mode must be one of execution, planning, brainstorming"):
+        nexus(metered(view), asked(MOTHER, home), mode="dreaming")

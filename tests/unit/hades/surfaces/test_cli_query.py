@@ -1,0 +1,110 @@
+"""`hades query`, `feedback`, `explain` and `queries` on a real home: what a script and a person get."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hades.settings import load_settings
+from hades.surfaces.cli import app
+from hades.wiring import open_hades
+
+PAGE = """# Rivers
+
+The Rhine flows from Basel to the North Sea. Basel lies on the Rhine. The North Sea is salt.
+
+# Bread
+
+Bread is baked in Basel with salt from the North Sea.
+"""
+QUESTION = "What lies on the Rhine?"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("asked")
+    (folder / "page.md").write_text(PAGE, encoding="utf-8")
+    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(folder / "page.md")
+        hades.publish()
+    return settings.home
+
+
+@pytest.fixture(autouse=True)
+def here(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("HADES_HOME", str(home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def answered(*arguments: str) -> dict:
+    done = run("query", QUESTION, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_an_answer_cites_the_page_to_the_character():
+    passage = answered()["passages"][0]
+    assert passage["document"] == "page.md"
+    start, end = passage["span"]
+    assert PAGE[start:end] == passage["text"]
+
+
+def test_the_prompt_is_what_a_model_is_told():
+    done = run("query", QUESTION, "--format", "prompt")
+    assert done.stdout.startswith("Hierarchy context (HiRAG):")
+    assert "Answer using only the information in these paths" in done.stdout
+
+
+def test_a_plan_file_is_lowered_to_its_caps(tmp_path):
+    (tmp_path / "plan.yaml").write_text("{retriever: {k: 99}, graph: {hops: 2}}", encoding="utf-8")
+    found = answered("--plan", str(tmp_path / "plan.yaml"))
+    assert (found["plan"]["retriever"]["k"], found["plan"]["graph"]["hops"]) == (8, 2)
+    assert "plan_clamped" in found["reasons"]
+
+
+def test_feedback_and_explanation_find_the_turn_again():
+    found = answered()
+    done = run("feedback", found["query_id"], "--good-passage", "1", "--json")
+    assert json.loads(done.stdout)["feedback"]["good"] == {"paths": [], "passages": [1]}
+    told = json.loads(run("explain", found["query_id"], "--json").stdout)
+    assert [path["rank"] for path in told["paths"]] == [path["rank"] for path in found["paths"]]
+    assert set(told["reasons"]) == set(found["reasons"])
+
+
+def test_a_page_is_written_over_the_questions(home):
+    answered()
+    figures = json.loads(run("queries", "--json").stdout)
+    assert figures["questions"] >= 1
+    assert (home / "reports" / "queries.html").exists()
+
+
+def test_every_call_is_audited(home):
+    answered()
+    last = json.loads((home / "logs" / "audit_ro.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    assert (last["mode"], last["path"], last["status"]) == ("RO", "query", "ok")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["query", "x", "--recipe", "memory"], 1, "not built yet"),
+        (["query", " "], 1, "question is empty"),
+        (["query", "x", "--as-of", "soon"], 1, "--as-of"),
+        (["query", "x", "--format", "xml"], 2, "text or prompt"),
+        (["feedback", "q_none", "--good", "1"], 1, "q_none"),
+        (["feedback", "q_none"], 2, "--good 1"),
+        (["explain", "q_none"], 1, "q_none"),
+    ],
+)
+def test_mistakes_are_named(arguments, code, words):
+    done = run(*arguments)
+    assert done.exit_code == code
+    assert words in " ".join(done.output.split())

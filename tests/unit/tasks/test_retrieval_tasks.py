@@ -1,0 +1,95 @@
+"""Each API function as a task: on a real snapshot, without a workflow server."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from hades.settings import load_settings
+from hades.wiring import open_hades
+from tasks import retrieval
+
+PAGE = "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine, says Erasmus.\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tasks")
+    (place / "page.md").write_text(PAGE, encoding="utf-8")
+    settings = load_settings({"HADES_HOME": str(place / "home"), "HADES_EMBEDDER": "hashing"}, place)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(place / "page.md")
+        hades.publish()
+    return place
+
+
+@pytest.fixture(autouse=True)
+def home(folder, monkeypatch):
+    monkeypatch.setenv("HADES_HOME", str(folder / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+
+
+@pytest.fixture
+def entity():
+    view = retrieval.answers().view
+    return view.ids(view.match_names("Rhine").numbers[:1])[0]
+
+
+def test_a_whole_answer():
+    assert retrieval.retrieve.fn("Where is Basel?")["passages"][0]["document"] == "page.md"
+
+
+def test_paths_and_prompt():
+    paths = retrieval.retrieve_paths.fn("Where is Basel?")
+    assert (paths["success"], paths["count"]) == (True, len(paths["paths"]))
+    told = retrieval.retrieve_and_format.fn("Where is Basel?")
+    assert told["formatted_prompt"].startswith("Hierarchy context")
+
+
+def test_what_cannot_be_asked_is_no_success_and_no_exception():
+    assert retrieval.retrieve_paths.fn("  ")["success"] is False
+    assert "empty" in retrieval.retrieve_and_format.fn("  ")["error"]
+
+
+def test_walks_start_at_ids(entity):
+    scores = retrieval.personalized_pagerank.fn({entity: 1.0})["scores"]
+    assert entity in [one["id"] for one in scores]
+    assert retrieval.rank_chunks_by_ppr.fn({entity: 1.0})["passages"][0]["document"] == "page.md"
+    assert sum(one["score"] for one in retrieval.expand_with_synonyms.fn({entity: 1.0})["mass"]) == pytest.approx(1.0)
+    edges = retrieval.get_entity_neighborhood.fn(entity)["edges"]
+    assert all(entity in (edge["from"], edge["to"]) for edge in edges)
+    assert edges
+
+
+def test_multi_hop_and_best_paths():
+    assert retrieval.multi_hop_search.fn("Who says that Basel lies on the Rhine?")["passages"]
+    best = retrieval.get_best_paths.fn("Basel and the Rhine and Erasmus", M=2, L=2)
+    assert len(best["paths"]) <= 2
+    assert all(len(path["edges"]) <= 2 for path in best["paths"])
+
+
+def test_without_topics_there_are_no_candidates_and_the_reason():
+    assert retrieval.get_hierarchy_candidates.fn("Basel") == {
+        "nodes": [],
+        "topics": [],
+        "reasons": ["hierarchy_unavailable"],
+    }
+
+
+def test_the_same_question_of_the_same_snapshot_has_the_same_key(folder):
+    context = SimpleNamespace(task=SimpleNamespace(name="retrieve"))
+    first = retrieval.by_snapshot(context, {"text": "Where is Basel?"})
+    assert retrieval.by_snapshot(context, {"text": "Where is Basel?"}) == first
+    assert retrieval.by_snapshot(context, {"text": "Where is the sea?"}) != first
+    (folder / "more.md").write_text("# More\n\nThe Aare flows into the Rhine.\n", encoding="utf-8")
+    with open_hades() as hades:
+        hades.ingest.documents(folder / "more.md")
+        hades.publish()
+    assert retrieval.by_snapshot(context, {"text": "Where is Basel?"}) != first
+
+
+def test_every_task_has_a_policy_and_those_of_a_snapshot_a_cache():
+    assert all(one.retries == 1 and one.timeout_seconds == 900 for one in retrieval.DELAYABLE)
+    uncached = [one.name for one in retrieval.DELAYABLE if one.cache_key_fn is None]
+    assert uncached == ["format path prompt"]
