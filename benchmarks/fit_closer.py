@@ -1,6 +1,6 @@
 """Fit the coefficients of the closer look (`hades/retrieval/closer.py`) and say how they do on sets they have not seen.
 
-    python benchmarks/fit_closer.py NAME=HOME [NAME=HOME ...] [--penalty 0.02] [--json FILE]
+    python benchmarks/fit_closer.py NAME=HOME [NAME=HOME ...] [--penalty 0.1] [--json FILE]
 
 NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus with MiniLM vectors. The fit
 is listwise: the share of the softmax over a question's passages that lies on its gold passages, each set counting the
@@ -67,7 +67,7 @@ def main() -> None:
     """Gather, fit, print."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("sets", nargs="+", metavar="NAME=HOME")
-    options.add_argument("--penalty", type=float, default=0.02)
+    options.add_argument("--penalty", type=float, default=0.1)
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))

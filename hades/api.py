@@ -16,6 +16,7 @@ from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.openie import Estimate, Extracted, estimate, extract
 from hades.ingest.phases import Phase, Workshop
 from hades.ingest.report import IngestReport, Progress, silent
+from hades.nightly.site import Mode, Site, default_moment
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
@@ -43,6 +44,7 @@ class Hades:
         language_model: LanguageModel | None = None,
         progress: Progress = silent,
         answers: Answers | None = None,
+        site: Site | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -50,6 +52,7 @@ class Hades:
         self._language_model = language_model
         self._workshop = Workshop(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
         self.ingest = Ingest(self._workshop)
+        self._site = site
         self.answers = answers or Answers(self.view, lambda: served(home), Tools(tokenizer, embedder))
 
     def embed_again(self) -> IngestReport:
@@ -80,8 +83,21 @@ class Hades:
         return forget_documents(self.store, self.embedder, self._workshop.rules, ids)
 
     def publish(self) -> Published:
-        """Write the read index from the store and let readers see it at once."""
+        """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
         return publish(self.store, self.home)
+
+    def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
+        """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
+        from hades.nightly.whole import build
+
+        return build(self.site, self.ingest, as_of or default_moment(utc_now()), mode=mode, keep=keep)
+
+    @property
+    def site(self) -> Site:
+        """What the stages of a build work with."""
+        if self._site is None:
+            raise SettingsError("this graph was opened without a registry; open it with `open_hades` to build it")
+        return self._site
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""

@@ -31,7 +31,8 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
     """
     from hades.api import Hades
-    from hades.ingest.report import silent
+    from hades.nightly.site import Site
+    from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
 
     settings = settings or load_settings()
@@ -41,33 +42,33 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     else:
         store = open_store(settings, Mode.READ_WRITE)
     embedder = open_embedder(settings)
+    language_model = open_language_model(settings)
+    site = Site(
+        store=store,
+        home=settings.home,
+        model=embedder.model.tag,
+        boosts=settings.hirag_pathrag.path.relation_boost,
+        open_tracker=lambda: open_tracker(settings),
+        language_model=language_model,
+        progress=progress or silent,
+    )
     return Hades(
         store,
         embedder,
         MiniLmTokenizer(),
         settings.home,
-        open_language_model(settings),
+        language_model,
         progress or silent,
         open_answers(settings, embedder),
+        site,
     )
 
 
 @contextmanager
 def open_site(settings: Settings, *, progress: Progress | None = None) -> Iterator[Site]:
     """What a build works with; the model is named but not loaded, the registry opened when it is first asked."""
-    from hades.nightly.site import Site
-    from hades.ports.progress import silent
-
     with open_hades(settings, progress=progress) as hades:
-        yield Site(
-            store=hades.store,
-            home=settings.home,
-            model=hades.embedder.model.tag,
-            boosts=settings.hirag_pathrag.path.relation_boost,
-            open_tracker=lambda: open_tracker(settings),
-            language_model=open_language_model(settings),
-            progress=progress or silent,
-        )
+        yield hades.site
 
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:

@@ -24,8 +24,10 @@ class Cluster(Keyed):
     level: int = Field(ge=1, le=2)
     name: str = ""
     parent: str | None = Field(None, description="key of the super-topic; none at the top")
-    centroid: Vector | None = Field(None, description="mean of its members' vectors at the last full build, unit length")
-    centroid_version: str = Field("", description="the full build that made the centroid")
+    centroid: Vector | None = Field(
+        None, description="mean of its members' vectors at the last full build, unit length"
+    )
+    centroid_version: str = Field("", description="name of the set of centroids, made of their values")
     embedding_model: str | None = None
     summary: str = ""
     cluster_params: ClusterParams

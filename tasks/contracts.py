@@ -7,7 +7,6 @@ from typing import Any
 
 from prefect.events import emit_event
 
-from hades.errors import ContractBroken
 from hades.nightly.gate import STORE_BOUNDARIES, check_boundaries
 from tasks import artifacts, policies
 from tasks.context import opened_site
@@ -33,6 +32,4 @@ def _checked(boundaries: Sequence[str]) -> dict[str, Any]:
     if outcome.is_broken and progress_here() is None:
         resource = {"prefect.resource.id": "hades.contracts", "hades.rules": ",".join(outcome.broken_rules)}
         emit_event("hades.contract.broken", resource=resource, payload={"page": str(outcome.page)})
-    if outcome.is_broken:
-        raise ContractBroken(outcome.message)
-    return outcome.as_dict()
+    return outcome.require().as_dict()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.nightly.stages import Mode, build_topics
+from hades.nightly.site import Mode
+from hades.nightly.stages import build_topics
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

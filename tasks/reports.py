@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hades.nightly.report import STAGES, write_reports
+from hades.nightly.report import STAGES, told, write_reports
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night
@@ -22,4 +22,4 @@ def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
     released = report["released"]
     artifacts.page("nightly", f"## {released['snapshot']} serves\n\n{table}\n\nreport: `{page}`\n", "the last nightly")
-    return {**report, "report": str(page)}
+    return {**report, "report": str(page), "told": [*told(report), f"report: {page}"]}

@@ -1,4 +1,4 @@
-"""How good the ways between two ends are: found or not, how long, how pure, how coherent; a row a pair, then a table."""
+"""How good the ways between two ends are: found or not, how long, how pure, how coherent."""
 
 from __future__ import annotations
 

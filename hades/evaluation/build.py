@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hades.evaluation.rankings import MOMENT
 from hades.ingest.door import Ingest
@@ -26,7 +26,7 @@ class Workbench:
     ingest: Ingest
     embedder: Embedder
     tokenizer: Tokenizer
-    rules: HiragPathrag = HiragPathrag()
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
 
 
 def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:

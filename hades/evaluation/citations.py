@@ -39,8 +39,8 @@ def evaluate_citations(
 ) -> Evaluated:
     """Draw sentences, withhold what they cite, build, ask, sum up.
 
-    The tested citations are left out of the file before it is read, so the graph is what a build from the remaining ones
-    gives: entities, weights, topics and bridges included. A home that was built with all of them is brought to that.
+    The tested citations are left out of the file before it is read, so the graph is what a build from the others gives:
+    entities, weights, topics and bridges included. A home that was built with all of them is brought to that.
     """
     titles = read_titles(files.papers)
     cases = citation_cases(files.contexts, titles, sample, seed)

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hades.evaluation.rankings import BASELINES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = dict[str, Any]
+_COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
+    ("documents read (mean)", lambda row: float(row["reads"]["mean"])),
+    ("milliseconds (p50), question embedded", lambda row: float(row["ms"]["p50"])),
+)
+_LEAST = 0.01  # a logarithmic axis has no zero
 
 
 def draw(document: dict[str, Any], path: Path, k: int) -> Path:
     """One SVG with both; the same figures give the same bytes."""
     import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.hashsalt": "hades", "font.size": 9}):
-        figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-        for axis, (about, value) in zip(
-            axes,
-            (
-                ("documents read (mean)", lambda row: row["reads"]["mean"]),
-                ("milliseconds (p50), question embedded", lambda row: row["ms"]["p50"]),
-            ),
-            strict=True,
-        ):
-            drawn: Any = axis
+        figure = Figure(figsize=(9, 3.6), layout="constrained")
+        FigureCanvasSVG(figure)
+        left = figure.add_subplot(1, 2, 1)
+        right = figure.add_subplot(1, 2, 2, sharey=left)
+        for axis, (about, cost) in zip((left, right), _COSTS, strict=True):
             for name, row in document["recipes"].items():
-                low, high = row["ci95"][f"recall@{k}"]
-                recall = row["recall"][str(k)]
-                colour = "0.55" if name in BASELINES else "C0"
-                bars = [[recall - low], [high - recall]]
-                drawn.errorbar([max(value(row), 0.01)], [recall], yerr=bars, fmt="o", color=colour, capsize=2)
-                drawn.annotate(name, (max(value(row), 0.01), recall), xytext=(4, 4), textcoords="offset points")
+                _mark(axis, name, row, max(cost(row), _LEAST), k)
             axis.set_xscale("log")
             axis.set_xlabel(about)
-            axis.grid(True, alpha=0.25)
-        axes[0].set_ylabel(f"recall@{k}, 95% interval")
+            axis.grid(visible=True, alpha=0.25)
+        left.set_ylabel(f"recall@{k}, 95% interval")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
-        pyplot.close(figure)
     return path
+
+
+def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
+    """A recipe as a point with its interval; baselines are grey."""
+    low, high = row["ci95"][f"recall@{k}"]
+    recall = row["recall"][str(k)]
+    colour = "0.55" if name in BASELINES else "C0"
+    axis.errorbar([cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2)
+    axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -24,7 +24,7 @@ PLAN = Plan(profile=Profile.EVALUATION)
 SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'; beyond them nothing is counted
 DEPTH = 100  # passages of each search that the fusion looks at
 RRF = 60.0  # the usual constant of reciprocal rank fusion
-BASELINES = ("bm25", "dense", "bm25+dense")
+BASELINES = ("bm25", "dense", "fusion")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Bench:
     view: GraphView
     embedder: Remembered
     tokenizer: Tokenizer
-    rules: HiragPathrag = HiragPathrag()
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
 
 
 def baselines(bench: Bench) -> dict[str, Ranker]:
@@ -103,7 +103,7 @@ def baselines(bench: Bench) -> dict[str, Ranker]:
 
         return rank
 
-    return {"bm25": ranker(bm25), "dense": ranker(dense), "bm25+dense": ranker(fused)}
+    return {"bm25": ranker(bm25), "dense": ranker(dense), "fusion": ranker(fused)}
 
 
 def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:

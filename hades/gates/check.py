@@ -79,13 +79,7 @@ def broken_message(checked: Sequence[Checked]) -> str:
     if not findings:
         return "every contract holds"
     count = "1 contract is broken" if len(findings) == 1 else f"{len(findings)} contracts are broken"
-    lines = [f"{count}; what serves was left alone"]
-    lines += [
-        f"{finding.rule}: {finding.sentence}, but {finding.failed} of {finding.rows} rows of {finding.frame} break it"
-        f"{_keys(finding)}{f'; {finding.repair}' if finding.repair else ''}"
-        for finding in findings
-    ]
-    return "\n".join(lines)
+    return "\n".join([f"{count}; what serves was left alone", *(_line(finding) for finding in findings)])
 
 
 def write_page(checked: Sequence[Checked], reports: Path) -> Path:
@@ -95,27 +89,38 @@ def write_page(checked: Sequence[Checked], reports: Path) -> Path:
             boundary=one.boundary,
             about=suite_of(one.boundary).about,
             rules=[(rule.id, rule.sentence) for rule in suite_of(one.boundary).rules],
-            hits=[
-                Hit(finding.rule, finding.sentence, finding.frame, finding.failed, finding.rows,
-                    list(zip(finding.keys, finding.observed, strict=False)), finding.repair)
-                for finding in one.findings
-            ],
+            hits=[_hit(finding) for finding in one.findings],
+            checked=one.rules,
             rows=one.rows,
             seconds=one.seconds,
             notes=one.notes,
         )
         for one in checked
-    ]  # fmt: skip
+    ]
     return write_contract_page(reports / PAGE, gates)
 
 
 def _never_ran(suite: Suite, absent: str) -> Finding:
     rule = f"{suite.boundary}.stage_has_run"
-    return Finding(rule, suite.boundary, "the stage has run", 1, 0, (), (absent,), "run `hades run nightly`")
+    return Finding(rule, suite.boundary, "the stage has completed", 1, 0, (), (absent,), "run `hades run nightly`")
 
 
-def _keys(finding: Finding) -> str:
-    if not finding.keys:
-        return f" ({', '.join(finding.observed)})" if finding.observed else ""
+def _line(finding: Finding) -> str:
+    """What one broken rule says in a message."""
+    repair = f"; {finding.repair}" if finding.repair else ""
+    return f"{finding.rule}: {finding.sentence}, but {_where(finding)}{repair}"
+
+
+def _where(finding: Finding) -> str:
+    if not finding.keys:  # a rule of the whole and not of its rows
+        return f"it has not: {', '.join(finding.observed)}"
     told = ", ".join(finding.keys[:_KEYS_TOLD])
-    return f" ({told}{', ...' if finding.failed > _KEYS_TOLD else ''})"
+    more = ", ..." if finding.failed > _KEYS_TOLD else ""
+    return f"{finding.failed} of {finding.rows} rows of {finding.frame} break it ({told}{more})"
+
+
+def _hit(finding: Finding) -> Hit:
+    keys = finding.keys or (finding.frame,)
+    examples = list(zip(keys, finding.observed, strict=True))
+    failed, rows = (finding.failed, finding.rows) if finding.keys else (1, 1)
+    return Hit(finding.rule, finding.sentence, finding.frame, failed, rows, examples, finding.repair)

@@ -6,7 +6,7 @@ Everything here works on whole columns, because a gate may stand before a millio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,11 @@ class Frames:
     tables: dict[str, pa.Table]
     notes: tuple[str, ...] = ()
     absent: str = ""
-    rows: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", sum(table.num_rows for table in self.tables.values()))
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return sum(table.num_rows for table in self.tables.values())
 
 
 def read(store: RowStore, collection: str, *columns: str) -> pa.Table:

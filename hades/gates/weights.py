@@ -38,7 +38,7 @@ def _relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Ta
     prior, boost = (at(numbers(column(config, name)), kinds, np.nan) for name in ("type_prior", "relation_boost"))
     weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
     sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
-    logit = sums[:, -1] + sum(sums[:, place_] * parts[name] for place_, name in enumerate(PARTS))
+    logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
     again = 0.5 * (1.0 + np.tanh(0.5 * logit))
     with np.errstate(divide="ignore", invalid="ignore"):
         length = np.maximum(0.0, -np.log(weight * boost))

@@ -15,9 +15,8 @@ from models.hierarchy.neighbours import symmetric_graph
 from schemas.catalogue import collection_named
 from schemas.nodes import EntityType
 
-DOCUMENT = "document"  # a vector of the text an entity titles
 NAME = "name"  # a vector of the entity's name alone
-_ENTITY = ["_key", "name", "type", "vector_of", "embedding_model", "cluster_id", "prev_cluster_id"]
+_ENTITY = ["_key", "name", "type", "vector_of", "embedding_model", "cluster_id"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Material:
     hashes: np.ndarray
     basis: list[str]
     held: list[str | None]
-    held_before: list[str | None]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -63,7 +61,6 @@ def read_material(store: RowStore, model: str) -> Material:
         hashes=hashes,
         basis=basis_of(vectors, hashes, tails, heads, kinds, strength),
         held=entities.column("cluster_id").to_pylist(),
-        held_before=entities.column("prev_cluster_id").to_pylist(),
     )
 
 

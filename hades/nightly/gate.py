@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from hades.errors import ContractBroken
 from hades.gates.check import Checked, broken_message, check, write_page
 from hades.nightly.site import Site
 
@@ -51,6 +52,12 @@ class Outcome:
                 for finding in one.findings
             ]
         return rows
+
+    def require(self) -> Self:
+        """Stop the line here when a rule is broken."""
+        if self.is_broken:
+            raise ContractBroken(self.message)
+        return self
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from hades.builds import ledger
 from hades.gates.check import check, require
-from hades.learning.report import WeightReport
 from hades.learning.snapshots import log_weights, promote, retain
-from hades.nightly.site import NotBuilt, Site
+from hades.nightly.gate import STORE_BOUNDARIES, check_boundaries
+from hades.nightly.site import Site, default_moment
 from hades.snapshot.pointer import prune
 from hades.snapshot.publish import Published, publish
 from hades.snapshot.retention import snapshots
@@ -22,7 +22,7 @@ class Released:
     """What serves from now on."""
 
     published: Published
-    weights_version: str
+    weights_version: str | None
     removed: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -37,30 +37,30 @@ class Released:
         }
 
 
-def release(site: Site, as_of: datetime, keep: int) -> Released:
-    """Publish, let the registry's champion be what serves, and keep the newest few of both.
+def release(site: Site, as_of: datetime, keep: int | None) -> Released:
+    """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
     Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
-    and only sets the champion.
+    and only sets the champion. A graph that was never weighed has no weights to register.
     """
-    tracker = site.open_tracker()
-    weights, weighed_as_of = _standing_weights(site)
-    version = log_weights(site.store, tracker, weights, as_of=weighed_as_of)
+    weighed = ledger.completed(site.store, ledger.WEIGHTS)
+    version = None
+    if weighed is not None and weighed.as_of is not None:
+        tracker = site.open_tracker()
+        version = log_weights(site.store, tracker, as_of=weighed.as_of)
     published = publish(site.store, site.home, created_at=as_of, approve=lambda folder: _approve(site, folder))
-    promote(tracker, version, published.snapshot)
-    removed = prune(site.home, keep=keep)
-    retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(site.home)])
+    if version is not None:
+        promote(tracker, version, published.snapshot)
+    removed = prune(site.home, keep=keep) if keep is not None else []
+    if version is not None and keep is not None:
+        retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(site.home)])
     return Released(published, version, removed)
 
 
-def _standing_weights(site: Site) -> tuple[WeightReport, datetime]:
-    """What the store's weights were made of, and as of when."""
-    done = ledger.completed(site.store, ledger.WEIGHTS)
-    if done is None or done.as_of is None:
-        raise NotBuilt(
-            "edges have not been weighed; run `hades run weigh_edges`, or `hades run nightly` for everything"
-        )
-    return WeightReport.of_skipped(done.report, "read from the ledger"), done.as_of
+def publish_now(site: Site, now: datetime, keep: int | None) -> Released:
+    """Publish what the store holds, if every contract of it holds."""
+    check_boundaries(site, STORE_BOUNDARIES).require()
+    return release(site, default_moment(now), keep)
 
 
 def _approve(site: Site, folder: Path) -> None:

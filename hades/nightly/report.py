@@ -57,6 +57,15 @@ def write_reports(site: Site, as_of: datetime, build: str, report: Mapping[str, 
     return page
 
 
+def told(report: Mapping[str, Any]) -> list[str]:
+    """A line a stage, for the terminal."""
+    lines = [f"{name:<11} {report[name]['took']:7.1f} s  {_sentence(name, report[name])}" for name in STAGES]
+    rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["boundaries"])
+    seconds = sum(one["took"] for one in report["contracts"])
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold")
+    return lines
+
+
 def moves(store: RowStore, build: str) -> list[Move]:
     """Who went where in a build, summed by pair of topics, the largest first."""
     names = {

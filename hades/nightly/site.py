@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from hades.builds import ledger
 from hades.errors import HadesError
@@ -16,6 +17,8 @@ from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.ports.tracking import Tracker
 from schemas.edges import RelationType
+
+Mode = Literal["auto", "full", "incremental"]  # of the topics
 
 
 class NotBuilt(HadesError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from hades.builds import ledger
 from hades.builds.bridges import BridgeRules, build_bridges
@@ -12,9 +12,7 @@ from hades.hierarchy.build import build_hierarchy
 from hades.hierarchy.rules import HierarchyRules
 from hades.learning.rules import WeightRules
 from hades.learning.weights import weigh_relations
-from hades.nightly.site import Site, derivation, generation_of
-
-Mode = Literal["auto", "full", "incremental"]
+from hades.nightly.site import Mode, Site, derivation, generation_of
 
 
 def build_topics(

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from hades.errors import ContractBroken
 from hades.ingest.door import Ingest
 from hades.ingest.phases import Phase
 from hades.nightly.gate import check_boundaries
 from hades.nightly.publishing import release
-from hades.nightly.site import Site
-from hades.nightly.stages import Mode, bridge, build_topics, weigh
+from hades.nightly.site import Mode, Site
+from hades.nightly.stages import bridge, build_topics, weigh
 
 AFTER_INGEST = ("nodes", "chunks", "embeddings", "edges")
 
@@ -29,10 +28,7 @@ def build(site: Site, ingest: Ingest, as_of: datetime, *, mode: Mode = "auto", k
 
     def gate(*boundaries: str) -> None:
         began = time.perf_counter()
-        outcome = check_boundaries(site, boundaries)
-        if outcome.is_broken:
-            raise ContractBroken(outcome.message)
-        report["contracts"].append(outcome.as_dict())
+        report["contracts"].append(check_boundaries(site, boundaries).require().as_dict())
         spent = report["seconds"].get("contracts", 0.0) + time.perf_counter() - began
         report["seconds"]["contracts"] = round(spent, 3)
 

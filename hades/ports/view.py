@@ -6,7 +6,7 @@ Both views keep these promises and one suite (`tests/contract/test_views.py`) ho
   means nothing: where order matters it is stated, and ties fall to the key.
 - Answers stand in the order of the question. A number that this view never gave raises `BadQuery`.
 - Weights are float32. A missing weight counts 1.0, a weight of 0 stays 0.
-- What is materialised (`nodes`, `edges`, `passages`, `texts`) is a read of one document each; the rest is work.
+- What is materialised (`nodes`, `edges`, `passages`, `sources`) is a read of one document each; the rest is work.
 
 This module needs numpy only: a process that asks a question must not load more than that.
 """
@@ -174,7 +174,10 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class EdgeFacts:
-    """An edge as citations and prompts need it; `snippet` is the text it was read from."""
+    """An edge as citations and prompts need it; `snippet` is the text it was read from.
+
+    `document` is the id that came in with the corpus, `document_id` the document's `_id`; both empty without a source.
+    """
 
     id: str
     source: str
@@ -189,11 +192,12 @@ class EdgeFacts:
     valid_until: datetime | None = None
     recorded_at: datetime | None = None
     retracted_at: datetime | None = None
+    document_id: str = ""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a document: `texts([document_id])[0][span[0]:span[1]] == text`."""
+    """A piece of a document: `sources([document_id])[0].text[span[0]:span[1]] == text`."""
 
     id: str
     text: str
@@ -205,6 +209,20 @@ class Passage:
     kind: str = ""
     token_count: int = 0
     timestamp: datetime | None = None
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """A whole document, to check citations against: `sha256_text(text) == sha256` unless someone changed one of them.
+
+    `origin` is the id that came in with the corpus. `sha256` is as ingestion stored it; empty where none is kept.
+    """
+
+    id: str
+    origin: str
+    title: str
+    text: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -293,8 +311,8 @@ class GraphView(Protocol):
         """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
         ...
 
-    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
-        """Whole documents by `_id`, to check a span against; None where there is none. One read each."""
+    def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
+        """Whole documents by `_id` with their stored hash; None where there is none. One read each."""
         ...
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:

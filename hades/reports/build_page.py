@@ -208,7 +208,7 @@ def _contracts(contracts: Sequence[Contract]) -> str:
         (
             escape(one.boundary),
             str(one.rules),
-            badge(f"{len(one.broken)} broken", False) if one.broken else badge("holds", True),
+            _state(one),
             "<br>".join(f"<code>{escape(rule)}</code>" for rule in one.broken) or escape(one.note),
         )
         for one in contracts
@@ -216,3 +216,9 @@ def _contracts(contracts: Sequence[Contract]) -> str:
     return page.section(
         "Contracts", "rules between the stages", page.table(("boundary", "rules", "", ""), rows, numeric=(1,))
     )
+
+
+def _state(contract: Contract) -> str:
+    if contract.broken:
+        return badge(f"{len(contract.broken)} broken", "bad")
+    return badge("holds", "good") if contract.rules else badge("not checked", "idle")

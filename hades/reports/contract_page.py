@@ -25,12 +25,13 @@ class Hit:
 
 @dataclass(frozen=True)
 class Gate:
-    """One boundary as it was checked; `rules` are id and sentence."""
+    """One boundary; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran."""
 
     boundary: str
     about: str
     rules: Sequence[tuple[str, str]]
     hits: Sequence[Hit]
+    checked: int
     rows: int
     seconds: float
     notes: Sequence[str] = field(default_factory=tuple)
@@ -39,7 +40,7 @@ class Gate:
 def write_contract_page(path: Path, gates: Sequence[Gate]) -> Path:
     """One page over all boundaries, the broken ones first."""
     broken = sum(len(gate.hits) for gate in gates)
-    rules = sum(len(gate.rules) for gate in gates)
+    rules = sum(gate.checked for gate in gates)
     lead = (
         "Every rule holds; the build may go on."
         if not broken
@@ -47,7 +48,7 @@ def write_contract_page(path: Path, gates: Sequence[Gate]) -> Path:
     )
     facts = [
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
-        (number(rules), "rules", ""),
+        (number(rules), "rules looked at", ""),
         (number(sum(gate.rows for gate in gates)), "rows looked at", ""),
         (page.seconds(sum(gate.seconds for gate in gates)), "spent looking", ""),
     ]
@@ -57,16 +58,17 @@ def write_contract_page(path: Path, gates: Sequence[Gate]) -> Path:
 
 
 def _gate(gate: Gate) -> str:
-    state = badge(f"{len(gate.hits)} broken" if gate.hits else "holds", not gate.hits)
     failed = {hit.rule for hit in gate.hits}
+    passed = badge("holds", "good") if gate.checked else badge("not checked", "idle")
+    state = badge(f"{len(gate.hits)} broken", "bad") if gate.hits else passed
     rules = page.table(
         ("", "rule", "what must hold"),
         [
-            (badge("broken", False) if rule in failed else badge("holds", True), f"<code>{rule}</code>", escape(said))
+            (badge("broken", "bad") if rule in failed else passed, f"<code>{rule}</code>", escape(said))
             for rule, said in gate.rules
         ],
     )
-    notes = "".join(f'<p class="note">{escape(note)}; its rules were not checked.</p>' for note in gate.notes)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in gate.notes)
     told = f"{gate.about} · {number(gate.rows)} rows in {page.seconds(gate.seconds)}"
     return (
         f'<section><h2>{escape(gate.boundary)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
@@ -83,7 +85,7 @@ def _hit(hit: Hit) -> str:
     )
     more = hit.failed - len(hit.examples)
     rest = f'<p class="soft">and {number(more)} more</p>' if more > 0 and hit.examples else ""
-    repair = f"<p><b>Next:</b> {escape(hit.repair)}</p>" if hit.repair else ""
+    repair = f"<p><b>Next:</b> {page.prose(hit.repair)}</p>" if hit.repair else ""
     return (
         f'<div class="broken"><h3><code>{escape(hit.rule)}</code></h3>'
         f"<p>{escape(hit.sentence[:1].upper() + hit.sentence[1:])}: {escape(share)}.</p>"

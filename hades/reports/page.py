@@ -27,7 +27,8 @@ code,.key{font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;ov
 section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:20px 22px;margin:0 0 18px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0 0 18px}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px}
-.tile b{display:block;white-space:nowrap;font-size:22px;line-height:1.2;font-weight:650;font-variant-numeric:tabular-nums}
+.tile b{display:block;white-space:nowrap;font-size:22px;line-height:1.2;font-weight:650;
+font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:13px}
 .tile.good b{color:var(--good)}.tile.bad b{color:var(--bad)}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:18px}.two section{margin:0}
@@ -41,6 +42,7 @@ td{border-bottom:1px solid var(--grid);padding:6px 12px 6px 0;vertical-align:top
 tr:last-child td{border-bottom:0}
 th.n,td.n{text-align:right}
 .badge{display:inline-block;border-radius:99px;padding:1px 10px;font-size:12px;font-weight:600}
+.badge.idle{color:var(--soft);background:var(--grid)}
 .badge.good{color:var(--good);background:var(--goodback)}.badge.bad{color:var(--bad);background:var(--badback)}
 .note{background:var(--noteback);border-radius:8px;padding:8px 12px;margin:8px 0 0}
 .broken{border-left:4px solid var(--bad);padding:2px 0 2px 16px;margin:16px 0 0}
@@ -106,9 +108,15 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def badge(text: str, is_good: bool) -> str:
-    """A word in a coloured pill."""
-    return f'<span class="badge {"good" if is_good else "bad"}">{escape(text)}</span>'
+def badge(text: str, tone: str) -> str:
+    """A word in a pill, coloured `good`, `bad` or `idle`."""
+    return f'<span class="badge {tone}">{escape(text)}</span>'
+
+
+def prose(text: str) -> str:
+    """A sentence as HTML, with what stands between backticks as code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
 def number(value: float) -> str:

@@ -17,35 +17,34 @@ from numpy.typing import NDArray
 from hades.retrieval.reading import Floats, Reading, Wanted, links
 
 FIRST: dict[str, float] = {
-    "walk": 0.13,
-    "walk_rank": 1.33,
-    "again": 0.62,
-    "again_rank": -1.03,
-    "cosine": 1.07,
-    "remaining_cosine": 0.84,
-    "lexical": 0.1,
-    "words": 0.26,
-    "title_words": 1.42,
-    "best_sentence": 1.64,
-    "first_sentence": 0.07,
+    "walk": 0.12,
+    "walk_rank": 1.59,
+    "again": 0.41,
+    "again_rank": -0.4,
+    "cosine": 0.76,
+    "remaining_cosine": 1.28,
+    "lexical": 0.2,
+    "words": 0.69,
+    "title_words": 1.06,
+    "best_sentence": 1.27,
+    "first_sentence": 0.31,
     "named": 0.28,
-    "spoken_of_by_named": 1.88,
-    "spoken_of": 2.61,
-    "speaks_of_named": -0.18,
-    "namesakes": 0.25,
-    "namesake_place": -0.33,
+    "spoken_of_by_named": 1.75,
+    "spoken_of": 2.7,
+    "speaks_of_named": -0.15,
+    "namesakes": 0.24,
+    "namesake_place": -0.29,
 }
 SECOND: dict[str, float] = {
-    "first": 1.24,
-    "share": -2.22,
-    "rank": 0.74,
-    "spoken_of": 1.39,
-    "speaks_of": 0.82,
-    "adds_to_1": -0.15,
-    "adds_to_2": 1.56,
-    "adds_to_4": 0.5,
-    "alike": 0.04,
-    "two_steps": -1.29,
+    "first": 1.01,
+    "share": -1.53,
+    "rank": 0.79,
+    "spoken_of": 1.28,
+    "speaks_of": 0.72,
+    "adds_to_1": 0.26,
+    "adds_to_2": 1.03,
+    "adds_to_4": 0.72,
+    "two_steps": -0.88,
 }
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
@@ -110,8 +109,6 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
     voice = np.minimum(1.0, worth / worth[ranked[min(_GOOD, len(ranked)) - 1]])
     holds = np.array([[want.rarity[word] * (word in one.all_roots) for word in want.rarity] for one in pool.readings])
     holds = holds.reshape(len(first), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
-    alike = pool.vectors @ pool.vectors.T
-    np.fill_diagonal(alike, 0.0)
     steps = np.minimum(1.0, linked)
     return {
         "first": first - first.max(),
@@ -122,7 +119,6 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
         "adds_to_1": _added(holds, ranked, 1),
         "adds_to_2": _added(holds, ranked, 2),
         "adds_to_4": _added(holds, ranked, 4),
-        "alike": (voice[None, :] * alike).max(axis=1),
         "two_steps": np.log1p(((voice[:, None] * steps) @ steps).sum(axis=0)),
     }
 

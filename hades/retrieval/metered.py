@@ -28,6 +28,7 @@ from hades.ports.view import (
     NodeFacts,
     Numbers,
     Passage,
+    SourceFacts,
     ViewInfo,
 )
 from hades.telemetry.turn import Turn
@@ -37,6 +38,7 @@ from schemas.plan import Reason
 if TYPE_CHECKING:
     from hades.ports.store import Direction
 
+Key = TypeVar("Key")
 Document = TypeVar("Document")
 
 
@@ -50,6 +52,7 @@ class MeteredView:
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
+        self._sources: dict[str, SourceFacts | None] = {}
 
     @property
     def info(self) -> ViewInfo:
@@ -123,9 +126,9 @@ class MeteredView:
         """See `GraphView.passages`: the first so many that may be read."""
         return self._once(self._passages, numbers, self._view.passages)
 
-    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
-        """See `GraphView.texts`: the first so many that may be read."""
-        return self._view.texts(document_ids[: self.turn.reads(len(document_ids))])
+    def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
+        """See `GraphView.sources`: the first so many that may be read."""
+        return self._kept(self._sources, document_ids, self._view.sources)
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`; a row that may not be fetched counts as one without a vector."""
@@ -182,7 +185,7 @@ class MeteredView:
             return self._view.match_names(text, limit=limit)
         left = self.turn.reads_left
         if not self._may_find(1):
-            return NameMatches(*(np.empty(0, np.int64) for _ in range(3)))
+            return _NO_NAMES
         found = self._view.match_names(text, limit=left if limit is None else min(left, limit))
         self._spend(found.fetched, short=found.fetched == left)
         return found
@@ -193,15 +196,21 @@ class MeteredView:
     def _once(
         self, known: dict[int, Document], asked: Numbers, read: Callable[[Numbers], list[Document]]
     ) -> list[Document]:
+        """`_kept` for what goes by number."""
+        wanted: list[int] = np.asarray(asked, np.int64).tolist()
+        return self._kept(known, wanted, lambda missing: read(np.array(missing, np.int64)))
+
+    def _kept(
+        self, known: dict[Key, Document], wanted: Sequence[Key], read: Callable[[list[Key]], list[Document]]
+    ) -> list[Document]:
         """The first so many of what is asked for; only what this turn has not read yet is read."""
-        wanted = np.asarray(asked, np.int64).tolist()
-        missing = [number for number in dict.fromkeys(wanted) if number not in known]
+        missing = [key for key in dict.fromkeys(wanted) if key not in known]
         allowed = missing[: self.turn.reads(len(missing))]
         if allowed:
-            known.update(zip(allowed, read(np.array(allowed, np.int64)), strict=True))
+            known.update(zip(allowed, read(allowed), strict=True))
         denied = set(missing[len(allowed) :])
-        end = next((place for place, number in enumerate(wanted) if number in denied), len(wanted))
-        return [known[number] for number in wanted[:end]]
+        end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
+        return [known[key] for key in wanted[:end]]
 
     def _travels(self, wanted: int) -> int:
         """How many of these may be fetched: all of them where nothing travels."""
@@ -228,4 +237,5 @@ class MeteredView:
             self.turn.trimmed(Reason.BUDGET_DOCS)
 
 
+_NO_NAMES = NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 _NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -15,18 +15,17 @@ from hades.ports.text import Embedder, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.assemble import Shown, show
 from hades.retrieval.bayes import Beliefs
-from hades.retrieval.found import OPEN, FoundPassage, FoundPath, Question
+from hades.retrieval.found import OPEN, Question
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
 from hades.retrieval.pack import pack
-from hades.retrieval.passages import passages_of
 from hades.retrieval.plan import caps_of
 from hades.retrieval.quick_counts import QuickCounts
 from hades.retrieval.recipes import AUTO, DEFAULT, MODES, GraphStep, Recipe, recipe_named
 from hades.retrieval.report import Asked, Turned, reported
-from hades.retrieval.rerank import rerank, rerank_paths
-from hades.retrieval.seeds import VECTOR, Found, entry_points, find_seeds
-from hades.retrieval.steps import Reached, Start, blended, take_step
+from hades.retrieval.seeds import Found, entry_points, find_seeds
+from hades.retrieval.select import Selected, select
+from hades.retrieval.steps import Reached, Start, take_step
 from hades.retrieval.subqueries import subqueries
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
@@ -87,10 +86,9 @@ def retrieve(
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     found = _seeded(metered, parts, plan, chosen)
     candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, mode)
-    paths, passages = _reranked(metered, parts[0], found, reached, chosen, plan, max_paths)
-    if recipe == AUTO and (unsupported := _unsupported(metered, parts[0], passages)):
-        why, paths, passages = f"{why}; {unsupported}", [], []
-    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, paths, passages, plan)
+    selected = select(metered, parts[0], found, reached, chosen, plan, max_paths=max_paths, must_support=recipe == AUTO)
+    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
+    why = "; ".join(filter(None, (why, selected.doubt)))
     return reported(Asked(text, chosen.name, why, plan, mask, at), turn, view.info.snapshot, turned)
 
 
@@ -168,69 +166,6 @@ def _walked(
     return candidates, reached
 
 
-def _reranked(
-    view: MeteredView,
-    question: Question,
-    found: Found,
-    reached: Reached,
-    recipe: Recipe,
-    plan: Plan,
-    max_paths: int | None,
-) -> tuple[list[FoundPath], list[FoundPassage]]:
-    """The best m candidates looked at closely, then cut to what the answer may hold."""
-    m = plan.reranker.m
-    with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
-        passages = list(found.passages if reached.passages is None else reached.passages[:m])
-        if reached.passages is None and reached.paths:
-            along = passages_of(view, question, {}, reached.paths, limit=m)
-            stage.repeats = len({one.node for one in along} & {one.node for one in passages})
-            passages = blended(view, passages, along, m)
-        paths = list(reached.paths)
-        stage.taken = len(paths) + len(passages) + stage.repeats
-        if recipe.reranks and not reached.is_ranked and not view.turn.expired():
-            passages = rerank(view, question, passages, _affordable(view, m))
-        if paths and not view.turn.expired():
-            words = _path_words(view, paths[:m])
-            paths = rerank_paths(question, paths, words, len(words))
-        most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
-        paths, passages = paths[:most], passages[: plan.final_context]
-        stage.given = len(paths) + len(passages)
-        stage.coverage = min(1.0, stage.given / plan.final_context)
-    return paths, passages
-
-
-def _unsupported(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> str:
-    """Why nothing found supports an answer; empty when something does. Only passages that were read count."""
-    from hades.retrieval.abstain import should_abstain
-
-    similarities = [passage.tiers[VECTOR] for passage in passages if VECTOR in passage.tiers]
-    read = view.passages(np.array([passage.node for passage in passages], np.int64))
-    support = should_abstain(question, read, max(similarities, default=None))
-    if support.should_abstain:
-        view.turn.because(Reason.ABSTAINED)
-    return f"abstained: {support.why}" if support.should_abstain else ""
-
-
-def _affordable(view: MeteredView, m: int) -> int:
-    """How many passages may be read to rank them: at most half of the reads left, the rest is for what is shown."""
-    half = view.turn.reads_left // 2
-    if half < m:
-        view.turn.trimmed(Reason.BUDGET_DOCS)
-    return min(m, half)
-
-
-def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
-    """The words of each path, as many as may be read."""
-    texts: list[str] = []
-    for path in paths:
-        nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
-        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges) or view.turn.expired():
-            break
-        words = [*(node.name for node in nodes), *(f"{edge.type} {edge.label} {edge.snippet}" for edge in edges)]
-        texts.append(" ".join(words))
-    return texts
-
-
 def _packed(
     view: MeteredView,
     tokenizer: Tokenizer,
@@ -238,16 +173,15 @@ def _packed(
     found: Found,
     candidates: CandidateGraph | None,
     reached: Reached,
-    paths: Sequence[FoundPath],
-    passages: Sequence[FoundPassage],
+    selected: Selected,
     plan: Plan,
 ) -> Turned:
     """Read what is handed over and write the prompt."""
     with view.turn.stage("pack") as stage:
-        stage.taken = len(paths) + len(passages)
+        stage.taken = len(selected.paths) + len(selected.passages)
         topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
         counts = QuickCounts(tokenizer)
-        shown: Shown = show(view, counts, paths, passages, topics)
+        shown: Shown = show(view, counts, selected.paths, selected.passages, topics)
         packed = pack(
             counts,
             shown.paths,
@@ -257,7 +191,7 @@ def _packed(
             final_context=plan.final_context,
         )
         stage.given = len(packed.paths) + len(packed.passages)
-        turned = Turned(found.seeds, candidates, tuple(paths), tuple(passages), shown, packed, reached.bridges)
+        turned = Turned(found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges)
         spoken, asked = turned.words_of(question.text)
         stage.coverage = spoken / asked if asked else 0.0
     return turned

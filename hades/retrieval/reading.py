@@ -50,14 +50,19 @@ class Reading:
 
 
 def read_closely(passage: Passage) -> Reading:
-    """Cut a passage into sentences and words."""
-    written = tuple(passage.text[start:end] for start, end in sentences(passage.text)) or ("",)
+    """Cut a passage into sentences and words; what was read lately is remembered by its text."""
+    return _read(passage.title, passage.text)
+
+
+@lru_cache(maxsize=4096)
+def _read(title: str, text: str) -> Reading:
+    written = tuple(text[start:end] for start, end in sentences(text)) or ("",)
     split = [words(sentence) for sentence in written]
     roots = tuple(frozenset(map(root, sentence)) for sentence in split)
-    title_roots = frozenset(map(root, words(passage.title)))
+    title_roots = frozenset(map(root, words(title)))
     return Reading(
-        passage.title,
-        _name(passage.title),
+        title,
+        _name(title),
         written,
         tuple(f" {' '.join(sentence)} " for sentence in split),
         roots,

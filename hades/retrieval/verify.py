@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hades.ports.view import EdgeFacts, GraphView, Passage
+from hades.ports.view import EdgeFacts, GraphView, Passage, SourceFacts
 from schemas.ids import sha256_text
 
 
@@ -14,18 +14,17 @@ class Verdict(StrEnum):
     """What a look into the document said."""
 
     VERIFIED = "verified"
-    UNVERIFIED = "unverified"  # the document is not stored, not known, or the reads of the turn were used up
-    MISMATCH = "mismatch"  # the document says something else there: drop what cites it
+    UNVERIFIED = "unverified"  # no document, place or hash to look at, or the reads of the turn were used up
+    MISMATCH = "mismatch"  # the document says something else there, or is not what was hashed: drop what cites it
 
 
 @dataclass(frozen=True)
 class Citation:
-    """Words and where they are said to stand. `sha256` is the document's, where the citing side knows it."""
+    """Words and where they are said to stand: `_id` of the document and [start, end) in characters of it."""
 
     document_id: str
     span: tuple[int, int] | None
     text: str
-    sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,17 @@ class Verification:
 
 
 def verify_spans(view: GraphView, citations: Sequence[Citation]) -> Verification:
-    """Compare each citation with its document; a document is read once, in the order of first mention.
+    """Compare each citation with its document, and the document with its hash; each is read once, by first mention.
 
     Through a metered view the reads are the turn's: documents it denies leave their citations unverified.
     """
     asked = list(dict.fromkeys(one.document_id for one in citations if one.document_id and one.span is not None))
-    texts = dict(zip(asked, view.texts(asked), strict=False)) if asked else {}  # the budget may end the answer early
-    return Verification(tuple(_verdict(one, texts.get(one.document_id)) for one in citations))
+    found = view.sources(asked) if asked else []  # shorter than asked where the budget ends it
+    sources = {source.id: source for source in found if source is not None}
+    whole = {key: sha256_text(source.text) == source.sha256 for key, source in sources.items()}
+    return Verification(
+        tuple(_verdict(one, sources.get(one.document_id), whole.get(one.document_id, False)) for one in citations)
+    )
 
 
 def passage_citation(passage: Passage) -> Citation:
@@ -60,25 +63,16 @@ def passage_citation(passage: Passage) -> Citation:
     return Citation(passage.document_id, passage.span, passage.text)
 
 
-def edge_citation(edge: EdgeFacts, document_ids: Mapping[str, str]) -> Citation:
-    """What an edge claims; `document_ids` lead from a document's id in the corpus to its `_id`."""
-    return Citation(document_ids.get(edge.document, ""), edge.span, edge.snippet)
+def edge_citation(edge: EdgeFacts) -> Citation:
+    """What an edge claims: the words it was read from."""
+    return Citation(edge.document_id, edge.span, edge.snippet)
 
 
-def document_ids(passages: Sequence[Passage]) -> dict[str, str]:
-    """From ids in the corpus to `_id`s, for the documents these passages come from; ambiguous ones are left out."""
-    found: dict[str, str] = {}
-    ambiguous: set[str] = set()
-    for passage in passages:
-        if found.setdefault(passage.document, passage.document_id) != passage.document_id:
-            ambiguous.add(passage.document)
-    return {origin: identifier for origin, identifier in found.items() if origin not in ambiguous}
-
-
-def _verdict(citation: Citation, text: str | None) -> Verdict:
-    if text is None or citation.span is None:
+def _verdict(citation: Citation, source: SourceFacts | None, is_whole: bool) -> Verdict:
+    if source is None or citation.span is None:
         return Verdict.UNVERIFIED
     start, end = citation.span
-    stands_there = 0 <= start <= end <= len(text) and text[start:end] == citation.text
-    is_the_document = citation.sha256 is None or sha256_text(text) == citation.sha256
-    return Verdict.VERIFIED if stands_there and is_the_document else Verdict.MISMATCH
+    stands_there = 0 <= start <= end <= len(source.text) and source.text[start:end] == citation.text
+    if not stands_there or (source.sha256 and not is_whole):
+        return Verdict.MISMATCH
+    return Verdict.VERIFIED if is_whole else Verdict.UNVERIFIED

@@ -1,4 +1,4 @@
-"""Documents: their texts, kept once, and what citations show of them."""
+"""Documents: their texts, kept once, with the hash each was stored under, and what citations show of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, append_texts, integers
 from hades.snapshot.heaps import Heap, HeapWriter
 
-COLUMNS = ("_key", "origin", "title", "text")
+COLUMNS = ("_key", "origin", "title", "text", "sha256")
 _BATCH_ROWS = 4_096
 
 
@@ -25,8 +25,8 @@ class DocumentRows:
     """
 
     def __init__(self, store: RowStore, folder: Folder) -> None:
-        self._id, self._origin, self._title = (
-            HeapWriter(folder, f"document.{name}") for name in ("id", "origin", "title")
+        self._id, self._origin, self._title, self._sha256 = (
+            HeapWriter(folder, f"document.{name}") for name in ("id", "origin", "title", "sha256")
         )
         self._text = HeapWriter(folder, "document.body")
         self._characters = folder.column("document.characters", np.int32)
@@ -38,6 +38,7 @@ class DocumentRows:
             append_texts(self._id, keys[-1])
             append_texts(self._origin, batch.column("origin"))
             append_texts(self._title, batch.column("title"))
+            append_texts(self._sha256, batch.column("sha256"))
             append_texts(self._text, batch.column("text"))
             self._characters.append(integers(pc.utf8_length(pc.fill_null(batch.column("text"), "")), 0))
             self._shift.append(np.zeros(batch.num_rows, np.int32))
@@ -93,6 +94,7 @@ class DocumentRows:
         self._id.append([document])
         self._origin.append([document.partition("/")[2] or document])
         self._title.append([""])
+        self._sha256.append([""])
         self._text.append([text])
         self._characters.append(np.array([len(text)]))
         self._shift.append(np.array([start]))

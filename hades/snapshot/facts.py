@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports.view import ALWAYS, EDGES, FOREVER, KINDS, EdgeFacts, Kind, NodeFacts, Numbers, Passage
+from hades.ports.view import (
+    ALWAYS,
+    EDGES,
+    FOREVER,
+    KINDS,
+    EdgeFacts,
+    Kind,
+    NodeFacts,
+    Numbers,
+    Passage,
+    SourceFacts,
+)
 from hades.snapshot.expansion import instant
-from hades.snapshot.heaps import ArrayReader, Heap
+from hades.snapshot.heaps import Heap
 from hades.snapshot.manifest import Manifest
 
 HEADING_SEPARATOR = "\x1f"
@@ -19,7 +32,7 @@ HEADING_SEPARATOR = "\x1f"
 class Facts:
     """Reads records out of the arrays of a snapshot."""
 
-    def __init__(self, contents: Manifest, arrays: ArrayReader) -> None:
+    def __init__(self, contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._contents, self._arrays = contents, arrays
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._edge_bases = np.cumsum([0, *contents.edges.values()])
@@ -104,7 +117,7 @@ class Facts:
             return body.slice(document, start, min(end, body.size(document)))
         return body[document][start:end]
 
-    def whole(self, document_id: str) -> str | None:
+    def source(self, document_id: str) -> SourceFacts | None:
         """A stored document by `_id`."""
         ids = self._heap("document.id")
         low, high = 0, self._contents.documents  # stored documents stand in key order
@@ -113,7 +126,15 @@ class Facts:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if ids.raw(middle) < wanted else (low, middle)
         if low < self._contents.documents and ids.raw(low) == wanted:
-            return self._heap("document.body")[low]
+            # Snapshots of this format published before hashes were kept have no such heap: nothing vouches for them.
+            hashed = "document.sha256.ends" in self._arrays
+            return SourceFacts(
+                id=document_id,
+                origin=self._heap("document.origin")[low],
+                title=self._heap("document.title")[low],
+                text=self._heap("document.body")[low],
+                sha256=self._heap("document.sha256")[low] if hashed else "",
+            )
         return None
 
     def _entity_facts(self, number: int) -> dict[str, Any]:
@@ -131,6 +152,7 @@ class Facts:
         return {
             "label": self._heap("edge.label")[handle],
             "document": "" if document < 0 else self._heap("document.origin")[document],
+            "document_id": "" if document < 0 else self._heap("document.id")[document],
             "span": span,
             "snippet": "" if document < 0 or span is None else self.text(document, *span),
         }

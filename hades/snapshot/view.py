@@ -140,9 +140,9 @@ class SnapshotView:
         """See `GraphView.passages`."""
         return [self._facts.passage(number) for number in self._checked(numbers).tolist()]
 
-    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
-        """See `GraphView.texts`."""
-        return [self._facts.whole(identifier) for identifier in document_ids]
+    def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
+        """See `GraphView.sources`."""
+        return [self._facts.source(identifier) for identifier in document_ids]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`."""

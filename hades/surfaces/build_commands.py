@@ -1,4 +1,4 @@
-"""Commands that build and go back: run, snapshots, rollback. Names and flags only; bodies are imported when they run."""
+"""Commands that build and go back: run, snapshots, rollback. Names and flags; bodies are imported when they run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FLOWS = (
     "weigh_edges",
     "build_bridges",
     "publish",
+    "evaluate",
     "rollback",
     "reembed",
     "provision",

@@ -7,12 +7,10 @@ import json
 import logging
 import os
 import time
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from hades.errors import SettingsError
 from hades.settings import load_settings
 from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
@@ -27,24 +25,18 @@ _QUIET = {
 
 
 def run_flow_here(name: str, given: dict[str, str]) -> Answer:
-    """Run a flow in this process: as a run on the configured server, else as plain calls.
+    """Run a flow in this process and show what it said.
 
-    Flows stand above this ring, so they are looked up by name, as a worker does.
+    Flows stand above this ring, so their door is looked up by name, as a worker does.
     """
     for variable, value in _QUIET.items():
         os.environ.setdefault(variable, value)
     began = time.perf_counter()
-    flow = getattr(importlib.import_module(f"flows.{name}"), name)
-    parameters = _validated(flow, name, {key: _value(text) for key, text in given.items()})
-    if load_settings().prefect_api_url is not None:
-        report = flow(**parameters)
-    else:
-        unit = importlib.import_module("tasks.unit")
-        with shown_progress() as progress, unit.here(progress or _logged):
-            report = flow.fn(**parameters)
+    with shown_progress() as progress:
+        report = importlib.import_module("flows.local").run(name, given, progress or _logged)
     seconds = time.perf_counter() - began
     document = {"flow": name, "seconds": round(seconds, 3), "report": report}
-    return Answer(document, (Text(f"{name} done in {seconds:.1f} s"), *_lines(report)))
+    return Answer(document, (*_lines(report), Text(f"{name} done in {seconds:.1f} s")))
 
 
 def list_snapshots() -> Answer:
@@ -74,27 +66,6 @@ def go_back(what: str, to: str | None) -> Answer:
     told = f"{went['snapshot']} serves since {went['pointer_seconds'] * 1000:.0f} ms after the command"
     weights = f"the store has the weights of version {went['weights_version']} again ({went['restored']:,} rows)"
     return Answer(went, (Text(told), Text(went["note"] or weights)))
-
-
-def _validated(flow: Any, name: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    from prefect.exceptions import ParameterTypeError
-
-    known = set(flow.parameters.properties)
-    if unknown := sorted(set(parameters) - known):
-        wanted = ", ".join(sorted(known)) or "none"
-        raise SettingsError(f"{name} has no parameter {', '.join(unknown)}; it takes {wanted}")
-    try:
-        validated: dict[str, Any] = flow.validate_parameters(parameters)
-    except ParameterTypeError as error:
-        raise SettingsError(f"{name} cannot run with these parameters: {error}") from error
-    return validated
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _logged(stage: str, done: int, total: int | None) -> None:

@@ -20,6 +20,7 @@ from hades.evaluation.citations import evaluate_citations
 from hades.evaluation.ladder import rungs
 from hades.evaluation.multihop import DEFAULT, evaluate_multihop
 from hades.evaluation.plots import draw
+from hades.evaluation.serving import EXPERIMENT
 from hades.ports.tracking import DATA_HASH
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import load_settings
@@ -138,7 +139,7 @@ def _keep(
     results = folder / "results.json"
     results.write_text(body, encoding="utf-8")
     open_tracker(load_settings()).log_run(
-        experiment="hades-evaluation",
+        experiment=EXPERIMENT,
         name=f"{kind} {document['dataset']['sha256'][:8]}",
         params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
         metrics=dict(figures),

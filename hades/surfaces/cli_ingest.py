@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from hades.ports.clock import utc_now
 from hades.surfaces.output import Answer
 from hades.wiring import open_hades
 
@@ -69,19 +70,13 @@ def run_forget(ids: Sequence[str]) -> Answer:
 
 
 def run_publish(prune: int | None) -> Answer:
-    """Publish the store and say what readers now see."""
-    from hades.snapshot.pointer import prune as prune_snapshots
+    """Check every contract, publish the store and say what readers now see."""
+    from hades.nightly.publishing import publish_now
 
     with open_hades() as hades:
-        published = hades.publish()
-        removed = [str(name) for name in prune_snapshots(hades.home, keep=prune)] if prune is not None else []
-    document = {
-        "snapshot": published.snapshot,
-        "manifest": published.manifest_hash,
-        "path": str(published.path),
-        "removed": removed,
-    }
-    return Answer(document, (Text(f"published {published.snapshot} in {published.path}; readers see it from now on"),))
+        document = publish_now(hades.site, utc_now(), prune).as_dict()
+    told = f"published {document['snapshot']} in {document['path']}; readers see it from now on"
+    return Answer(document, (Text(told),))
 
 
 @contextmanager

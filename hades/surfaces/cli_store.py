@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import asdict
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -10,6 +12,7 @@ from rich.text import Text
 from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.nightly.outlook import last_runs, outlook
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings import load_settings
 from hades.surfaces.output import Answer
@@ -43,8 +46,9 @@ def show_status() -> Answer:
             counts = store.counts()
             where = store.describe()
             stale = _stale(store)
+            night = outlook(store, settings.home).as_dict()
     except NotProvisioned as missing:
-        provisioned, where, stale = False, {"missing": str(missing)}, {}
+        provisioned, where, stale, night = False, {"missing": str(missing)}, {}, {}
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
     document = {
         "provisioned": provisioned,
@@ -53,9 +57,10 @@ def show_status() -> Answer:
         "quarantine": counts[QUARANTINE],
         "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
-        "runs": [],
+        "runs": [asdict(run) for run in last_runs(settings.home)],
+        "nightly": night,
     }
-    return Answer(document, _status_view(provisioned, where, counts, stale))
+    return Answer(document, _status_view(document))
 
 
 def _stale(store: GraphStore) -> dict[str, int]:
@@ -65,22 +70,25 @@ def _stale(store: GraphStore) -> dict[str, int]:
     return {"documents to cut": waiting, "chunks to embed": without}
 
 
-def _status_view(
-    provisioned: bool, where: dict[str, str], counts: dict[str, int], stale: dict[str, int]
-) -> tuple[Table | Text, ...]:
+def _status_view(document: dict[str, Any]) -> tuple[Table | Text, ...]:
     table = Table(box=None, pad_edge=False)
     table.add_column("collection")
     table.add_column("rows", justify="right")
     table.add_column("holds", style="dim")
     for collection in COLLECTIONS:
-        table.add_row(collection.name, f"{counts[collection.name]:,}", collection.about)
-    store = Text("\n".join(f"{name}: {value}" for name, value in where.items()))
-    quarantined = counts[QUARANTINE]
+        table.add_row(collection.name, f"{document['counts'][collection.name]:,}", collection.about)
+    store = Text("\n".join(f"{name}: {value}" for name, value in document["store"].items()))
+    quarantined = document["quarantine"]
     notes = [
         f"set aside in quarantine: {quarantined:,}" if quarantined else "nothing is set aside in quarantine",
-        *(f"waiting: {count:,} {what}" for what, count in stale.items() if count),
-        "last runs: none yet",
+        *(f"waiting: {count:,} {what}" for what, count in document["stale"].items() if count),
+        *(f"ran {run['build']}: {sum(run['seconds'].values()):.0f} s, {run['snapshot']}" for run in document["runs"]),
     ]
-    if not provisioned:
+    if not document["runs"]:
+        notes.append("last runs: none yet")
+    if night := document["nightly"]:
+        known = f", about {night['seconds']:.0f} s as the last one took" if night["seconds"] else ""
+        notes.append(f"a nightly would do: {', '.join(night['stages'])}{known}")
+    if not document["provisioned"]:
         notes.append("next: hades provision")
     return (store, table, Text("\n".join(notes)))

@@ -57,7 +57,7 @@ SUITE = Suite(
         Rule(
             "snapshot.files_listed",
             "files",
-            "the manifest lists files",
+            "the manifest has listed its files",
             some_rows(),
             repair=_PUBLISH,
         ),

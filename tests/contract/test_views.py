@@ -10,8 +10,9 @@ import pytest
 
 from hades.errors import BadQuery
 from hades.ports.store import Direction
-from hades.ports.view import KINDS, Expansion, GraphView, Kind, NodeFacts, Numbers, Passage
+from hades.ports.view import KINDS, Expansion, GraphView, Kind, NodeFacts, Numbers, Passage, SourceFacts
 from hades.snapshot.publish import publish
+from schemas.ids import sha256_text
 from schemas.intervals import Mask
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day
@@ -185,7 +186,8 @@ def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> 
     found = expand(view, HUB, types=["refers_to"], fanout=1)
     (facts,) = view.edges(found.edge)
     assert (facts.id, facts.source, facts.target, facts.type) == ("relations/r1", HUB, "entities/sea", "refers_to")
-    assert (facts.weight, facts.label, facts.document) == (0.5, "flows", "corpus-17")
+    assert (facts.weight, facts.label) == (0.5, "flows")
+    assert (facts.document, facts.document_id) == ("corpus-17", "documents/rivers")
     assert facts.span == (14, 37)
     assert facts.snippet == RIVERS[14:37] == "river Rhine flows north"
     assert (facts.valid_from, facts.valid_until) == (day(2), day(5))
@@ -195,7 +197,7 @@ def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> 
 def test_an_edge_without_weight_or_source_says_so(view: GraphView) -> None:
     (facts,) = view.edges(expand(view, "files/f1").edge)
     assert (facts.id, facts.weight, facts.document, facts.span, facts.snippet) == ("contains/t1", None, "", None, "")
-    assert facts.valid_from is None
+    assert (facts.document_id, facts.valid_from) == ("", None)
 
 
 def test_passages_are_exact_spans_of_their_documents(view: GraphView) -> None:
@@ -208,15 +210,21 @@ def test_passages_are_exact_spans_of_their_documents(view: GraphView) -> None:
     assert (func.text, func.document, func.span, func.title) == ("def flow(x):", "src/flow.py", (0, 12), "flow.flow")
     assert (file.text, file.span) == (CODE, (0, len(CODE)))
     for passage in (first, second, func, file):
-        (whole,) = view.texts([passage.document_id])
+        (whole,) = view.sources([passage.document_id])
         assert whole is not None
-        assert whole[slice(*passage.span)] == passage.text
+        assert whole.text[slice(*passage.span)] == passage.text
 
 
 def test_what_has_no_text_has_no_passage(view: GraphView) -> None:
     with pytest.raises(BadQuery, match="entities/hub"):
         view.passages(numbers(view, HUB))
-    assert view.texts(["documents/none", "entities/hub", "documents/code"]) == [None, None, CODE]
+    assert view.sources(["documents/none", "entities/hub", "hub", ""]) == [None, None, None, None]
+
+
+def test_documents_come_whole_and_with_the_hash_they_were_stored_under(view: GraphView) -> None:
+    code = SourceFacts("documents/code", "src/flow.py", "", CODE, sha256_text(CODE))
+    rivers = SourceFacts("documents/rivers", "corpus-17", "Rivers", RIVERS, sha256_text(RIVERS))
+    assert view.sources(["documents/rivers", "documents/code", "documents/rivers"]) == [rivers, code, rivers]
 
 
 def test_vectors_are_of_one_model_and_say_where_there_is_none(view: GraphView) -> None:

@@ -165,12 +165,12 @@ class ArangoView:
         found = self._query(load("view/list_passages"), binds, "reading passages")
         return [facts.passage(one, document) for one, document in zip(ids, found, strict=True)]
 
-    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
-        """See `GraphView.texts`."""
+    def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
+        """See `GraphView.sources`."""
         keys = [key for name, _, key in (one.partition("/") for one in document_ids) if name == "documents"]
-        table = self._store.get("documents", keys, columns=["_key", "text"])
-        held = dict(zip(table.column("_key").to_pylist(), table.column("text").to_pylist(), strict=True))
-        return [held.get(one.removeprefix("documents/")) for one in document_ids]
+        rows = self._store.get("documents", keys, columns=facts.SOURCE_COLUMNS).to_pylist()
+        held = {f"documents/{row['_key']}": facts.source(row) for row in rows}
+        return [held.get(one) for one in document_ids]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`; one query a kind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from hades.ports.view import EdgeFacts, Kind, NodeFacts, Passage
+from hades.ports.view import EdgeFacts, Kind, NodeFacts, Passage, SourceFacts
 
 NODE_COLUMNS = (
     *("name", "title", "qualified_name", "path", "type", "kind", "level", "summary", "docstring", "document", "span"),
@@ -18,6 +18,7 @@ EDGE_COLUMNS = (
 PASSAGE_COLUMNS = (
     *("title", "qualified_name", "path", "kind", "document", "span", "headings", "token_count", "timestamp"),
 )
+SOURCE_COLUMNS = ("_key", "origin", "title", "text", "sha256")
 _NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
 _SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstring"}
 
@@ -54,6 +55,7 @@ def edge(identifier: str, fields: Fields) -> EdgeFacts:
         type=fields["type"],
         weight=None if weight is None else float(weight),
         document=_origin(fields, provenance.get("doc")),
+        document_id=provenance.get("doc") or "",
         span=_span(provenance.get("span")),
         snippet=fields["snippet"],
         label=fields.get("label") or "",
@@ -76,6 +78,17 @@ def passage(identifier: str, fields: Fields) -> Passage:
         kind=_type(kind, fields),
         token_count=fields.get("token_count") or 0,
         timestamp=_moment(fields.get("timestamp")),
+    )
+
+
+def source(fields: Fields) -> SourceFacts:
+    """A whole document."""
+    return SourceFacts(
+        id=f"documents/{fields['_key']}",
+        origin=fields.get("origin") or "",
+        title=fields.get("title") or "",
+        text=fields.get("text") or "",
+        sha256=fields.get("sha256") or "",
     )
 
 

@@ -54,6 +54,8 @@ def test_a_stage_that_never_ran_is_green_with_a_note_unless_it_is_required(tmp_p
         assert (checked.findings, checked.notes) == ((), (note,))
         needed = check(workshop.store, boundary, required=True)
         assert [finding.rule for finding in needed.findings] == [f"{boundary}.stage_has_run"]
+        assert f"{boundary}.stage_has_run: the stage has completed, but it has not: {note}" in broken_message([needed])
+        assert f"{boundary}.stage_has_run" in write_page([needed], tmp_path).read_text()
     workshop.store.close()
 
 

@@ -29,10 +29,12 @@ from hades.ports.view import (
     NodeFacts,
     Numbers,
     Passage,
+    SourceFacts,
     ViewInfo,
 )
 from hades.snapshot.edge_rows import edge_types
 from schemas.edges import ClusterEdgeType
+from schemas.ids import sha256_text
 from schemas.intervals import Mask
 
 TYPES = edge_types()
@@ -160,8 +162,11 @@ class MemoryView:
             for n, one in zip(asked, self.ids(numbers), strict=True)
         ]
 
-    def texts(self, document_ids: Sequence[str]) -> list[str | None]:
-        return [self.graph.names[int(one.partition("/")[2])] for one in document_ids]
+    def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
+        texts = [self.graph.names[int(one.partition("/")[2])] for one in document_ids]
+        return [
+            SourceFacts(one, one, "", text, sha256_text(text)) for one, text in zip(document_ids, texts, strict=True)
+        ]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         known = self.graph.vectors if model == self.graph.model else {}
@@ -260,7 +265,7 @@ class CountingView:
 
         def counted(*args: Any, **options: Any) -> Any:
             answer = method(*args, **options)
-            if name in ("nodes", "edges", "passages", "texts", "bridges"):
+            if name in ("nodes", "edges", "passages", "sources", "bridges"):
                 self.reads += len(answer)
             elif name == "expand":
                 self.work += answer.work

@@ -45,16 +45,24 @@ def test_what_was_read_once_is_not_read_again():
     assert view.turn.reasons == []
 
 
+def test_a_document_that_was_checked_once_is_not_read_again():
+    view, counting = opened(star(9), reads=2)
+    view.sources(["documents/1", "documents/2"])
+    texts = [source.text for source in view.sources(["documents/2", "documents/1", "documents/3"]) if source]
+    assert texts == ["leaf 1", "leaf 0"]
+    assert counting.reads == view.turn.reads_spent == 2
+
+
 def test_an_answer_ends_at_the_first_document_that_is_denied_even_when_later_ones_are_known():
     view, _ = opened(star(9), reads=2)
     view.nodes(np.array([7, 8]))
     assert [node.name for node in view.nodes(np.array([7, 1, 8]))] == ["leaf 6"]
 
 
-@pytest.mark.parametrize("kind", ["nodes", "edges", "passages", "texts"])
+@pytest.mark.parametrize("kind", ["nodes", "edges", "passages", "sources"])
 def test_an_exhausted_budget_reads_nothing_of_any_kind(kind):
     view, counting = opened(star(3), reads=0)
-    asked = ["documents/1"] if kind == "texts" else np.array([1])
+    asked = ["documents/1"] if kind == "sources" else np.array([1])
     assert getattr(view, kind)(asked) == []
     assert counting.reads == 0
     assert view.turn.reasons == [Reason.BUDGET_DOCS]

@@ -1,27 +1,30 @@
-"""Citations are checked against the documents, within the reads allowed."""
+"""Citations are checked against the documents and their hashes, within the reads allowed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hades.ports.store import Direction
 from hades.ports.view import EdgeFacts, GraphView
 from hades.retrieval.metered import MeteredView
-from hades.retrieval.verify import (
-    Citation,
-    Verdict,
-    document_ids,
-    edge_citation,
-    passage_citation,
-    verify_spans,
-)
+from hades.retrieval.verify import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.snapshot import manifest
+from hades.snapshot.arrays import mapped, view_of
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from hades.snapshot.view import SnapshotView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
+from tests.contract.examples import entity, put, relation
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published
+from tests.unit.hades.snapshot.homes import chunk, document, empty_store
 
 LAKE = DOCUMENTS["lake"][1]
+GOOD = Citation("documents/lake", (0, 9), "Lake Orin")
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +36,53 @@ def verdicts(view: GraphView, *citations: Citation) -> list[Verdict]:
     return list(verify_spans(view, citations).verdicts)
 
 
-def test_a_passage_as_it_was_read_is_verified(view: GraphView):
-    passage = view.passages(np.array(chunks_of(view, "lake")))[0]
-    assert verdicts(view, passage_citation(passage)) == [Verdict.VERIFIED]
+def snapshot_of(home: Path, *, text: str, sha256: str, span: tuple[int, int] = (0, 9)) -> GraphView:
+    """A snapshot of one document stored under this hash, cited by a chunk and, with the span, by an edge."""
+    store = empty_store(home / "graph.db")
+    put(store, "documents", {**document("lake", text), "sha256": sha256})
+    put(store, "doc_chunks", chunk("lake", "lake", text, 0, 9))
+    put(store, "entities", entity("a"), entity("b"))
+    put(store, "relations", relation("a", "b", provenance={"doc": "documents/lake", "span": list(span)}))
+    publish(store, home)
+    return open_snapshot(home)
+
+
+def both_citations(view: GraphView) -> list[Citation]:
+    """What the chunk and what the edge claim, as the view reads them now."""
+    (passage,) = view.passages(np.array(chunks_of(view, "lake")))
+    (edge,) = view.edges(view.expand(view.number(["entities/a"]), direction=Direction.OUT).edge)
+    return [passage_citation(passage), edge_citation(edge)]
+
+
+def test_passages_and_edges_as_they_were_read_are_verified(tmp_path: Path):
+    whole = snapshot_of(tmp_path, text=LAKE, sha256=sha256_text(LAKE))
+    cited = both_citations(whole)
+    assert cited == [GOOD, GOOD]
+    assert verdicts(whole, *cited) == [Verdict.VERIFIED, Verdict.VERIFIED]
+
+
+def test_a_document_altered_in_the_store_fails_all_that_cite_it_even_where_the_words_are_unchanged(tmp_path: Path):
+    altered = snapshot_of(tmp_path, text=LAKE.replace("Ada", "Eva"), sha256=sha256_text(LAKE))
+    cited = both_citations(altered)
+    assert cited == [GOOD, GOOD]
+    assert verdicts(altered, *cited) == [Verdict.MISMATCH, Verdict.MISMATCH]
+
+
+def test_a_document_altered_after_publishing_fails_all_that_cite_it(tmp_path: Path):
+    """The mapping shows what was written into the file, to the citing side too: only the hash tells."""
+    opened = snapshot_of(tmp_path, text=LAKE, sha256=sha256_text(LAKE))
+    with (tmp_path / "snapshots" / opened.info.snapshot / "document.body.text").open("r+b") as file:
+        file.write(b"Lake Brin")
+    cited = both_citations(opened)
+    assert [one.text for one in cited] == ["Lake Brin", "Lake Brin"]
+    assert verdicts(opened, *cited) == [Verdict.MISMATCH, Verdict.MISMATCH]
+
+
+def test_an_edge_that_points_past_the_end_of_its_document_is_a_mismatch(tmp_path: Path):
+    wrong = snapshot_of(tmp_path, text=LAKE, sha256=sha256_text(LAKE), span=(5, 900))
+    passage, edge = both_citations(wrong)
+    assert edge.text == LAKE[5:]
+    assert verdicts(wrong, passage, edge) == [Verdict.VERIFIED, Verdict.MISMATCH]
 
 
 @pytest.mark.parametrize(
@@ -48,33 +95,32 @@ def test_other_words_or_an_impossible_place_are_a_mismatch(view: GraphView, span
     assert (found.mismatches, found.unverified) == (1, 0)
 
 
-def test_the_hash_must_be_the_documents(view: GraphView):
-    good = Citation("documents/lake", (0, 9), "Lake Orin", sha256_text(LAKE))
-    assert verdicts(view, good, replace(good, sha256=sha256_text("older"))) == [Verdict.VERIFIED, Verdict.MISMATCH]
+def test_where_no_hash_is_kept_good_words_stay_unverified_and_wrong_ones_are_still_wrong(tmp_path: Path):
+    unhashed = snapshot_of(tmp_path, text=LAKE, sha256="")
+    wrong = replace(GOOD, span=(1, 10))
+    assert verdicts(unhashed, GOOD, wrong) == [Verdict.UNVERIFIED, Verdict.MISMATCH]
+
+
+def test_a_snapshot_from_before_hashes_were_kept_opens_and_verifies_nothing(tmp_path: Path):
+    folder = tmp_path / "snapshots" / snapshot_of(tmp_path, text=LAKE, sha256=sha256_text(LAKE)).info.snapshot
+    contents, _ = manifest.load(folder)
+    older = {name: file for name, file in contents.arrays.items() if not name.startswith("document.sha256.")}
+    arrays = {name: view_of(mapped(folder / name), file) for name, file in older.items()}
+    assert verdicts(SnapshotView("older", replace(contents, arrays=older), arrays), GOOD) == [Verdict.UNVERIFIED]
 
 
 def test_a_document_nobody_stored_and_a_citation_without_a_place_stay_unverified(view: GraphView):
     gone, nowhere = Citation("documents/gone", (0, 1), "x"), Citation("documents/lake", None, "x")
-    assert verdicts(view, gone, nowhere) == [Verdict.UNVERIFIED, Verdict.UNVERIFIED]
+    sourceless = edge_citation(EdgeFacts("mentions/m", "doc_chunks/lake", "entities/lake", "mentions"))
+    assert verdicts(view, gone, nowhere, sourceless) == [Verdict.UNVERIFIED] * 3
     assert verify_spans(view, [gone, nowhere]).unverified == 2
 
 
 def test_a_document_is_read_once_and_the_budget_leaves_the_rest_unverified(view: GraphView):
     turn = Turn(Caps(docs_max=1, work_max=0, latency_ms=10_000))
+    metered = MeteredView(view, turn)
     lake, pike = Citation("documents/lake", (0, 4), "Lake"), Citation("documents/fish", (0, 4), "Pike")
-    found = verdicts(MeteredView(view, turn), lake, replace(lake, span=(5, 9), text="Orin"), pike)
+    found = verdicts(metered, lake, replace(lake, span=(5, 9), text="Orin"), pike)
     assert found == [Verdict.VERIFIED, Verdict.VERIFIED, Verdict.UNVERIFIED]
+    assert verdicts(metered, lake) == [Verdict.VERIFIED]
     assert turn.reads_spent == 1
-
-
-def test_an_edge_is_checked_where_its_document_is_known(view: GraphView):
-    passages = view.passages(np.array(chunks_of(view, "lake", "fish")))
-    known = document_ids(passages)
-    assert known == {"origin of lake": "documents/lake", "origin of fish": "documents/fish"}
-    edge = EdgeFacts("relations/r", "", "", "cites", document="origin of lake", span=(0, 9), snippet="Lake Orin")
-    assert verdicts(view, edge_citation(edge, known), edge_citation(edge, {})) == [
-        Verdict.VERIFIED,
-        Verdict.UNVERIFIED,
-    ]
-    twice = [passages[0], replace(passages[0], document_id="documents/other")]
-    assert document_ids(twice) == {}

@@ -10,10 +10,11 @@ import pytest
 
 from hades.errors import SnapshotError
 from hades.ports.store import Direction
-from hades.ports.view import Kind
+from hades.ports.view import Kind, SourceFacts
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.retention import snapshots
+from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
 from tests.unit.hades.snapshot.homes import chain_store, chunk, document, empty_store
 
@@ -90,7 +91,9 @@ def test_a_chunk_without_its_document_keeps_its_text_and_span(tmp_path: Path) ->
     inside, outside = view.passages(view.number(["doc_chunks/in", "doc_chunks/out"]))
     assert (inside.text, inside.document) == ("here", "origin of d")
     assert (outside.text, outside.document, outside.span) == ("über", "gone", (3, 7))
-    assert view.texts(["documents/d", "documents/gone"]) == ["here", None]
+    here, gone = view.sources(["documents/d", "documents/gone"])
+    assert here == SourceFacts("documents/d", "origin of d", "", "here", sha256_text("here"))
+    assert gone is None
 
 
 def test_provenance_in_a_document_that_is_not_stored_keeps_its_name(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_provenance_in_a_document_that_is_not_stored_keeps_its_name(tmp_path: Pa
     publish(store, tmp_path)
     view = open_snapshot(tmp_path)
     (facts,) = view.edges(view.expand(view.number(["entities/a"]), direction=Direction.OUT).edge)
-    assert (facts.document, facts.span, facts.snippet) == ("paper 7", (3, 9), "")
+    assert (facts.document, facts.document_id, facts.span, facts.snippet) == ("paper 7", "paper 7", (3, 9), "")
 
 
 def test_rows_without_vectors_between_rows_with_them(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Running a flow by name in this process: recorded on a Prefect server where one is configured, else plain calls."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from prefect import Flow
+from prefect.exceptions import ParameterTypeError
+
+from hades.errors import SettingsError
+from hades.ports.progress import Progress
+from hades.settings import load_settings
+from tasks.unit import here
+
+
+def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
+    """Run a flow with parameters as text, JSON or plain; what it returns."""
+    flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
+    parameters = _validated(flow, {key: _value(text) for key, text in given.items()})
+    if load_settings().prefect_api_url is not None:
+        return flow(**parameters)
+    with here(progress):
+        return flow.fn(**parameters)
+
+
+def _validated(flow: Flow[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters in their types, or an error that says which are wanted."""
+    wanted = flow.parameters.properties
+    if unknown := sorted(set(parameters) - set(wanted)):
+        takes = ", ".join(sorted(wanted)) or "none"
+        raise SettingsError(f"{flow.name} has no parameter {', '.join(unknown)}; it takes {takes}")
+    if missing := sorted(set(flow.parameters.required) - set(parameters)):
+        raise SettingsError(f"{flow.name} needs {', '.join(missing)}; give each as -p {missing[0]}=...")
+    try:
+        return flow.validate_parameters(parameters)
+    except ParameterTypeError as error:
+        raise SettingsError(f"{flow.name} cannot run with these parameters: {error}") from error
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

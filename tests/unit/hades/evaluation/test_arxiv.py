@@ -1,0 +1,131 @@
+"""Citations and bridges on four papers: what is asked for is not in the graph, and what is left can still be found."""
+
+import numpy as np
+import pytest
+
+from hades.evaluation.arxiv import ArxivFiles, citation_cases, repository_pairs, write_remaining
+from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
+from hades.evaluation.cases import read_lines
+from hades.evaluation.citations import NotWithheld, evaluate_citations, require_withheld
+from hades.evaluation.ladder import rungs
+from hades.evaluation.without import no_edges_between
+from hades.ports.store import Direction
+from hades.snapshot.open import open_snapshot
+from tests.unit.hades.evaluation.corpora import CITATIONS, CONTEXTS, LINKS, PAPERS, hashing_bench, write_rows
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("arxiv")
+    return ArxivFiles(
+        write_rows(folder / "papers.jsonl", PAPERS),
+        write_rows(folder / "citations.jsonl", CITATIONS),
+        write_rows(folder / "contexts.jsonl", CONTEXTS),
+        write_rows(folder / "links.jsonl", LINKS),
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def bridged(home, files):
+    with hashing_bench(home) as bench:
+        return evaluate_bridges(bench, files, rungs=rungs("pathrag,vector", ""), hops=4, paths=6)
+
+
+def _citations(store):
+    names = {
+        f"entities/{row['_key']}": row["name"]
+        for batch in store.scan("entities", columns=["_key", "name"])
+        for row in batch.to_pylist()
+    }
+    return {
+        (names[row["_from"]], names[row["_to"]])
+        for batch in store.scan("relations", columns=["_from", "_to", "type"])
+        for row in batch.to_pylist()
+        if row["type"] == "cites"
+    }
+
+
+def test_tested_citations_are_not_in_the_graph_and_the_others_are(tmp_path, files):
+    with hashing_bench(tmp_path) as bench:
+        bench.ingest.arxiv(files.papers, files.citations, files.code_links)
+        assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(bench.site.store)
+        with pytest.raises(NotWithheld, match="paper 1 still cites 2"):
+            require_withheld(bench.site.store, {("1", "2")})
+        found = evaluate_citations(bench, files, rungs=rungs("hipporag", ""), ks=(1, 2), sample=10)
+        assert _citations(bench.site.store) == {("Speech Lattices", "Tree Banks At Scale")}
+    assert found.document["dataset"]["withheld"] == 2
+    assert found.document["build"]["embedded"] == 0  # a home that knows the texts embeds none of them again
+    assert set(found.document["recipes"]) == {"bm25", "dense", "fusion", "hipporag"}
+
+
+def test_the_citing_paper_is_in_no_ranking(tmp_path, files):
+    with hashing_bench(tmp_path) as bench:
+        found = evaluate_citations(bench, files, rungs=rungs("hipporag,vector", ""), ks=(1, 5), sample=10)
+    for scores in found.scores.values():
+        assert ["1" not in scores.rankings[0].documents, "3" not in scores.rankings[1].documents] == [True, True]
+    assert found.document["recipes"]["bm25"]["recall"]["5"] == 1.0  # three papers are left of four
+
+
+def test_a_sentence_that_cites_several_wants_all_of_them(tmp_path):
+    rows = [*CONTEXTS, {"src": "1", "dst": "4", "context": CONTEXTS[0]["context"]}]
+    cases = citation_cases(write_rows(tmp_path / "contexts.jsonl", rows), ["1", "2", "3", "4"], 10, seed=1)
+    assert [(sorted(case.gold), set(case.excluded)) for case in cases] == [(["2", "4"], {"1"}), (["1"], {"3"})]
+
+
+def test_a_sample_is_had_again_by_its_seed(tmp_path):
+    rows = [{"id": str(number), "repo": f"r/{number}"} for number in range(50)]
+    path, papers = write_rows(tmp_path / "links.jsonl", rows), [str(number) for number in range(50)]
+    drawn = [repository_pairs(path, papers, 10, seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 10
+
+
+def test_remaining_citations_keep_their_fields(tmp_path, files):
+    out = write_remaining(files.citations, {("1", "2")}, tmp_path / "rest.jsonl")
+    assert out == 1
+    assert list(read_lines(tmp_path / "rest.jsonl")) == CITATIONS[1:]
+
+
+def test_every_pair_is_joined_by_its_own_edge(bridged):
+    present = bridged.document["recipes"][PAIR_KNOWN]["present"]
+    assert (present["discovery"], present["mean_hops"], present["purity"]) == (1.0, 1.0, 1.0)
+    assert bridged.document["dataset"]["pairs"] == 3
+    assert bridged.document["dataset"]["unresolved"] == 0
+
+
+def test_without_its_edge_only_a_repository_that_another_paper_names_is_found(bridged):
+    withheld = bridged.document["recipes"][PAIR_KNOWN]["withheld"]
+    assert bridged.document["dataset"]["still_joined"] == 2  # the two papers of ames/trees
+    assert withheld["discovery"] == pytest.approx(2 / 3, abs=1e-4)
+    assert withheld["still_joined"] == 1.0
+    assert withheld["expected"] == 1.0  # by way of the other paper that names it
+    assert withheld["mean_hops"] >= 2.0
+
+
+def test_flat_search_finds_no_bridge(bridged):
+    assert bridged.document["recipes"]["vector"]["present"]["discovery"] == 0.0
+
+
+def test_ground_truth_names_the_expected_bridges(bridged):
+    assert {"paper": "1", "repo": "ames/trees", "expected_bridges": ["3"]} in bridged.pairs
+    assert {"paper": "2", "repo": "bohr/banks", "expected_bridges": []} in bridged.pairs
+
+
+def test_hidden_edges_are_gone_from_every_way_to_look(home, bridged):
+    view = open_snapshot(home)
+    paper, repo = (int(view.match_names(name).numbers[0]) for name in ("Tree Banks At Scale", "bohr/banks"))
+    hidden = no_edges_between(view, paper, repo)
+    for one, other in ((paper, repo), (repo, paper)):
+        asked = np.array([one])
+        before, after = (v.expand(asked, direction=Direction.ANY) for v in (view, hidden))
+        assert other in before.target
+        assert set(after.target.tolist()) == set(before.target.tolist()) - {other}
+        assert hidden.degree(asked, direction=Direction.ANY)[0] == len(after)
+        rows = hidden.adjacency().out
+        assert other not in rows.target[rows.starts[one] : rows.starts[one + 1]]
+    view.close()

@@ -1,0 +1,62 @@
+"""Units without a server: plain calls with the retries of their policy."""
+
+import pytest
+
+from hades.errors import BadQuery, StoreBusy
+from tasks.unit import here, run_flow, unit
+
+POLICY = {"retries": 2, "retry_delay_seconds": [0, 0]}
+
+
+def test_a_unit_here_is_a_plain_call_that_says_how_long_it_took():
+    @unit("double", POLICY)
+    def double(number: int) -> dict[str, object]:
+        return {"number": 2 * number}
+
+    with here():
+        report = double(4)
+        assert double.over([1, 2])[1]["number"] == 4
+    assert report["number"] == 8
+    assert report["took"] >= 0
+
+
+def test_what_may_pass_is_tried_again_and_what_cannot_is_not():
+    calls = []
+
+    @unit("busy", POLICY)
+    def busy(error: type[Exception], times: int) -> int:
+        calls.append(error)
+        if len(calls) <= times:
+            raise error("no")
+        return len(calls)
+
+    with here():
+        assert busy(StoreBusy, 2) == 3
+        calls.clear()
+        with pytest.raises(StoreBusy):
+            busy(StoreBusy, 3)
+        assert len(calls) == 3
+        calls.clear()
+        with pytest.raises(BadQuery):
+            busy(BadQuery, 1)
+        assert len(calls) == 1
+
+
+def test_progress_goes_to_whoever_runs_here():
+    from tasks.artifacts import progress_of
+
+    seen = []
+    with here(lambda *told: seen.append(told)):
+        progress_of("topics")("reading", 1, 2)
+    assert seen == [("reading", 1, 2)]
+
+
+def test_a_flow_inside_a_flow_is_a_plain_call_here():
+    from prefect import flow
+
+    @flow
+    def inner(number: int) -> int:
+        return number + 1
+
+    with here():
+        assert run_flow(inner, number=1) == 2
