@@ -90,7 +90,8 @@ class Hades:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
         from hades.nightly.whole import build
 
-        return build(self.site, self.ingest, as_of or default_moment(utc_now()), mode=mode, keep=keep)
+        now = utc_now()
+        return build(self.site, self.ingest, as_of or default_moment(now), now=now, mode=mode, keep=keep)
 
     @property
     def site(self) -> Site:

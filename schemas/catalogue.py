@@ -19,6 +19,7 @@ from schemas.telemetry import QueryLog, WeightConfig
 
 DATABASE = "arxiv_repository"
 ANALYZER = "hades_text_en"
+NAME_ANALYZER = "hades_name"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ class EdgeShape:
 
 @dataclass(frozen=True)
 class Collection:
-    """A collection: its record, its indexes, what full-text search reads, and its shape if it holds edges."""
+    """A collection: its record, its indexes, what full-text search reads, and its shape if it holds edges.
+
+    `name_fields` are found whole, ignoring case and accents; over ArangoDB in the same view as the text.
+    """
 
     name: str
     record: type[Record]
@@ -55,6 +59,7 @@ class Collection:
     text_fields: tuple[str, ...] = ()
     vector_field: str | None = None
     edge: EdgeShape | None = None
+    name_fields: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,6 +107,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         ),
         text_fields=("name", "summary"),
         vector_field="embedding",
+        name_fields=("name", "canonical_name", "aliases"),
     ),
     Collection("files", File, "files of a workspace", (Index(("path",)), Index(("document",)))),
     Collection(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hades.nightly.report import STAGES, told, write_reports
+from hades.nightly.report import STAGES, build_name, told, write_reports
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night
@@ -15,7 +15,7 @@ from tasks.unit import unit
 @unit("write report", policies.LOCAL)
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     """One picture and one JSON file in HADES_HOME/reports, one page in the UI."""
-    build = f"nightly-{datetime.fromtimestamp(night.began, UTC):%Y%m%dT%H%M%S}"
+    build = build_name(datetime.fromtimestamp(night.began, UTC))
     with opened_site("report") as site:
         page = write_reports(site, night.as_of, build, report)
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGES]

@@ -25,6 +25,7 @@ class Pair:
     paper_node: int
     repo_node: int
     expected: frozenset[int] = frozenset()
+    question: str = ""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from schemas.nodes import EntityType
 
 PRESENT, WITHHELD = "present", "withheld"
 PAIR_KNOWN = "pair known"
+QUESTIONS = {"pair": "How is {title} connected to {repo}?", "title": "{title}"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,12 @@ def evaluate_bridges(
     seed: int = 1,
     hops: int = 4,
     paths: int = 6,
+    ask: str = "pair",
 ) -> Bridged:
-    """Build with every link; ask for each pair by the paper's title, and search between the two ends as well."""
+    """Build with every link; ask every rung for every pair, and search between the two known ends as well.
+
+    `ask` is the question: `pair` names both ends, `title` only the paper, so that the repository must be guessed.
+    """
     titles, naming = read_titles(files.papers), namers(files.code_links)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
     wanted = repository_pairs(files.code_links, titles, pairs, seed)
@@ -63,7 +68,8 @@ def evaluate_bridges(
         known = resolve_pairs(view, wanted, titles, naming)
         if not known:
             raise BadCases(f"no pair of {files.code_links} is an edge of the graph; are its papers in {files.papers}?")
-        embedder.learn(pair.title for pair in known)
+        known = [replace(pair, question=QUESTIONS[ask].format(title=pair.title, repo=pair.repo)) for pair in known]
+        embedder.learn(pair.question for pair in known)
         asked = Bench(view, embedder, bench.tokenizer, bench.rules)
         judged = _judge_all(asked, known, rungs, hops, paths, bench.site.progress)
         snapshot = view.info.snapshot
@@ -71,7 +77,15 @@ def evaluate_bridges(
     sha256 = digest([files.papers, files.citations, files.code_links])
     sizes = {"papers": len(titles), "pairs": len(known), "unresolved": len(wanted) - len(known)}
     document = {
-        "dataset": {**sizes, "still_joined": sum(joined), "sha256": sha256, "seed": seed, "hops": hops, "paths": paths},
+        "dataset": {
+            **sizes,
+            "still_joined": sum(joined),
+            "sha256": sha256,
+            "seed": seed,
+            "hops": hops,
+            "paths": paths,
+            "ask": ask,
+        },
         "build": built,
         "snapshot": snapshot,
         "model": embedder.model.tag,
@@ -156,10 +170,10 @@ def _searched(bench: Bench, pair: Pair, hops: int, paths: int) -> Answered:
 
 
 def _asked(rung: Rung, bench: Bench, pair: Pair, hops: int) -> Answered:
-    """The rung's answer to the title of the paper; the repository is not named."""
+    """The rung's answer to the question of the pair, with as many hops as the pair may be apart."""
     plan = rung.plan()
     graph = plan.graph.model_copy(update={"hops": min(hops, plan.graph.hops * hops)})  # a rung that stays out stays out
-    answer, ms = asker(rung.bench(bench), rung.recipe, plan.model_copy(update={"graph": graph}))(pair.title)
+    answer, ms = asker(rung.bench(bench), rung.recipe, plan.model_copy(update={"graph": graph}))(pair.question)
     ways = tuple(
         Way(
             tuple(bench.view.number([node.id for node in path.nodes]).tolist()), tuple(edge.type for edge in path.edges)

@@ -57,6 +57,11 @@ def write_reports(site: Site, as_of: datetime, build: str, report: Mapping[str, 
     return page
 
 
+def build_name(began: datetime) -> str:
+    """What a build's files are called; later ones sort last."""
+    return f"nightly-{began:%Y%m%dT%H%M%S}"
+
+
 def told(report: Mapping[str, Any]) -> list[str]:
     """A line a stage, for the terminal."""
     lines = [f"{name:<11} {report[name]['took']:7.1f} s  {_sentence(name, report[name])}" for name in STAGES]

@@ -20,7 +20,7 @@ from hades.retrieval.facts_link import FactRules, linked_facts
 from hades.retrieval.found import FoundPassage, Question, Seed
 from hades.retrieval.ppr import Floats, Ppr, personalized_pagerank
 from hades.retrieval.reading import LINK, Reading, Wanted, read_closely, wanted
-from hades.retrieval.restart import NamedEntity, RestartRules, as_seeds, named_entities, restart_mass
+from hades.retrieval.restart import NamedEntity, RestartRules, as_seeds, named_entities, passages_naming, restart_mass
 from hades.retrieval.synonyms import SynonymRules, expand_with_synonyms
 from schemas.plan import Reason
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
     from hades.retrieval.metered import MeteredView
 
-_IN: Final = cast("Direction", "inbound")
 _ANY: Final = cast("Direction", "any")
 # Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
 FACTORS: Mapping[str, float] = {
@@ -241,11 +240,11 @@ class _Search:
                 for entity in self._names_in(reading.written[place]):
                     following[entity] = following.get(entity, 0.0) + float(fits[place]) / (1 + rank)
         entities = np.array(sorted(following), np.int64)
-        arriving = self._view.degree(entities, direction=_IN)
+        arriving = passages_naming(self._view, entities)
         weights = {
             node: following[node] / count**0.5
             for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
-            if count
+            if count > 1 > 1
         }
         total = sum(weights.values())
         if total <= 0.0:

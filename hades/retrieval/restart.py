@@ -1,7 +1,7 @@
 """Where the walk starts over: the things a question names, the rarer the more, and a little on the nearest passages.
 
-Mass by specificity is HippoRAG's (there 1 / passages; 1 / sqrt of the edges that arrive was better on every development
-set). Dense passages get only a few percent: with a third of the mass they drown the names.
+Mass by specificity is HippoRAG's (there 1 / passages that name a thing; 1 / sqrt of them was better on the development
+sets). Dense passages get only a few percent: with a third of the mass they drown the names.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from hades.ports.view import Hits, Kind, NodeFacts, Numbers
 from hades.retrieval.found import Question, Seed
+from hades.retrieval.relevance import MENTIONS
 from hades.retrieval.seeds import has_vectors
 from hades.retrieval.wording import content_words
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hades.retrieval.metered import MeteredView
 
 _IN: Final = cast("Direction", "inbound")
+_MANY = 400
 _WORD = re.compile(r"\w+")
 
 
@@ -59,7 +61,7 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
     if not len(numbers):
         return []
     facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))
-    arriving = dict(zip(numbers.tolist(), view.degree(numbers, direction=_IN).tolist(), strict=True))
+    arriving = dict(zip(numbers.tolist(), passages_naming(view, numbers).tolist(), strict=True))
     spans = list(zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True))
     sharing: dict[tuple[int, int], int] = {}
     for node, start, end in spans:
@@ -71,6 +73,12 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
             weight = arriving[node] ** -0.5 / sharing[start, end] * _trust(text, start, end, facts[node], rules)
             named.append(NamedEntity(node, start, end, weight, _is_name(facts[node]) and not text[start].islower()))
     return named
+
+
+def passages_naming(view: MeteredView, entities: Numbers) -> Numbers:
+    """How many passages name each entity, counted to `_MANY`: beyond it a name is common, however common."""
+    found = view.expand(entities, direction=_IN, types=[MENTIONS], fanout=_MANY)
+    return np.bincount(found.row, minlength=len(entities)).astype(np.int64)
 
 
 def restart_mass(

@@ -66,10 +66,11 @@ def run_citations(
 
 def run_bridges(
     files: Mapping[str, Path | None],
-    pairs: int | None,
+    pairs: int,
     seed: int,
     hops: int,
     paths: int,
+    ask: str,
     recipes: str | None,
     home: Path | None,
     out: Path | None,
@@ -77,7 +78,9 @@ def run_bridges(
     """Evaluate, print, keep; the pairs with their expected bridges are kept beside the figures."""
     chosen = rungs(recipes, BRIDGE_RUNGS)
     with workbench(home) as bench:
-        found = evaluate_bridges(bench, _arxiv(files), rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths)
+        found = evaluate_bridges(
+            bench, _arxiv(files), rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask
+        )
     folder = _folder("bridges", found.document, out)
     truth = folder / "pairs.jsonl"
     truth.write_text("".join(json.dumps(pair) + "\n" for pair in found.pairs), encoding="utf-8")

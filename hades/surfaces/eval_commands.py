@@ -91,10 +91,11 @@ def bridges(
     papers: PapersOption = None,
     citations: CitationsOption = None,
     code_links: LinksOption = None,
-    pairs: Annotated[int | None, typer.Option(min=1, help="Pairs that are asked; all when left out.")] = None,
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs that are asked.")] = 500,
     seed: SeedOption = 1,
     hops: Annotated[int, typer.Option("-L", "--hops", min=1, max=5, help="Edges of the longest path.")] = 4,
     paths: Annotated[int, typer.Option("-M", "--paths", min=1, help="Paths of an answer.")] = 6,
+    ask: Annotated[str, typer.Option(help="pair: the question names both ends; title: only the paper.")] = "pair",
     recipes: RecipesOption = None,
     home: HomeOption = None,
     out: OutOption = None,
@@ -102,12 +103,14 @@ def bridges(
     debug: DebugFlag = False,
 ) -> None:
     """Look for the way from a paper to its repository, with the edge between them there, and with it withheld."""
+    if ask not in ("pair", "title"):
+        raise typer.BadParameter(f"{ask!r} is no way to ask; use pair or title")
     files = {"papers": papers, "citations": citations, "code_links": code_links}
 
     def body() -> Answer:
         from hades.surfaces.cli_eval import run_bridges
 
-        return run_bridges(files, pairs, seed, hops, paths, recipes, home, out)
+        return run_bridges(files, pairs, seed, hops, paths, ask, recipes, home, out)
 
     answer_with(body, as_json=as_json, debug=debug)
 

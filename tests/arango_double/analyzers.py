@@ -133,7 +133,8 @@ def _normaliser(properties: dict[str, Any], case: str, accent: bool) -> Callable
             text = text.upper()
         if not accent and not text.isascii():
             decomposed = unicodedata.normalize("NFD", text)
-            text = "".join(character for character in decomposed if not unicodedata.combining(character))
+            bare = "".join(character for character in decomposed if not unicodedata.combining(character))
+            text = unicodedata.normalize("NFC", bare)
         return text
 
     return change

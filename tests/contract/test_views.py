@@ -311,6 +311,36 @@ def test_a_shorter_name_stands_where_no_longer_one_covers_it(view: GraphView) ->
     assert view.ids(found.numbers) == ["entities/lonely", HUB, "entities/city"]
 
 
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("is koln old?", "koln"),
+        ("is KO\u0308LN old?", "KO\u0308LN"),
+        ("is cologne old?", "cologne"),
+        ("is Colónia  AGRIPPINA old?", "Colónia  AGRIPPINA"),
+        ("is the city of Koln old?", "city of Koln"),
+        ("is Koln a.rh. old?", "Koln a.rh"),
+        ("is 쾰른 old?", "쾰른"),
+    ],
+)
+def test_every_name_of_an_entity_counts_and_accents_do_not(view: GraphView, text: str, spelled: str) -> None:
+    found = view.match_names(text)
+    assert view.ids(found.numbers) == ["entities/city"]
+    assert text[found.starts[0] : found.ends[0]] == spelled
+
+
+def test_an_entity_named_twice_is_found_in_both_places(view: GraphView) -> None:
+    text = "Cologne, once (Colonia-Agrippina), is Köln"
+    found = view.match_names(text)
+    assert view.ids(found.numbers) == ["entities/city"] * 3
+    spelled = [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    assert spelled == ["Cologne", "Colonia-Agrippina", "Köln"]
+
+
+def test_part_of_a_name_is_no_name(view: GraphView) -> None:
+    assert len(view.match_names("the city of agrippina, colonia")) == 0
+
+
 def test_entities_know_their_topic(view: GraphView) -> None:
     asked = numbers(view, "entities/b1", HUB, "entities/sea", "doc_chunks/c1", "clusters/water", "entities/b3", HUB)
     coast, water = numbers(view, "clusters/coast", "clusters/water").tolist()

@@ -25,6 +25,7 @@ from tests.contract.examples import MODEL, day, entity, put
 
 RIVERS = "Résumé 🌊: the river Rhine flows north. The Rhine meets the sea."
 CODE = "def flow(x):\n    return x\n"
+CITY_ALIASES = ["Cologne", "Colonia Agrippina", "Köln a.Rh.", "쾰른"]
 
 # Relations of the hub, by key. Weight None counts 1.0, 0.0 stays 0.
 HUB_EDGES = {
@@ -49,7 +50,7 @@ def fill(store: GraphStore) -> None:
         ),
         entity("sea", name="North Sea", embedding=[0.0, 2.0, 0.0], embedding_model=MODEL, summary="a salty sea"),
         entity("north", name="North", embedding=[1.0, 1.0], embedding_model="other@1/2", domain="geo", frequency=3),
-        entity("city", name="Köln", type="concept"),
+        entity("city", name="Köln", canonical_name="City of Köln", aliases=CITY_ALIASES),
         entity("lonely", name="Rhine", type="person", embedding=[0.0, 0.0, 0.0], embedding_model=MODEL),
     )
     put(

@@ -14,15 +14,39 @@ from hades.errors import StoreError
 from hades.ports.store import ProvisionReport
 from hades.stores.arango import vectors
 from hades.stores.arango.client import ArangoSession
-from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, Collection, Graph, collection_named
+from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Collection, Graph, collection_named
 
 _NO_DATABASE = 1228
-_FEATURES = ("frequency", "norm", "position")
-_TEXT = {"locale": "en", "case": "lower", "accent": False, "stemming": True, "stopwords": []}
 
 
 class Stranger(StoreError):
     """Something of a declared name that is not what is declared; whose it is, a person must say."""
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """How the server cuts a text into what it finds it by."""
+
+    type: str
+    properties: dict[str, Any]
+    features: tuple[str, ...]
+
+    def is_same(self, held: dict[str, Any]) -> bool:
+        """Whether one that the server describes does the same."""
+        properties = held.get("properties") or {}
+        return (
+            held.get("type") == self.type
+            and set(held.get("features", ())) == set(self.features)
+            and all(properties.get(name) == value for name, value in self.properties.items())
+            and not properties.get("edgeNgram")
+        )
+
+
+_FOLDED: dict[str, Any] = {"locale": "en", "case": "lower", "accent": False}
+_ANALYZERS = {
+    ANALYZER: Analyzer("text", {**_FOLDED, "stemming": True, "stopwords": []}, ("frequency", "norm", "position")),
+    NAME_ANALYZER: Analyzer("norm", _FOLDED, ("frequency", "norm")),
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +77,7 @@ def missing(session: ArangoSession) -> Iterator[Missing]:
     for collection in COLLECTIONS:
         if collection.name in there:
             yield from _missing_indexes(session, db, collection)
-    yield from _missing_analyzer(session, db)
+    yield from _missing_analyzers(session, db)
     yield from _missing_views(session, db)
     present = {graph["name"] for graph in _graphs(session)}
     for graph in GRAPHS:
@@ -118,28 +142,19 @@ def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: C
             yield Missing(name, partial(documents.add_index, data))
 
 
-def _missing_analyzer(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
-    """Requirement X-37: our own analyzer; one of that name is used only when it does the same."""
+def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+    """Requirement X-37: our own analyzers; one of such a name is used only when it does the same."""
     listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
-    held = next((one for one in listed if one["name"].rpartition("::")[2] == ANALYZER), None)
-    if held is None:
-        make = partial(db.create_analyzer, ANALYZER, "text", _TEXT, list(_FEATURES))
-        yield Missing(f"analyzer {ANALYZER}", make)
-    elif not _does_the_same(held):
-        raise Stranger(
-            f"the analyzer {ANALYZER} exists with another definition; remove it and the views that use it, "
-            "then provision again"
-        )
-
-
-def _does_the_same(held: dict[str, Any]) -> bool:
-    properties = held.get("properties") or {}
-    return (
-        held.get("type") == "text"
-        and set(held.get("features", ())) == set(_FEATURES)
-        and all(properties.get(name) == value for name, value in _TEXT.items())
-        and not properties.get("edgeNgram")
-    )
+    held = {one["name"].rpartition("::")[2]: one for one in listed}
+    for name, wanted in _ANALYZERS.items():
+        if name not in held:
+            make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))
+            yield Missing(f"analyzer {name}", make)
+        elif not wanted.is_same(held[name]):
+            raise Stranger(
+                f"the analyzer {name} exists with another definition; remove it and the views that use it, "
+                "then provision again"
+            )
 
 
 def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
@@ -151,7 +166,7 @@ def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Mis
         links = {
             collection.name: {
                 "includeAllFields": False,
-                "fields": {field: {"analyzers": [ANALYZER]} for field in collection.text_fields},
+                "fields": {field: {"analyzers": names} for field, names in _analyzers_of(collection).items()},
             }
         }
         if collection.view not in present:
@@ -163,12 +178,20 @@ def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Mis
             )
 
 
+def _analyzers_of(collection: Collection) -> dict[str, list[str]]:
+    """How each field in the view of a collection is found: by its words, whole as a name, or both."""
+    wanted = {field: [ANALYZER] for field in collection.text_fields}
+    for field in collection.name_fields:
+        wanted[field] = [*wanted.get(field, ()), NAME_ANALYZER]
+    return wanted
+
+
 def _covers(session: ArangoSession, db: StandardDatabase, collection: Collection) -> bool:
     view = session.run("reading a view", lambda: cast(dict[str, Any], db.view(str(collection.view))), again=True)
     fields = view.get("links", {}).get(collection.name, {}).get("fields", {})
     return all(
-        [name.rpartition("::")[2] for name in fields.get(field, {}).get("analyzers", ())] == [ANALYZER]
-        for field in collection.text_fields
+        {name.rpartition("::")[2] for name in fields.get(field, {}).get("analyzers", ())} == set(names)
+        for field, names in _analyzers_of(collection).items()
     )
 
 

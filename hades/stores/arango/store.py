@@ -57,6 +57,11 @@ class ArangoStore(ArangoRows):
         return cls(session, wait_for_view=wait_for_view, approximate=approximate)
 
     @property
+    def wait_for_view(self) -> bool:
+        """Whether searches wait until the view has caught up."""
+        return self._scope.wait_for_view
+
+    @property
     def session(self) -> ArangoSession:
         """For the specification's own queries (`hades.stores.arango.queries`)."""
         return self._session

@@ -1,7 +1,7 @@
 """The graph as retrieval reads it, over AQL: one query a hop, nothing kept but the ids that were met.
 
-For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. Two
-things a snapshot does are left out for want of an index: aliases and accents do not count in `match_names` (notimpl).
+For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. One
+thing a snapshot does is left out for want of an index: `match_names` misses names spelled with other signs (notimpl).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from hades.ports.view import (
     ViewInfo,
 )
 from hades.snapshot.edge_rows import edge_types
-from hades.snapshot.names import outermost, runs_of_words
+from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.interning import Interned
+from hades.stores.arango.naming import find_named
 from hades.stores.arango.store import ArangoStore
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import split_id
@@ -241,21 +242,14 @@ class ArangoView:
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
-        spans: dict[str, set[tuple[int, int]]] = {}
-        for start, end, form in runs_of_words(text):
-            for spelled in (text[start:end].lower(), form):
-                spans.setdefault(spelled, set()).add((start, end))
-        binds = {"names": list(spans), "limit": _UNBOUNDED if limit is None else limit}
-        found = self._query(load("view/list_named"), binds, "looking for names") if spans else []
-        found.sort()  # ids among equal spans
-        matches = [(start, end, one) for one, name in found for start, end in spans[name]]
-        numbers = self._nodes.add([one for _, _, one in matches])
+        found = find_named(self._store, text, limit)
+        numbers = self._nodes.add([one for _, _, one in found.places])
         places = outermost(
-            np.array([start for start, _, _ in matches], np.int64),
-            np.array([end for _, end, _ in matches], np.int64),
-            np.arange(len(matches)),
+            np.array([start for start, _, _ in found.places], np.int64),
+            np.array([end for _, end, _ in found.places], np.int64),
+            np.arange(len(found.places)),
         )
-        return NameMatches(numbers[places.numbers], places.starts, places.ends, fetched=len(found))
+        return NameMatches(numbers[places.numbers], places.starts, places.ends, fetched=found.fetched)
 
     def close(self) -> None:
         """See `GraphView.close`. The store belongs to the caller."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from schemas.catalogue import ANALYZER, COLLECTIONS, DATABASE, GRAPHS, Collection, graph_of
+from schemas.catalogue import ANALYZER, COLLECTIONS, DATABASE, GRAPHS, NAME_ANALYZER, Collection, graph_of
 from schemas.edges import ENDPOINTS, NEVER_BRIDGES, SYMMETRIC
 from schemas.record import Column
 
@@ -40,7 +40,12 @@ def schema_page() -> str:
         "",
         *table(
             ("view", "fields", "analyzer"),
-            ((code(c.view), ", ".join(map(code, c.text_fields)), code(ANALYZER)) for c in COLLECTIONS if c.view),
+            (
+                (code(c.view), ", ".join(map(code, fields)), code(analyzer))
+                for c in COLLECTIONS
+                for fields, analyzer in ((c.text_fields, ANALYZER), (c.name_fields, NAME_ANALYZER))
+                if c.view and fields
+            ),
         ),
     ]
     for collection in COLLECTIONS:

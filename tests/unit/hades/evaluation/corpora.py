@@ -16,7 +16,11 @@ from hades.wiring import open_hades, open_site
 PASSAGES = [
     {"id": "p1", "title": "Lake Orin", "text": "Lake Orin lies in Vesta. The painter Ada Holm was born at Lake Orin."},
     {"id": "p2", "title": "Ada Holm", "text": "Ada Holm painted ships. Ada Holm studied in Karst under Jan Brod."},
-    {"id": "p3", "title": "Jan Brod", "text": "Jan Brod taught drawing in Karst. Jan Brod was the teacher of Ada Holm."},
+    {
+        "id": "p3",
+        "title": "Jan Brod",
+        "text": "Jan Brod taught drawing in Karst. Jan Brod was the teacher of Ada Holm.",
+    },
     {"id": "p4", "title": "Pike", "text": "Pike live in cold water and hunt small fish."},
     {"id": "p5", "title": "Vesta", "text": "Vesta is a land of lakes. Lake Orin is the largest lake of Vesta."},
 ]
@@ -26,8 +30,18 @@ QUESTIONS = [
     {"id": "q3", "question": "What do Pike hunt?", "gold": ["p4"], "type": "single"},
 ]
 PAPERS = [
-    {"id": "1", "title": "Parsing With Trees", "abstract": "Parsing With Trees maps words to Tree Banks.", "authors": ["A. Ames"]},
-    {"id": "2", "title": "Tree Banks At Scale", "abstract": "Tree Banks hold parsed sentences.", "authors": ["B. Bohr"]},
+    {
+        "id": "1",
+        "title": "Parsing With Trees",
+        "abstract": "Parsing With Trees maps words to Tree Banks.",
+        "authors": ["A. Ames"],
+    },
+    {
+        "id": "2",
+        "title": "Tree Banks At Scale",
+        "abstract": "Tree Banks hold parsed sentences.",
+        "authors": ["B. Bohr"],
+    },
     {"id": "3", "title": "Neural Chart Decoding", "abstract": "Chart decoding with networks.", "authors": ["C. Cole"]},
     {"id": "4", "title": "Speech Lattices", "abstract": "Lattices hold what was said.", "authors": ["D. Dahl"]},
 ]

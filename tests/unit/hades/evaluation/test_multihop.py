@@ -49,7 +49,7 @@ def test_every_rung_and_every_baseline_is_in_the_table(found):
 
 def test_baselines_run_when_no_recipe_is_asked_for(found):
     assert list(found[1].document["recipes"]) == list(BASELINES)
-    assert found[1].document["recipes"]["bm25"]["recall"]["5"] == 1.0  # five passages in all
+    assert found[1].document["recipes"]["dense"]["recall"]["5"] == 1.0  # five passages in all
 
 
 def test_a_second_run_embeds_nothing(found):
@@ -81,7 +81,7 @@ def test_published_systems_stand_beside_ours(found):
     assert (section["questions"], section["k"]) == (1, 8)
     assert section["all_evidence"]["published: theirs"]["share"] == 0.0
     assert section["all_evidence"]["published: others"]["share"] == 1.0
-    assert section["all_evidence"]["bm25"]["share"] == 1.0
+    assert section["all_evidence"]["dense"]["share"] == 1.0
 
 
 def test_runs_of_other_questions_are_refused(tmp_path, found):

@@ -14,7 +14,7 @@ from hades.stores.arango import vectors
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.store import ArangoStore
-from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS
+from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER
 from tests.arango_double.server import ArangoDouble
 
 SECRET = "not to be seen"
@@ -37,7 +37,7 @@ def test_everything_is_made_once_and_reported(double: ArangoDouble) -> None:
     created = store.provision().created
     indexes = sum(len(collection.indexes) for collection in COLLECTIONS)
     views = sum(collection.view is not None for collection in COLLECTIONS)
-    assert len(created) == 1 + len(COLLECTIONS) + indexes + 1 + views + len(GRAPHS)
+    assert len(created) == 1 + len(COLLECTIONS) + indexes + 2 + views + len(GRAPHS)
     assert created[0] == "database kg"
     assert {"collection relations", "index entities(name_lower)", f"analyzer {ANALYZER}", "graph HADES_KG"} < set(
         created
@@ -63,6 +63,13 @@ def test_what_was_made_is_what_the_catalogue_says(double: ArangoDouble) -> None:
     analyzer = next(one for one in cast(list[Any], db.analyzers()) if one["name"].endswith(ANALYZER))
     assert analyzer["properties"]["stemming"] is True
     assert analyzer["properties"]["stopwords"] == []
+    entities = cast(dict[str, Any], db.view("entities_view"))["links"]["entities"]["fields"]
+    assert {field: set(link["analyzers"]) for field, link in entities.items()} == {
+        "name": {ANALYZER, NAME_ANALYZER},
+        "summary": {ANALYZER},
+        "canonical_name": {NAME_ANALYZER},
+        "aliases": {NAME_ANALYZER},
+    }
 
 
 def test_an_analyzer_of_our_name_is_used_only_when_it_does_the_same(double: ArangoDouble) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from hades.surfaces.cli import app
+from hades.surfaces.cli_demo import QUESTIONS
 from schemas.catalogue import COLLECTIONS
 
 
@@ -137,14 +139,17 @@ def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(hades, tmp_pat
     first = json.loads(hades("demo", "--json").stdout)
     assert first["counts"]["files"] >= 150
     assert first["counts"]["doc_chunks"] >= 2_000
-    assert first["by_words"]["hits"][0]["document"].startswith("email/")
-    assert len(first["by_meaning"]["hits"]) == 4
-    assert first["along_edges"]["edges"]
+    assert first["night"]["topics"]["topics"] >= 5
+    assert [answer["query"] for answer in first["answers"]] == [question for question, _ in QUESTIONS]
+    assert all(answer["passages"] for answer in first["answers"])
+    assert any(answer["paths"] for answer in first["answers"])
+    assert first["answers"][2]["passages"][0]["document"].startswith("email/")
+    assert Path(first["night"]["report"]).is_file()
     assert not (tmp_path / ".hades/graph.db").exists()
     second = json.loads(hades("demo", "--json").stdout)
     assert second["snapshot"] == first["snapshot"]
     assert second["report"]["embedded"] == second["report"]["chunks"] == 0
-    assert second["by_words"] == first["by_words"]
+    assert second["night"]["topics"]["mode"] == "skipped"
 
 
 def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):

@@ -1,0 +1,64 @@
+"""Entities that a text names, by the view over their names: case and accents do not count, aliases do."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aql import load
+from hades.snapshot.names import normalised, runs_of_words
+from hades.stores.arango.store import ArangoStore
+from schemas.catalogue import NAME_ANALYZER
+
+_UNBOUNDED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """Who is named and where, as (start, end, `_id`) in the order of ids; `fetched` rows came for it."""
+
+    places: list[tuple[int, int, str]]
+    fetched: int
+
+
+def find_named(store: ArangoStore, text: str, limit: int | None) -> Named:
+    """Every entity with a name that stands in the text, in one query.
+
+    The server finds names by their letters, so one is found only with the signs it is stored with or with blanks for
+    them; whether it is the same name, and where, is then judged here word by word, as a snapshot does.
+    """
+    spans: dict[str, list[tuple[int, int]]] = {}
+    names: set[str] = set()
+    for start, end, form in runs_of_words(text):
+        spans.setdefault(form, []).append((start, end))
+        names |= {form, *_spellings(text, start, end)}
+    binds = {
+        "names": sorted(names),
+        "analyzer": NAME_ANALYZER,
+        "wait": store.wait_for_view,
+        "limit": _UNBOUNDED if limit is None else limit,
+    }
+    found = store.session.query(load("view/list_named"), binds, action="looking for names") if names else []
+    places = {
+        (start, end, identifier)
+        for identifier, spelled in found
+        for form in map(normalised, spelled)
+        for start, end in spans.get(form, ())
+    }
+    return Named(sorted(places, key=lambda place: place[::-1]), len(found))
+
+
+def _spellings(text: str, start: int, end: int) -> Iterator[str]:
+    """A run of words as a name would be stored: as written, and with the sign beside it on either side."""
+    before = start - 1 if start and not text[start - 1].isspace() else start
+    after = end + 1 if end < len(text) and not text[end].isspace() else end
+    for first in {before, start}:
+        for last in {end, after}:
+            yield _analysed(text[first:last])
+
+
+def _analysed(text: str) -> str:
+    """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it was."""
+    letters = unicodedata.normalize("NFD", text.lower())
+    return unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))

@@ -1,0 +1,63 @@
+"""Citations are verified through either view, and a document somebody altered vouches for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hades.ports.store import Direction, GraphStore
+from hades.ports.view import GraphView
+from hades.retrieval.verify import Verdict, edge_citation, passage_citation, verify_spans
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from hades.stores.arango.view import ArangoView
+from schemas.ids import sha256_text
+from tests.arango_double.server import ArangoDouble
+from tests.contract.conftest import REAL_SERVER
+from tests.contract.examples import put
+from tests.contract.view_fixtures import RIVERS, arango_store, document, fill, sqlite_store
+
+
+def altered(store: GraphStore) -> None:
+    """Lengthen a document that everything cites by a few words and leave its hash as it was."""
+    row = document("rivers", "corpus-17", "Rivers", RIVERS + " It is salty.")
+    put(store, "documents", {**row, "sha256": sha256_text(RIVERS)})
+
+
+def opened(kind: str, home: Path, double: ArangoDouble, *, alter: bool) -> GraphView:
+    if kind == "snapshot":
+        embedded = sqlite_store(home / "graph.db")
+        fill(embedded)
+        if alter:
+            altered(embedded)
+        publish(embedded, home)
+        return open_snapshot(home)
+    server = arango_store(double)
+    fill(server)
+    if alter:
+        altered(server)
+    return ArangoView(server)
+
+
+def verdicts(view: GraphView) -> list[Verdict]:
+    """Of two chunks of the rivers, a function, a file, and the two heaviest edges a river has: one without a source."""
+    passages = view.passages(view.number(["doc_chunks/c1", "doc_chunks/c2", "funcs/g1", "files/f1"]))
+    edges = view.edges(
+        view.expand(view.number(["entities/hub"]), direction=Direction.OUT, types=["refers_to", "derives_from"]).edge
+    )
+    assert [edge.id for edge in edges[:2]] == ["relations/r2", "relations/r1"]
+    cited = [*map(passage_citation, passages), *map(edge_citation, edges[:2])]
+    return list(verify_spans(view, cited).verdicts)
+
+
+@pytest.mark.skipif(REAL_SERVER, reason="views are compared on the double")
+@pytest.mark.parametrize("kind", ["snapshot", "arango"])
+def test_what_cites_an_altered_document_is_a_mismatch_and_the_rest_stays_verified(
+    kind: str, tmp_path: Path, double: ArangoDouble
+) -> None:
+    good, none, wrong = Verdict.VERIFIED, Verdict.UNVERIFIED, Verdict.MISMATCH
+    (tmp_path / "as-stored").mkdir()
+    assert verdicts(opened(kind, tmp_path / "as-stored", double, alter=False)) == [good, good, good, good, none, good]
+    (tmp_path / "altered").mkdir()
+    assert verdicts(opened(kind, tmp_path / "altered", double, alter=True)) == [wrong, wrong, good, good, none, wrong]
