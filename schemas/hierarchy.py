@@ -8,6 +8,8 @@ from pydantic import Field
 
 from schemas.record import Json, Keyed, Record, Vector
 
+LOST = "lost"  # in a cluster's metadata: members taken out since the last build, which words it anew
+
 
 class ClusterParams(Record):
     """What made a cluster, so that it can be made again."""

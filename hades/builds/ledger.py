@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from hades.ports.store import RowStore
 from schemas.record import canonical_json, to_table
@@ -56,6 +57,13 @@ def record(store: RowStore, done: Completed) -> None:
 def forget(store: RowStore, stage: str) -> None:
     """Let the next build do a stage again."""
     store.delete("build_stages", keys=[stage])
+
+
+def reopen(store: RowStore) -> None:
+    """Let the next build do every stage again, from what each left: for whoever took away rows that stages wrote."""
+    keys = [key for batch in store.scan("build_stages", columns=["_key"]) for key in batch.column("_key").to_pylist()]
+    if keys:
+        store.patch("build_stages", pa.table({"_key": keys, "digest": [""] * len(keys)}))
 
 
 def digest_of(*parts: object) -> str:

@@ -13,6 +13,9 @@ from typing import Any
 from hades.errors import HadesError
 
 
+_NO_TEXT = frozenset({"yes", "no", "true", "false"})
+
+
 class BadCases(HadesError):
     """A file of questions that cannot be used."""
 
@@ -21,7 +24,8 @@ class BadCases(HadesError):
 class Case:
     """One question and the ids of what answers it. `group` is its type or number of hops, for tables by group.
 
-    `excluded` documents are taken out of every ranking: what asks is no answer.
+    `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are spellings of the answer,
+    to be looked for in the prompt; none where it is not a text to be found, as yes and no are not.
     """
 
     id: str
@@ -29,6 +33,7 @@ class Case:
     gold: frozenset[str]
     group: str = ""
     excluded: frozenset[str] = frozenset()
+    answers: tuple[str, ...] = ()
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -39,10 +44,17 @@ def read_cases(path: Path) -> list[Case]:
             raise BadCases(f"{path} line {number}: a row needs `question` and a non-empty `gold`; got {str(row)[:80]}")
         gold = frozenset(str(one) for one in row["gold"])
         group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-        cases.append(Case(str(row.get("id", number)), str(row["question"]), gold, group))
+        answers = _answers(row)
+        cases.append(Case(str(row.get("id", number)), str(row["question"]), gold, group, answers=answers))
     if not cases:
         raise BadCases(f"{path} holds no question")
     return cases
+
+
+def _answers(row: dict[str, Any]) -> tuple[str, ...]:
+    given = [row.get("answer"), *(row.get("answers") or ())]
+    texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
+    return tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
 
 
 def read_lines(path: Path) -> Iterator[Any]:

@@ -81,6 +81,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             },
             "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
+            **_prompted(one),
             **_conveyed(one),
             "groups": _groups(cases, one, middle),
             **({} if name in BASELINES else {"against": _against(one, scores[best], best, middle)}),
@@ -112,6 +113,12 @@ def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     """The exponent of the context factor as these answers have it, beside the one assumed."""
     conveyed = {name: [one.conveyance for one in found.rankings] for name, found in scores.items()}
     return asdict(estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed))
+
+
+def _prompted(scores: Scores) -> dict[str, Any]:
+    """How good the prompt is: the share of questions whose answer stands in it."""
+    known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
+    return {"prompt": {"has_answer": _round(float(np.mean(known))), "questions": len(known)}} if known else {}
 
 
 def _conveyed(scores: Scores) -> dict[str, Any]:

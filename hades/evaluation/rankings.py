@@ -29,7 +29,10 @@ BASELINES = ("bm25", "dense", "fusion")
 
 @dataclass(frozen=True)
 class Ranking:
-    """Documents as one ranker ordered them for one question, and what that cost."""
+    """Documents as one ranker ordered them for one question, and what that cost.
+
+    `has_answer` says whether the answer stands in what a language model would be told; None where none is known.
+    """
 
     documents: tuple[str, ...]
     ms: float
@@ -37,6 +40,7 @@ class Ranking:
     tokens: int = 0
     reasons: tuple[str, ...] = ()
     conveyance: Conveyance | None = None
+    has_answer: bool | None = None
 
 
 Ranker = Callable[[Case], Ranking]
@@ -99,7 +103,9 @@ def baselines(bench: Bench) -> dict[str, Ranker]:
             passages = view.passages(search(case)[:SHOWN])
             ms = (time.perf_counter() - began) * 1000
             tokens = sum(passage.token_count for passage in passages)
-            return Ranking(_documents(case, (one.document for one in passages)), ms, len(passages), tokens)
+            told = _has_answer(case, "\n".join(one.text for one in passages))
+            found = _documents(case, (one.document for one in passages))
+            return Ranking(found, ms, len(passages), tokens, has_answer=told)
 
         return rank
 
@@ -119,6 +125,7 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
             answer.tokens.prompt,
             tuple(str(reason) for reason in answer.reasons),
             answer.conveyance,
+            _has_answer(case, answer.prompt),
         )
 
     return rank
@@ -139,3 +146,10 @@ def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Callable[[str], tuple
 def _documents(case: Case, documents: Iterable[str]) -> tuple[str, ...]:
     """Each document once, in the order of its best passage, without those the question must not find."""
     return tuple(one for one in dict.fromkeys(documents) if one not in case.excluded)
+
+
+def _has_answer(case: Case, prompt: str) -> bool | None:
+    if not case.answers:
+        return None
+    told = " ".join(prompt.split()).casefold()
+    return any(answer in told for answer in case.answers)

@@ -9,6 +9,7 @@ from typing import Literal
 from hades.hierarchy.material import Material
 from hades.hierarchy.shape import Shape
 from hades.hierarchy.standing import Standing
+from schemas.hierarchy import LOST
 
 Reason = Literal["first placed", "moved by a full build", "moved by a local change"]
 
@@ -43,10 +44,11 @@ def moves_between(material: Material, shape: Shape, mode: str) -> list[Move]:
 
 
 def gone_by_topic(material: Material, standing: Standing) -> Counter[str]:
-    """How many members of each standing topic are no longer there, by what its size was."""
+    """How many members of each standing topic are no longer there, by what its size was and what ingestion took out."""
     still = Counter(held for held in material.held if held is not None)
-    sizes = {key: standing.clusters[key]["size"] for key in standing.topics}
-    return Counter({key: size - still[key] for key, size in sizes.items() if size > still[key]})
+    rows = {key: standing.clusters[key] for key in standing.topics}
+    before = {key: row["size"] + row["metadata"].get(LOST, 0) for key, row in rows.items()}
+    return Counter({key: size - still[key] for key, size in before.items() if size > still[key]})
 
 
 def moving_topics(shape: Shape, moves: list[Move], gone: Counter[str]) -> tuple[Moving, ...]:

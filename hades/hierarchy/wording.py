@@ -17,6 +17,7 @@ from hades.ports.store import Direction, RowStore
 from hades.ports.text import LanguageModel
 from models.hierarchy.arrays import NONE, Labels
 from models.hierarchy.summarise import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
+from schemas.hierarchy import LOST
 
 TERMS = 20
 CHUNKS_OF_MEMBER = 2
@@ -81,7 +82,7 @@ def kept_wording(standing: Standing, key: str) -> Wording:
 
 
 def outdated(store: RowStore, standing: Standing) -> set[str]:
-    """Keys of clusters that quote a chunk which is no longer there or reads otherwise."""
+    """Keys of clusters that quote a chunk which is no longer there or reads otherwise, or that ingestion corrected."""
     quoted = {
         key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"]["evidence"]}
         for key, row in standing.clusters.items()
@@ -89,7 +90,8 @@ def outdated(store: RowStore, standing: Standing) -> set[str]:
     chunks = sorted({chunk for quotes in quoted.values() for chunk, _ in quotes})
     held = store.get("doc_chunks", chunks, columns=["_key", "sha256"])
     standing_now = set(zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True))
-    return {key for key, quotes in quoted.items() if quotes - standing_now}
+    corrected = {key for key, row in standing.clusters.items() if LOST in row["metadata"]}
+    return corrected | {key for key, quotes in quoted.items() if quotes - standing_now}
 
 
 def terms_said(material: Material, shape: Shape) -> TermCounts:

@@ -1,7 +1,8 @@
 """Phase edges: everything that follows from all documents together, computed whole, written as a difference.
 
 Entities, mentions, relations and code edges are a function of the set of documents, so after any history of ingesting,
-changing and forgetting the store holds what a build from scratch would. One transaction: all of it or none.
+changing and forgetting the store holds what a build from scratch would. One transaction: all of it or none, and with it
+what later stages built on rows that go (`hades/ingest/aftermath`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest import manifest
+from hades.ingest.aftermath.logs import redact_logs
+from hades.ingest.aftermath.sweep import SWEPT, clear_up, reopen_stages, take_leave
 from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges
 from hades.ingest.difference import Change, Difference, apply_removals, apply_writes, difference
 from hades.ingest.entities.corpus import CorpusView
@@ -23,7 +26,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.similar import similar_pairs
 from hades.ingest.entity_vectors import NAME, matrix_of, with_vectors
 from hades.ingest.nodes import func_keys
-from hades.ingest.openie import with_extractions
+from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
 from hades.ports.store import GraphStore, RowStore, Term
@@ -34,7 +37,7 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 1  # raise it with any change of what is derived: the next run derives anew
+DERIVE_VERSION = 2  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
@@ -69,7 +72,10 @@ def derive_edges(
     """Bring every derived collection to what the documents say; empty when nothing changed since the last time."""
     digest = _digest(store, embedder, rules)
     if manifest.derived_digest(store) == digest:
+        redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
+    if remove_unused(store):  # a text that changed takes what a language model read in it along
+        digest = _digest(store, embedder, rules)
     corpus = _read(store)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
@@ -77,8 +83,9 @@ def derive_edges(
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, progress)
     progress("edges", 3, 4)
-    with store.transaction([*_ORDER, "cluster_edges", "ingest_manifest"]) as inside:
+    with store.transaction([*_ORDER, *SWEPT, "ingest_manifest"]) as inside:
         changes = _write(inside, wanted)
+        reopen_stages(inside, changes)
         manifest.record_derived(inside, digest)
     progress("edges", 4, 4)
     return changes
@@ -206,11 +213,9 @@ def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
             apply_removals(store, name, found[name])
     gone = found["entities"]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    if gone.stale:  # their topics lose them now; the next build of the hierarchy counts anew
-        members = [node_id("entities", key) for key in gone.stale]
-        store.delete("cluster_edges", where=[Term("_from", "in", members)])
+    left = take_leave(store, gone.stale)
     apply_removals(store, "entities", gone)
-    return changes
+    return changes | left | clear_up(store)
 
 
 def _owned(collection: str, table: pa.Table) -> list[str]:

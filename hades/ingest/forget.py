@@ -8,16 +8,20 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.ingest import manifest
+from hades.ingest.aftermath.logs import blank_questions
+from hades.ingest.comeback import drop_quarantined, sources_holding
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.openie import remove_unused
 from hades.ingest.removal import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
+from hades.ingest.traces import find_traces, left_of, traces_of
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import NAMES
 from schemas.ids import node_id
 
 _SHOWN = 200
+_LATER = ("clusters", "bridge_cache", "query_logs")  # rows that stay and are corrected
 
 
 class UnknownDocument(HadesError):
@@ -26,13 +30,20 @@ class UnknownDocument(HadesError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Proof of one act of forgetting."""
+    """Proof of one act of forgetting.
+
+    `corrected` counts rows that stay without what they took from the documents. `left_behind` names rows, by
+    collection, in which a search of the whole store still finds them. `read_again` are the files, as far as known, from
+    which a nightly build would read them anew.
+    """
 
     documents: list[dict[str, str]]
     removed: dict[str, int]
     entities_removed: list[str]
     entities_kept: list[dict[str, Any]]
-    left_behind: dict[str, int] = field(default_factory=dict)
+    corrected: dict[str, int] = field(default_factory=dict)
+    left_behind: dict[str, list[str]] = field(default_factory=dict)
+    read_again: list[str] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -46,7 +57,10 @@ class Certificate:
             "removed": self.removed,
             "entities_removed": self.entities_removed,
             "entities_kept": self.entities_kept,
-            "left_behind": self.left_behind,
+            "corrected": self.corrected,
+            "left_behind": {name: len(keys) for name, keys in self.left_behind.items()},
+            "left_behind_rows": {name: keys[:_SHOWN] for name, keys in self.left_behind.items()},
+            "read_again": self.read_again,
             "complete": self.is_complete,
         }
 
@@ -58,22 +72,32 @@ def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, 
         {"id": row["origin"], "key": row["_key"], "source": row["source"], "sha256": row["sha256"]}
         for row in store.get("documents", keys, columns=["origin", "source", "sha256"]).to_pylist()
     ]
-    mentioned = _mentioned(store, keys)
+    entries = list(manifest.entries(store, keys).values())
+    traces = traces_of(store, keys)
+    names = {
+        row["_key"]: row["name"]
+        for row in store.get("entities", list(traces.entities), columns=["_key", "name"]).to_pylist()
+    }
     before = store.counts()
     remove_documents(store, keys)
-    derive_edges(store, embedder, rules)
+    copies = drop_quarantined(store, entries)
+    changes = derive_edges(store, embedder, rules)
+    traces = left_of(store, traces)
+    corrected = {name: changes[name].changed for name in _LATER if name in changes}
+    corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)
     after = store.counts()
-    kept = store.get("entities", sorted(mentioned), columns=["name", "frequency"]).to_pylist()
-    still = {row["_key"] for row in kept}
+    kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()
     return Certificate(
         documents=documents,
         removed={name: before[name] - after[name] for name in before if before[name] > after[name]},
-        entities_removed=sorted(name for key, name in mentioned.items() if key not in still)[:_SHOWN],
+        entities_removed=sorted(names[key] for key in traces.entities)[:_SHOWN],
         entities_kept=[
             {"id": node_id("entities", row["_key"]), "name": row["name"], "why": _support(store, row["_key"])}
             for row in kept[:_SHOWN]
         ],
-        left_behind=_left_behind(store, keys),
+        corrected={name: count for name, count in corrected.items() if count},
+        left_behind={**find_traces(store, traces), **_loose_edges(store)},
+        read_again=[*sources_holding(store, entries), *copies],
     )
 
 
@@ -109,34 +133,10 @@ def resolve(store: RowStore, identifier: str) -> str:
     raise UnknownDocument(f"no document has the id {identifier!r}; `hades status` counts what there is")
 
 
-def _mentioned(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
-    """Entities the documents speak of, key to name."""
-    chunks = [
-        node_id("doc_chunks", key) for listed in keys_of_documents(store, "doc_chunks", keys).values() for key in listed
-    ]
-    targets = {
-        target.partition("/")[2]
-        for batch in store.scan("mentions", where=[Term("_from", "in", chunks)], columns=["_to"])
-        for target in batch.column("_to").to_pylist()
-    }
-    rows = store.get("entities", sorted(targets), columns=["name"]).to_pylist()
-    return {row["_key"]: row["name"] for row in rows}
-
-
 def _support(store: RowStore, entity: str) -> str:
     count = store.count("mentions", where=[Term("_to", "==", node_id("entities", entity))])
     return f"mentioned in {count} other chunk{'s' if count != 1 else ''}" if count else "stated by another document"
 
 
-def _left_behind(store: GraphStore, keys: Sequence[str]) -> dict[str, int]:
-    """Rows that still name a forgotten document, by collection; must be empty."""
-    wanted = {node_id("documents", key) for key in keys}
-    found: dict[str, int] = {}
-    for collection in OWNED_BY_DOCUMENT:
-        found[collection] = store.count(collection, where=[Term("document", "in", sorted(wanted))])
-    for batch in store.scan("relations", columns=["provenance"]):
-        for provenance in batch.column("provenance").to_pylist():
-            found["relations"] = found.get("relations", 0) + (provenance is not None and provenance["doc"] in wanted)
-    found["ingest_manifest"] = len(manifest.entries(store, list(keys)))
-    found["edges without an end"] = sum(map(len, store.dangling().values()))
-    return {name: count for name, count in found.items() if count}
+def _loose_edges(store: GraphStore) -> dict[str, list[str]]:
+    return {f"{name} without an end": keys for name, keys in store.dangling().items()}

@@ -319,6 +319,13 @@ class GraphView(Protocol):
         """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
         ...
 
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong dimension: `BadQuery`.
+
+        Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks this for nothing.
+        """
+        ...
+
     def nearest(
         self,
         vector: NDArray[np.float32],

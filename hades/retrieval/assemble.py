@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import EdgeFacts, NodeFacts, Passage
+from hades.ports.view import EdgeFacts, NodeFacts
 from hades.retrieval.ceiling import TokenCounter
 from hades.retrieval.found import FoundPassage, FoundPath
 from hades.retrieval.path_text import path_text, rationale
-from hades.retrieval.verify import Verdict, passage_citation, verify_spans
+from hades.retrieval.verify import Citation, Verdict, edge_citation, passage_citation, verify_spans
 from schemas.plan import Reason
 from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 
@@ -42,8 +42,8 @@ def show(
     topics: Sequence[FoundTopic],
 ) -> Shown:
     """Read what is handed over. Passages come first: an answer without text is none; then paths, then topics."""
-    cited_passages, verified = _passages(view, passages)
-    written = _paths(view, counter, paths)
+    cited_passages, verified_passages = _passages(view, passages)
+    written, verified_edges = _paths(view, counter, paths)
     named = _topics(view, topics)
     edges = [edge for path in written for edge in path.edges]
     return Shown(
@@ -52,7 +52,7 @@ def show(
         named,
         facts=len(edges) + len(cited_passages),
         cited=sum(edge.provenance.span is not None for edge in edges) + len(cited_passages),
-        verified=verified,
+        verified=verified_passages + verified_edges,
     )
 
 
@@ -67,7 +67,7 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
 def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tuple[CitedPassage, ...], int]:
     """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
     read = view.passages(np.array([passage.node for passage in passages], np.int64))
-    verdicts = _checked(view, read)
+    verdicts = _checked(view, [passage_citation(passage) for passage in read])
     kept = [
         (found, passage)
         for found, passage, verdict in zip(passages, read, verdicts, strict=False)
@@ -93,20 +93,22 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
     return cited, verdicts.count(Verdict.VERIFIED)
 
 
-def _checked(view: MeteredView, read: Sequence[Passage]) -> list[Verdict]:
-    """A verdict a passage. Only reads that nobody needs any more are spent on it; the rest stays unverified."""
+def _checked(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
+    """A verdict a citation. Only reads that nobody needs any more are spent on it; the rest stays unverified."""
     spare = view.turn.reads_left // 2
-    documents = list(dict.fromkeys(passage.document_id for passage in read))[:spare]
-    checkable = [passage for passage in read if passage.document_id in documents]
+    documents = list(dict.fromkeys(one.document_id for one in cited if one.span is not None))[:spare]
+    checkable = [one for one in cited if one.document_id in documents]
     if view.turn.expired() or not checkable:
-        return [Verdict.UNVERIFIED] * len(read)
-    verdicts = iter(verify_spans(view, [passage_citation(passage) for passage in checkable]).verdicts)
-    return [next(verdicts) if passage.document_id in documents else Verdict.UNVERIFIED for passage in read]
+        return [Verdict.UNVERIFIED] * len(cited)
+    verdicts = iter(verify_spans(view, checkable).verdicts)
+    return [next(verdicts) if one.document_id in documents else Verdict.UNVERIFIED for one in cited]
 
 
-def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath]) -> tuple[Path, ...]:
-    """Whole paths only: one whose facts may not all be read ends the list."""
-    written: list[Path] = []
+def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath]) -> tuple[tuple[Path, ...], int]:
+    """Whole paths only: one whose facts may not all be read ends the list, one with an edge whose words do not stand
+    where it says is dropped. With the number of edges that were checked.
+    """
+    read: list[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]] = []
     for path in paths:
         if view.turn.expired():
             break
@@ -114,8 +116,18 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
         edges = view.edges(np.array(path.edges, np.int64))
         if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
             break
+        read.append((path, nodes, edges))
+    verdicts = iter(_checked(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
+    written: list[Path] = []
+    verified = 0
+    for path, nodes, edges in read:
+        found = [next(verdicts) for _ in edges]
+        if Verdict.MISMATCH in found:
+            view.turn.because(Reason.VIEW_DEGRADED)
+            continue
+        verified += found.count(Verdict.VERIFIED)
         written.append(_written(counter, len(written) + 1, path, nodes, edges))
-    return tuple(written)
+    return tuple(written), verified
 
 
 def _written(

@@ -7,6 +7,7 @@ passages of all walks are judged together by a closer look. One more walk is the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hades.retrieval.metered import MeteredView
 
 _ANY: Final = cast("Direction", "any")
+_CAPITALISED = re.compile(r"[^\W_a-z][\w'’.-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W_a-z][\w'’.-]*)*")
 # Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
 FACTORS: Mapping[str, float] = {
     "similar_to": 0.3,
@@ -244,7 +246,7 @@ class _Search:
         weights = {
             node: following[node] / count**0.5
             for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
-            if count > 1 > 1
+            if count > 1
         }
         total = sum(weights.values())
         if total <= 0.0:
@@ -255,10 +257,12 @@ class _Search:
         return moved
 
     def _names_in(self, sentence: str) -> set[int]:
-        """Entities that a sentence spells with a capital; what is written small is seldom what a question follows."""
-        found = self._view.match_names(sentence)
-        spans = zip(found.numbers.tolist(), found.starts.tolist(), strict=True)
-        return {node for node, start in spans if not sentence[start].islower()}
+        """Entities that the capitalised runs of a sentence spell.
+
+        Run by run, because a phrase that a triple took from the sentence would hide the names inside it.
+        """
+        runs = [run.group() for run in _CAPITALISED.finditer(sentence)]
+        return {node for run in dict.fromkeys(runs) for node in self._view.match_names(run).numbers.tolist()}
 
     def _promising(self, pool: list[int], want: Wanted) -> list[int]:
         """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""

@@ -30,6 +30,7 @@ from hades.ports.view import (
     Passage,
     SourceFacts,
     ViewInfo,
+    Weights,
 )
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask
@@ -139,6 +140,14 @@ class MeteredView:
         values, there = np.zeros((len(numbers), found.shape[1]), np.float32), np.zeros(len(numbers), np.bool_)
         values[:allowed], there[:allowed] = found, have
         return values, there
+
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """See `GraphView.cosines`; a node that may not be fetched counts as one without a vector."""
+        allowed = self._travels(len(numbers))
+        found = np.zeros(len(numbers), np.float32)
+        if allowed:
+            found[:allowed] = self._view.cosines(vector, numbers[:allowed], model=model)
+        return found
 
     def nearest(
         self,

@@ -72,12 +72,8 @@ class Relevance:
         """Cosine with the question; 0 where it is negative or a vector is missing."""
         if self._vector is None or not len(numbers):
             return np.zeros(len(numbers), np.float64)
-        vectors, _ = self._view.vectors(numbers, model=self._question.model)
-        if vectors.shape[1] != len(self._vector):
-            return np.zeros(len(numbers), np.float64)
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
-        cosines: Floats = np.clip((vectors @ self._vector) / lengths, 0.0, 1.0).astype(np.float64)
-        return cosines
+        cosines = self._view.cosines(self._vector, numbers, model=self._question.model)
+        return np.clip(cosines, 0.0, 1.0).astype(np.float64)
 
     def _shared_words(self, numbers: Numbers) -> Floats:
         if self._words is None:

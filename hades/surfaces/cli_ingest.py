@@ -47,25 +47,31 @@ def run_triples(max_calls: int | None) -> Answer:
 
 
 def run_forget(ids: Sequence[str]) -> Answer:
-    """Forget documents and show the certificate."""
+    """Forget documents and show the certificate, with what outside the store may still tell of them."""
     with open_hades() as hades:
         certificate = hades.forget(ids).as_dict()
         holding = sorted(path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir())
-    document = {**certificate, "snapshots_from_before": holding}
-    removed = ", ".join(f"{count:,} {name}" for name, count in certificate["removed"].items())
+        pages = sorted(path.name for path in (hades.home / "reports").glob("*") if path.is_file())
+    document = {**certificate, "snapshots_from_before": holding, "reports_from_before": pages}
     lines = [
         *(f"forgotten: {one['id']} (sha256 {one['sha256'][:16]})" for one in certificate["documents"]),
-        f"removed: {removed or 'nothing'}",
+        f"removed: {_counted(certificate['removed']) or 'nothing'}",
+        *([f"corrected: {_counted(certificate['corrected'])}"] if certificate["corrected"] else []),
         f"entities that only it supported: {', '.join(certificate['entities_removed'][:12]) or 'none'}",
         *(f"kept: {one['name']} ({one['why']})" for one in certificate["entities_kept"][:12]),
-        "nothing in the store names it any more"
+        "nothing in the store names or quotes it any more"
         if certificate["complete"]
-        else f"LEFT BEHIND: {certificate['left_behind']}",
+        else f"LEFT BEHIND: {_counted(certificate['left_behind'])}; their keys are in the certificate (--json)",
+        *(
+            f"still in {place}: take it out there too, or the next build reads it again"
+            for place in certificate["read_again"][:12]
+        ),
     ]
     if holding:
-        lines.append(
-            f"{len(holding)} published snapshots are from before: run `hades publish --prune 1` to replace them"
-        )
+        told = f"{len(holding)} published snapshots are from before and hold it"
+        lines.append(f"{told}: `hades run nightly -p keep=1` builds without it and removes them")
+    if pages:
+        lines.append(f"{len(pages)} pages in reports/ are from before and may name its topics; delete those you mind")
     return Answer(document, (Text("\n".join(lines)),), ok=certificate["complete"])
 
 
@@ -119,3 +125,7 @@ def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table 
         )
     seconds = ", ".join(f"{phase} {value:.1f} s" for phase, value in report["seconds"].items())
     return (Text("\n".join(lines)), changes, Text(seconds))
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +17,13 @@ from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
 from schemas.ids import entity_key, node_id
+from schemas.nodes import EntityType
 from schemas.record import canonical_json
 
+SYMBOLS_SHARING = 4  # a short name that more symbols share says too little
+_IDENTIFIER = re.compile(
+    r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]"
+)  # EmailMessage, run_in_executor; not `get`, not `__init__`
 _REASONS = (
     (Origin.TITLE, "title"),
     (Origin.GIVEN, "given"),
@@ -74,6 +81,8 @@ def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -
     """The entities with their other spellings, how often they are mentioned and why their names are known."""
     senses = numbered.senses
     names = [sense.name for sense in senses]
+    for row, short in _short_symbols(senses).items():
+        spellings.texts[row].add(short)
     aliases = [
         sorted(texts - {name}) if len(texts) > 1 or name not in texts else []
         for name, texts in zip(names, spellings.texts, strict=True)
@@ -93,6 +102,20 @@ def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -
             "metadata": pa.array([_reasons(bits) for bits in spellings.origin.tolist()], pa.string()),
         },
     )
+
+
+def _short_symbols(senses: Sequence[Sense]) -> dict[int, str]:
+    """The last part of a symbol's dotted name, where it reads as an identifier and few symbols share it.
+
+    People ask for `EmailMessage`, not for `email.message.EmailMessage`; a plain word such as `get` would match prose.
+    """
+    short = {
+        row: sense.name.rpartition(".")[2]
+        for row, sense in enumerate(senses)
+        if sense.type == EntityType.CODE_SYMBOL and "." in sense.name
+    }
+    shared = Counter(short.values())
+    return {row: name for row, name in short.items() if _IDENTIFIER.search(name) and shared[name] <= SYMBOLS_SHARING}
 
 
 @cache

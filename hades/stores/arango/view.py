@@ -192,6 +192,13 @@ class ArangoView:
             values[place] = held[ids[place]]
         return values, there
 
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """See `GraphView.cosines`; the vectors travel, one query a kind."""
+        values, there = self.vectors(numbers, model=model)
+        if not there.any():
+            return np.zeros(len(there), np.float32)
+        return cosines_with(values, np.linalg.norm(values, axis=1), vector)
+
     def nearest(
         self,
         vector: NDArray[np.float32],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 
 from hades.stores.sqlite import pages
 from hades.stores.sqlite.pages import SEPARATOR
-from hades.stores.sqlite.trees import Tree
+from hades.stores.sqlite.trees import Page, Tree
 
 VALUE = "_value"
 VALIDITY = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 ABSENT = -(2**63)  # an absent time
 _LINE = b"\n"
 _HEADER = struct.Struct("<8I")  # lengths: nodes, counts, edges, ends, types, weights, costs, bounds
+
+_WEIGHTS = 5  # the part that has eight bytes for every row
 
 Part = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 
@@ -124,17 +126,26 @@ class EdgePages:
 
     def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
         """The page as Arrow, for merging."""
-        names, counts, edges, ends, types, weights, costs, bounds = _parts(data)
-        if not weights:
+        return self._decoded(tree, [data])
+
+    def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
+        """Thousands of small pages cost what one large page of the same rows would."""
+        return pa.Table.from_batches([self._decoded(tree, [data for _, _, data in pages])])
+
+    def _decoded(self, tree: Tree, datas: Iterable[bytes]) -> pa.RecordBatch:
+        parts = [part for part in map(_parts, datas) if part[_WEIGHTS]]
+        if not parts:
             return pa.RecordBatch.from_pylist([], schema=tree.schema)
-        nodes = np.repeat(np.array(names.decode().split("\n"), dtype=object), np.frombuffer(counts, dtype="<u4"))
-        rows = len(weights) // 8
-        times = np.frombuffer(bounds, "<i8").reshape(-1, 4) if bounds else np.full((rows, 4), ABSENT)
+        names, counts, edges, ends, types, weights, costs, bounds = zip(*parts, strict=True)
+        sizes = np.frombuffer(b"".join(counts), dtype="<u4")
+        times = _joined_bounds(bounds, weights)
+        rows = sum(map(len, weights)) // 8
+        moments = np.full((rows, len(VALIDITY)), ABSENT) if times is None else times
         columns: list[pa.Array] = [
-            pa.array(nodes, pa.string()),
-            *(pa.array(text.decode().split("\n"), pa.string()) for text in (edges, ends, types)),
-            *(_nullable(np.frombuffer(numbers)) for numbers in (weights, costs)),
-            *(pa.array(times[:, number], mask=times[:, number] == ABSENT) for number in range(4)),
+            _split(names).take(pa.array(np.repeat(np.arange(len(sizes)), sizes))),
+            *map(_split, (edges, ends, types)),
+            *(_nullable(np.frombuffer(b"".join(numbers))) for numbers in (weights, costs)),
+            *(pa.array(moment := moments[:, number], mask=moment == ABSENT) for number in range(len(VALIDITY))),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=tree.schema)
 
@@ -165,6 +176,16 @@ def _joined(texts: pa.Array, starts: NDArray[np.int64]) -> list[bytes]:
     lists = pa.ListArray.from_arrays(offsets, texts.cast(pa.binary()))
     joined: list[bytes] = pc.binary_join(lists, _LINE).to_numpy(zero_copy_only=False).tolist()
     return joined
+
+
+def _split(joined: Sequence[bytes]) -> pa.Array:
+    """Texts that were joined by line ends, page after page, as one column."""
+    body = np.frombuffer(_LINE.join(joined) + _LINE, np.uint8)
+    is_end = body == _LINE[0]
+    ends = np.flatnonzero(is_end)
+    bounds = np.zeros(len(ends) + 1, np.int32)
+    bounds[1:] = ends - np.arange(len(ends))
+    return pa.StringArray.from_buffers(len(ends), pa.py_buffer(bounds), pa.py_buffer(body[~is_end]))
 
 
 def _joined_bounds(bounds: Sequence[bytes], weights: Sequence[bytes]) -> NDArray[np.int64] | None:

@@ -25,6 +25,8 @@ SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
 
 _GROUP_PAGES = 64
+_GROUP_BYTES = 8 * 1024 * 1024  # of pages that are made anew together
+_SHORT_GAP = 8  # pages
 _FEW_KEYS = 64
 _KEYS_PER_LOOKUP = 1_000
 
@@ -68,10 +70,8 @@ def write(
     replaced: list[pa.Table] = []
     grown = 0
     for first, last, touched_part, new_part in _groups(connection, tree, touched, new_keys):
-        old = pa.Table.from_batches(
-            (tree.codec.decode(tree, *page) for page in connection.execute(_PAGES_BETWEEN, (tree.id, first, last))),
-            schema=tree.schema,
-        ).combine_chunks()
+        pages = connection.execute(_PAGES_BETWEEN, (tree.id, first, last))
+        old = tree.codec.decode_run(tree, pages).combine_chunks()
         hit = pc.is_in(sort_keys(tree, old), value_set=pa.array(touched_part, pa.string()))
         replaced.append(old.filter(hit))
         merged = _merge(tree, old.filter(pc.invert(hit)), new.slice(*new_part))
@@ -165,19 +165,28 @@ def _groups(
     else:
         fences = [row[0] for row in connection.execute(_FENCES, (tree.id,))]
         cuts = [0, *np.searchsorted(touched, np.array(fences[1:], dtype=object)).tolist(), len(touched)]
-        runs = []
-        for start in range(0, len(fences), _GROUP_PAGES):
-            stop = min(start + _GROUP_PAGES, len(fences))
-            busy = [page for page in range(start, stop) if cuts[page] < cuts[page + 1]]
-            if busy:
-                keys = touched[cuts[busy[0]] : cuts[busy[-1] + 1]].tolist()
-                runs.append((fences[busy[0]], fences[busy[-1]], keys))
+        busy = [page for page in range(len(fences)) if cuts[page] < cuts[page + 1]]
+        runs = [
+            (fences[first], fences[last], touched[cuts[first] : cuts[last + 1]].tolist())
+            for first, last in _neighbours(busy, max(1, _GROUP_BYTES // tree.page_bytes))
+        ]
     position = 0
     ordered = new_keys.to_pylist() if len(new_keys) <= _FEW_KEYS else _as_objects(new_keys)
     for first, last, keys in runs:
         end = bisect_right(ordered, keys[-1], lo=position)
         yield first, last, keys, (position, end - position)
         position = end
+
+
+def _neighbours(pages: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """First and last of runs of at most `most` pages; a short gap is cheaper to re-make than to begin anew after."""
+    first = last = pages[0]
+    for page in pages[1:]:
+        if page - last > _SHORT_GAP or page - first >= most:
+            yield first, last
+            first = page
+        last = page
+    yield first, last
 
 
 def _merge(tree: Tree, kept: pa.Table, new: pa.Table) -> pa.Table:

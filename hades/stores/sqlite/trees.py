@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol
@@ -13,6 +13,8 @@ from schemas.record import repeated
 
 MAX_PAGE_ROWS = 4_096
 
+Page = tuple[int, int, bytes]  # layout, bits of the columns left out, bytes
+
 
 class Codec(Protocol):
     """Turns runs of rows into bytes and back."""
@@ -22,6 +24,9 @@ class Codec(Protocol):
 
     def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
         """The rows of a page, in the tree's current schema."""
+
+    def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
+        """The rows of neighbouring pages together, in the tree's current schema."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,10 @@ class ArrowPages:
                 schema=schema,
             )
         return batch if layout == tree.layout else _upgraded(tree, batch)
+
+    def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
+        """One table, one chunk a page."""
+        return pa.Table.from_batches((self.decode(tree, *page) for page in pages), schema=tree.schema)
 
 
 def _nulls(kind: pa.DataType, rows: int) -> pa.Array:

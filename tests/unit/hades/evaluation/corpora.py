@@ -26,8 +26,8 @@ PASSAGES = [
 ]
 QUESTIONS = [
     {"id": "q1", "question": "Who taught the painter born at Lake Orin?", "gold": ["p1", "p2"], "type": "bridge"},
-    {"id": "q2", "question": "Where did Jan Brod teach?", "gold": ["p3"], "type": "single"},
-    {"id": "q3", "question": "What do Pike hunt?", "gold": ["p4"], "type": "single"},
+    {"id": "q2", "question": "Where did Jan Brod teach?", "gold": ["p3"], "type": "single", "answer": "Karst"},
+    {"id": "q3", "question": "What do Pike hunt?", "gold": ["p4"], "type": "single", "answer": "yes"},
 ]
 PAPERS = [
     {

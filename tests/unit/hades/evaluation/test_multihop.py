@@ -76,6 +76,11 @@ def test_no_ranking_is_deeper_than_the_others(found):
     assert all(len(one.documents) <= SHOWN for scores in found[0].scores.values() for one in scores.rankings)
 
 
+def test_prompt_is_looked_through_for_the_answer(found):
+    row = found[0].document["recipes"]["hipporag"]
+    assert row["prompt"] == {"has_answer": 1.0, "questions": 1}  # Karst; a yes cannot be looked for
+
+
 def test_published_systems_stand_beside_ours(found):
     section = found[0].document["published"]
     assert (section["questions"], section["k"]) == (1, 8)

@@ -179,6 +179,10 @@ class MemoryView:
                 values[place] = known[n]
         return values, there
 
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        values, there = self.vectors(numbers, model=model)
+        return cosines_with(values, np.linalg.norm(values, axis=1), vector) if there.any() else np.zeros(len(there))
+
     def nearest(
         self,
         vector: NDArray[np.float32],

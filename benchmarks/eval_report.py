@@ -1,0 +1,179 @@
+"""Puts the figures of `hades eval` into the pages that show them; none is typed by hand.
+
+    python benchmarks/eval_report.py --run      # every set of HADES_DATA first, minutes to an hour
+    python benchmarks/eval_report.py            # only the pages, from benchmarks/results/eval_*.json
+
+A page shows them between `<!-- eval:full -->` or `<!-- eval:short -->` and `<!-- eval:end -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
+BASELINES = ("bm25", "dense", "fusion")
+_SPAN = re.compile(r"(<!-- eval:(full|short) -->\n).*?(<!-- eval:end -->)", re.S)
+_HOMES = ROOT / ".hades" / "eval"
+
+
+def main() -> None:
+    """Run where asked, then write the pages."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--run", action="store_true", help="evaluate every set of HADES_DATA first")
+    arguments.add_argument("--recipes", help="recipes instead of the usual ones; `ladder` for all")
+    asked = arguments.parse_args()
+    if asked.run:
+        for name, command in _commands(Path(os.environ.get("HADES_DATA", ROOT / "../shared/data"))):
+            _evaluate(name, [*command, *(["--recipes", asked.recipes] if asked.recipes else [])])
+    for page in PAGES:
+        if page.is_file():
+            text = page.read_text("utf-8")
+            fresh = filled(text)
+            if fresh != text:
+                page.write_text(fresh, "utf-8")
+                print(f"wrote {page.relative_to(ROOT)}")
+
+
+def filled(text: str) -> str:
+    """A page with its figures brought up to date; a page without markers as it is."""
+    found = {path.stem.removeprefix("eval_"): json.loads(path.read_text("utf-8")) for path in _kept()}
+    tables = {"full": lambda: full(found), "short": lambda: short(found)}
+    return _SPAN.sub(lambda span: f"{span[1]}\n{tables[span[2]]()}\n{span[3]}", text)
+
+
+def full(found: dict[str, dict[str, Any]]) -> str:
+    """A table a set."""
+    if not found:
+        return "Nothing has been kept yet; run `python benchmarks/eval_report.py --run`.\n"
+    parts = [_bridges(name, one) if "pairs" in one["dataset"] else _ranked(name, one) for name, one in found.items()]
+    return "\n".join(parts)
+
+
+def short(found: dict[str, dict[str, Any]]) -> str:
+    """A row a set: the best baseline, and the best recipe with its gain."""
+    lines = ["| set | best baseline | best recipe | all gold | gain, 95% | p |", "|---|---|---|---|---|---|"]
+    for name, one in found.items():
+        if "pairs" in one["dataset"]:
+            continue
+        k, recipes = str(one["compared_at"]), one["recipes"]
+        plain = max(BASELINES, key=lambda recipe: recipes[recipe]["recall"][k])
+        ours = max((recipe for recipe in recipes if recipe not in BASELINES), key=lambda r: recipes[r]["recall"][k])
+        row, against = recipes[ours], recipes[ours]["against"]
+        low, high = (100 * end for end in against["ci95"])
+        lines.append(
+            f"| {name} R@{k} | {plain} {100 * recipes[plain]['recall'][k]:.1f} | {ours} {100 * row['recall'][k]:.1f} | "
+            f"{100 * row['all_gold'][k]:.1f} | +{100 * against[f'recall@{k}']:.1f} [{low:.1f}, {high:.1f}] | "
+            f"{_p(against['p'])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _ranked(name: str, one: dict[str, Any]) -> str:
+    data, k = one["dataset"], one["compared_at"]
+    depths = list(next(iter(one["recipes"].values()))["recall"])
+    lines = [
+        f"### {name}",
+        "",
+        f"{data['questions']:,} questions over {data['passages']:,} passages"
+        + (", with given triples" if data.get("triples") else "")
+        + (f", {data['withheld']:,} citations withheld" if "withheld" in data else "")
+        + f". Built in {one['build']['seconds']:.0f} s, {one['build']['embedded']:,} texts embedded, "
+        + f"{one['build']['peak_mb']:,.0f} MB at most. Data {data['sha256'][:12]}, snapshot {one['snapshot']}.",
+        "",
+        "| recipe | "
+        + " | ".join(f"R@{d}" for d in depths)
+        + f" | 95% of R@{k} | all@{k} | MRR | nDCG | p | answer told | reads | tokens | p50 ms |",
+        "|---|" + "---|" * (len(depths) + 9),
+    ]
+    for recipe, row in one["recipes"].items():
+        recalls = " | ".join(f"{100 * row['recall'][depth]:.1f}" for depth in depths)
+        low, high = (100 * end for end in row["ci95"][f"recall@{k}"])
+        p = _p(row["against"]["p"]) if "against" in row else ""
+        told = f"{100 * row['prompt']['has_answer']:.1f}" if "prompt" in row else ""
+        lines.append(
+            f"| {recipe} | {recalls} | {low:.1f} to {high:.1f} | {100 * row['all_gold'][str(k)]:.1f} | "
+            f"{row['mrr']:.3f} | {row['ndcg']['10']:.3f} | {p} | {told} | "
+            f"{row['reads']['mean']:.0f} | {row['tokens']['mean']:.0f} | {row['ms']['p50']:.1f} |"
+        )
+    if "published" in one:
+        section = one["published"]
+        shares = ", ".join(f"{system} {row['share']:.2f}" for system, row in section["all_evidence"].items())
+        told = f"All evidence among the first {section['k']} of {section['questions']} questions with published runs"
+        lines += ["", f"{told}: {shares}."]
+    return "\n".join([*lines, ""])
+
+
+def _bridges(name: str, one: dict[str, Any]) -> str:
+    data = one["dataset"]
+    names = (
+        "discovery",
+        "still_joined",
+        "recall",
+        "precision",
+        "purity",
+        "coherence",
+        "mean_hops",
+        "expected",
+        "tokens",
+    )
+    lines = [
+        f"### {name}",
+        "",
+        f"{data['pairs']:,} pairs of paper and repository, at most {data['hops']} hops, {data['paths']} paths; without "
+        f"their own edge {data['still_joined']:,} of them are joined another way.",
+        "",
+        "| recipe | own edge | " + " | ".join(name.replace("_", " ") for name in names) + " | p95 ms |",
+        "|---|---|" + "---|" * (len(names) + 1),
+    ]
+    for recipe, settings in one["recipes"].items():
+        for setting, row in settings.items():
+            figures = " | ".join("" if row[name] is None else f"{row[name]:.3g}" for name in names)
+            lines.append(f"| {recipe} | {setting} | {figures} | {row['ms_p95']:.0f} |")
+    return "\n".join([*lines, ""])
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _kept() -> list[Path]:
+    return sorted(RESULTS.glob("eval_*.json"))
+
+
+def _commands(data: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every set that is there, by its files: what they are called says what they are."""
+    for corpus in sorted(data.glob("*/corpus.jsonl.gz")):
+        folder, name = corpus.parent, corpus.parent.name
+        command = ["multihop", "--corpus", str(corpus), "--questions", str(folder / "questions.jsonl.gz")]
+        runs, triples = sorted(folder.glob("*_runs.jsonl.gz")), folder / "openie.jsonl.gz"
+        yield name, [*command, *(["--published", str(runs[0])] if runs else [])]
+        if triples.is_file():
+            yield f"{name}_triples", [*command, "--triples", str(triples)]
+    if (data / "arxiv").is_dir():
+        yield "citations", ["citations"]
+        yield "bridges", ["bridges"]
+
+
+def _evaluate(name: str, command: list[str]) -> None:
+    print(f"== {name}", file=sys.stderr)
+    home = _HOMES / name
+    run = [sys.executable, "-m", "hades.surfaces.cli", "eval", *command, "--home", str(home), "--json"]
+    done = subprocess.run(run, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"eval_{name}.json").write_text(
+        json.dumps(json.loads(done.stdout), indent=1, sort_keys=True) + "\n", "utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The pages that show figures show those that are kept, and nothing else of a page is touched."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import eval_report
+
+ROOT = Path(__file__).resolve().parents[4]
+
+ROW = {
+    "recall": {"5": 0.5, "10": 0.75},
+    "all_gold": {"5": 0.25, "10": 0.5},
+    "ci95": {"recall@5": [0.4, 0.6]},
+    "mrr": 0.5,
+    "ndcg": {"10": 0.5},
+    "reads": {"mean": 20.0, "max": 20},
+    "tokens": {"mean": 1000.0},
+    "ms": {"p50": 2.0, "p95": 3.0},
+}
+AGAINST = {"baseline": "fusion", "recall@5": 0.1, "ci95": [0.05, 0.15], "p": 0.0001}
+
+
+def test_figures_stand_between_the_markers(tmp_path, monkeypatch):
+    better = {**ROW, "recall": {"5": 0.6, "10": 0.9}, "against": AGAINST}
+    document = {
+        "dataset": {"passages": 1000, "questions": 20, "sha256": "ab" * 32},
+        "build": {"seconds": 1.0, "peak_mb": 300.0, "embedded": 20},
+        "snapshot": "g1",
+        "compared_at": 5,
+        "recipes": {"bm25": ROW, "dense": ROW, "fusion": ROW, "hipporag": better},
+    }
+    (tmp_path / "eval_tiny.json").write_text(json.dumps(document), "utf-8")
+    monkeypatch.setattr(eval_report, "RESULTS", tmp_path)
+    page = "before\n<!-- eval:short -->\nstale\n<!-- eval:end -->\nafter\n"
+    filled = eval_report.filled(page)
+    assert filled.startswith("before\n")
+    assert filled.endswith("after\n")
+    assert "stale" not in filled
+    assert "| tiny R@5 | bm25 50.0 | hipporag 60.0 | 25.0 | +10.0 [5.0, 15.0] | < 0.001 |" in filled
+    assert eval_report.filled(filled) == filled
+    assert "| hipporag | 60.0 | 90.0 | 40.0 to 60.0 |" in eval_report.filled(page.replace("short", "full"))
+
+
+@pytest.mark.parametrize("name", ["docs/evaluation.md", "README.md"])
+def test_pages_are_up_to_date(name):
+    text = (ROOT / name).read_text("utf-8")
+    assert eval_report.filled(text) == text, "run `python benchmarks/eval_report.py`"
