@@ -16,6 +16,14 @@ WHAT = {
     "store": "The embedded store beside Parquet and beside row-at-a-time INSERTs (`benchmarks/bench_store.py`).",
     "embedding": "MiniLM beside SentenceTransformer.encode at its defaults (`benchmarks/bench_embedding.py`).",
     "ingest": "Abstracts into a graph, hashing embedder (`benchmarks/bench_ingest.py`).",
+    "weights": "Weighing a million edges beside a pandas apply of the same formula (`benchmarks/bench_weights.py`).",
+    "hierarchy": "Topics beside plain HDBSCAN and plain Leiden, on arXiv (`benchmarks/bench_hierarchy.py`).",
+    "bridges": "Bridges, built whole and after a change (`benchmarks/bench_bridges.py`).",
+    "nightly": "A first night and one after 1% of the papers changed (`benchmarks/bench_nightly.py`).",
+    "ppr": "Personalized PageRank by push beside networkx and igraph (`benchmarks/bench_ppr.py`).",
+    "flow": "Flow-pruned paths beside enumeration over networkx (`benchmarks/bench_flow.py`).",
+    "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
+    "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

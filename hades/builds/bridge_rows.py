@@ -23,16 +23,24 @@ from schemas.record import arrow_schema, canonical_json
 
 @dataclass(frozen=True)
 class Found:
-    """A path of the graph with the digest of the region it was found in and how many were found there."""
+    """A path of the graph: the digest of the region it was found in, how many were found there, by what rules and when.
+
+    No rules: the pair has not been searched since it changed.
+    """
 
     path: TopicPath
     region: str
     of: int
+    rules: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A row of the cache: the path it stands for now, or why there is none."""
+    """A row of the cache: the path it stands for now, or why there is none.
+
+    `is_same` says that every edge also has the weight it was found with; `rules` and `at` are those of its search.
+    """
 
     key: str
     pair: tuple[str, str]
@@ -41,6 +49,13 @@ class Kept:
     of: int
     path: TopicPath | None
     problem: str = ""
+    is_same: bool = False
+    rules: str = ""
+    at: str = ""
+
+    def found(self) -> Found | None:
+        """The path with what is known of its search, while it stands."""
+        return None if self.path is None else Found(self.path, self.region, self.of, self.rules, self.at)
 
 
 def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
@@ -55,7 +70,9 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
         walk = [nodes[one] for one in row["nodes"]]
         edges = [keys[one.removeprefix("relations/")] for one in row["edges"]]
         problem = _problem(graph, walkable, row, walk, edges)
-        search = orjson.loads(row["provenance"]).get("search", {})
+        told = orjson.loads(row["provenance"])
+        search = told.get("search", {})
+        weights = [step["weight"] for step in told.get("edges", ())]
         kept.append(
             Kept(
                 key=row["_key"],
@@ -65,6 +82,9 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
                 of=search.get("paths", 0),
                 path=None if problem else TopicPath(tuple(walk), tuple(edges)),
                 problem=problem,
+                is_same=not problem and weights == graph.weight[edges].tolist(),
+                rules=search.get("rules", ""),
+                at=search.get("at", ""),
             )
         )
     return kept
@@ -104,7 +124,7 @@ def bridge_table(
                 "edges": [step["id"] for step in steps],
                 "weight": path_weight(logs, rules.length_penalty),
                 "cost": path_cost(logs),
-                "provenance": canonical_json({"edges": steps, "search": {"region": one.region, "paths": one.of}}),
+                "provenance": canonical_json({"edges": steps, "search": _search(one)}),
                 "generation": generation,
                 "pinned": key in pinned,
                 "created": as_of,
@@ -112,6 +132,10 @@ def bridge_table(
             }
         )
     return pa.Table.from_pylist(rows, schema=arrow_schema(Bridge))
+
+
+def _search(found: Found) -> dict[str, Any]:
+    return {"region": found.region, "paths": found.of, "rules": found.rules, "at": found.at}
 
 
 def _problem(

@@ -13,7 +13,8 @@ from hades.settings.hirag import DEFAULT_BOOSTS
 class BridgeRules:
     """Everything that decides which bridges there are; a change of any builds them anew.
 
-    `pair_work` and `work` are budgets in edges looked at, for one pair of topics and for all.
+    `pair_work` and `work` are budgets in edges looked at, for one pair of topics and for all. `refreshed_topics` is how
+    many of the topics that moved most have all their pairs looked at again in a build that keeps the others.
     """
 
     threshold: float = 0.5
@@ -22,6 +23,7 @@ class BridgeRules:
     near_pairs: int = 512
     far_pairs: int = 256
     moved_pairs: int = 8
+    refreshed_topics: int = 16
     seen_pairs: int = 256
     seen_days: int = 30
     middles: int = 8
@@ -34,7 +36,7 @@ class BridgeRules:
 
     @property
     def ttl(self) -> timedelta:
-        """How long a bridge may be used after the build that found or checked it."""
+        """How long a bridge may be used after the build that found or checked it, and kept without a new search."""
         return timedelta(days=self.ttl_days)
 
 

@@ -1,8 +1,8 @@
 """The bridges stage: label what joins topics, keep the best paths between the hottest pairs of them.
 
-A search reads nothing but the region of its pair, and each bridge carries the digest of that region. A build after a
-change searches only where a digest differs; the other bridges are checked edge by edge and kept, and the result is the
-one a build from nothing would give.
+A build after a change looks again at the pairs of the topics that moved most, at pairs that have no bridges and at those
+with a bridge whose edges changed. Every other bridge is checked node by node and weight by weight and kept: what is
+there is never stale, though a search might now find a better path. Nothing is kept so for longer than its time to live.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hades.builds.bridge_graph import read_graph
 from hades.builds.bridge_pairs import choose_pairs
 from hades.builds.bridge_rows import Found, Kept, bridge_table, read_rows
 from hades.builds.bridge_rules import BridgeReport, BridgeRules
-from hades.builds.bridge_search import VERSION, Served, serve_pairs
+from hades.builds.bridge_search import VERSION, Served, Trust, serve_pairs
 from hades.builds.label_bridges import Labels, label_bridges, labels_of
 from hades.errors import HadesError
 from hades.ports.progress import Progress, silent
@@ -39,13 +39,14 @@ def build_bridges(
     generation: str,
     as_of: datetime,
     moved: Sequence[str] = (),
+    anew: bool = False,
     deadline: Callable[[], bool] | None = None,
     progress: Progress = silent,
 ) -> BridgeReport:
     """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
 
-    `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`
-    come first. When `deadline` says that time is over, what was found so far is written, and the next build goes on
+    `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
+    the most moved first, come first. `anew` looks at every pair again, as a build from nothing would. When `deadline` says that time is over, what was found so far is written, and the next build goes on
     from there.
     """
     if not generation:
@@ -60,7 +61,9 @@ def build_bridges(
     heat = heat_of(graph.tail_topic[crossed], graph.head_topic[crossed], graph.weight[crossed], len(graph.topics))
     pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
     kept = read_rows(store, graph)
-    served = serve_pairs(graph, heat, pairs, kept, rules, deadline or _never, progress)
+    restless = {one.removeprefix("clusters/") for one in moved[: rules.refreshed_topics]}
+    trust = Trust(rules, as_of, None if anew else restless)
+    served = serve_pairs(graph, heat, pairs, kept, trust, deadline or _never, progress)
     notes = _keep_pinned(kept, served.found)
     pinned = {one.key for one in kept if one.pinned}
     table = bridge_table(store, graph, served.found, pinned, rules, generation=generation, as_of=as_of)
@@ -89,7 +92,7 @@ def _keep_pinned(kept: Sequence[Kept], found: dict[str, Found]) -> tuple[str, ..
         if one.pinned and one.path is None:
             notes.append(f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}")
         elif one.pinned and one.path is not None:
-            found.setdefault(one.key, Found(one.path, one.region, one.of))
+            found.setdefault(one.key, Found(one.path, one.region, one.of))  # no rules: the pair's search left it out
     return tuple(notes)
 
 

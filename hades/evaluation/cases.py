@@ -12,7 +12,6 @@ from typing import Any
 
 from hades.errors import HadesError
 
-
 _NO_TEXT = frozenset({"yes", "no", "true", "false"})
 
 

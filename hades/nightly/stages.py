@@ -57,6 +57,7 @@ def bridge(
         generation=generation_of(site, ledger.WEIGHTS),
         as_of=as_of,
         moved=[one["cluster"] for one in (hierarchy.report["moving"] if hierarchy else ())],
+        anew=hierarchy is not None and hierarchy.report["mode"] == "full",
         deadline=deadline,
         progress=site.progress,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
-import os
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hades.ports.tracking import DATA_HASH, TrackingError, Version
+from hades.settings.quiet import keep_libraries_quiet
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -220,7 +220,7 @@ def _held(path: Path) -> Iterator[None]:
 
 def _quiet_client(uri: str) -> MlflowClient:
     """A client that neither phones home nor tells of its migrations."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    keep_libraries_quiet()
     from mlflow import MlflowClient
 
     for name in ("mlflow", "alembic"):

@@ -22,7 +22,7 @@ from hades.retrieval.restart import nearest_passages
 if TYPE_CHECKING:
     from hades.retrieval.metered import MeteredView
 
-RANK_OFFSET = 60  # Cormack et al. 2009
+RANK_OFFSET = 10  # Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are better
 
 
 class Tier(StrEnum):
@@ -54,7 +54,7 @@ class NexusRules:
     """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught."""
 
     by: str = "rank"
-    weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 4.0, Tier.BAYES: 1.0})
+    weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0})
     beliefs: Beliefs = field(default_factory=Beliefs)
     depth: int = 50
     level: float = 0.9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from hades.snapshot.stemmer import stem
 
@@ -35,7 +36,10 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def terms(text: str) -> list[str]:
     """The distinct stems of a text, in order of appearance."""
-    return list(dict.fromkeys(map(stem, words(text))))
+    return list(dict.fromkeys(map(_stem, words(text))))
+
+
+_stem = lru_cache(1 << 16)(stem)  # words of questions come back
 
 
 class Vocabulary(dict[str, int]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,10 @@ from hades.errors import BadQuery
 from hades.ports.view import Flags, Numbers, Weights
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.ranking import best
+
+_REMEMBERED_BYTES = 1 << 26  # of cosines with questions asked lately, in each space
+_REMEMBERED = 16
+_FEW = 8  # fewer rows than one in so many are compared by themselves
 
 
 class VectorSpace:
@@ -20,6 +26,8 @@ class VectorSpace:
         self._norm: NDArray[np.float32] = arrays[f"{prefix}.norm"]
         self._row: NDArray[np.int32] = arrays[f"{prefix}.row"]
         self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
+        remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
+        self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compared, self._value, self._norm))
 
     @property
     def dimension(self) -> int:
@@ -36,18 +44,45 @@ class VectorSpace:
 
     def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None) -> tuple[Numbers, Weights]:
         """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros scores 0."""
-        if len(unit) != self.dimension:
-            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
+        self._check(unit)
         if rows is None:
-            value, norm, row = self._value, self._norm, self._row
+            scores, row = self._cosines(unit.tobytes()), self._row
         else:
             place = self._place[rows]
             place = np.sort(place[place >= 0])
-            value, norm, row = self._value[place], self._norm[place], self._row[place]
-        length = np.where(norm == 0, np.float32(1), norm)
-        scores: Weights = np.asarray(np.divide(value @ unit, length), np.float32)
+            row = self._row[place]
+            if len(place) * _FEW < len(self._norm):
+                scores = cosines_with(self._value[place], self._norm[place], unit)
+            else:
+                scores = self._cosines(unit.tobytes())[place]
         kept = best(scores, row, limit)
         return row[kept].astype(np.int64), scores[kept]
+
+    def cosines(self, unit: NDArray[np.float32], rows: Numbers) -> Weights:
+        """The cosine of each row with a vector of length 1; 0 for a row without a vector."""
+        self._check(unit)
+        place = self._place[rows]
+        scores = self._cosines(unit.tobytes())
+        if not len(scores):
+            return np.zeros(len(rows), np.float32)
+        found: Weights = np.where(place >= 0, scores[place], np.float32(0))
+        return found
+
+    def _check(self, unit: NDArray[np.float32]) -> None:
+        if len(unit) != self.dimension:
+            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
+
+
+def _compared(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:
+    """Every cosine of a space, read-only: a turn compares its question several times, but the product is one."""
+    scores = cosines_with(values, norms, np.frombuffer(unit, np.float32))
+    scores.setflags(write=False)
+    return scores
+
+
+def cosines_with(values: NDArray[np.float32], norms: NDArray[np.float32], unit: NDArray[np.float32]) -> Weights:
+    """(n,) cosine of each row with a vector of length 1; a row of zeros scores 0."""
+    return np.asarray(np.divide(values @ unit, np.where(norms == 0, np.float32(1), norms)), np.float32)
 
 
 def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:

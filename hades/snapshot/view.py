@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from hades.ports.view import (
     Numbers,
     Validity,
     ViewInfo,
+    Weights,
 )
 from hades.snapshot import csr
 from hades.snapshot.bridge_index import BridgeIndex
@@ -58,6 +59,7 @@ class SnapshotView:
         self._facts = Facts(contents, arrays)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
+        self._spaces: dict[tuple[str, int], VectorSpace] = {}
 
     @property
     def info(self) -> ViewInfo:
@@ -147,14 +149,19 @@ class SnapshotView:
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`."""
         asked = self._checked(numbers)
-        spaces = {kind: self._space(kind, model) for kind in KINDS}
-        dimension = next((space.dimension for space in spaces.values() if space is not None), 0)
+        dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
         values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
-        for place, space in enumerate(spaces.values()):
-            ours = (asked >= self._bases[place]) & (asked < self._bases[place + 1])
-            if space is not None and ours.any():
-                values[ours], there[ours] = space.take(asked[ours] - self._bases[place])
+        for space, ours, rows in self._by_space(asked, model):
+            values[ours], there[ours] = space.take(rows)
         return values, there
+
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """See `GraphView.cosines`."""
+        asked, unit = self._checked(numbers), unit_vector(vector)
+        found = np.zeros(len(asked), np.float32)
+        for space, ours, rows in self._by_space(asked, model):
+            found[ours] = space.cosines(unit, rows)
+        return found
 
     def nearest(
         self,
@@ -257,9 +264,22 @@ class SnapshotView:
             raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._contents.types)}")
         return self._codes[name]
 
+    def _by_space(self, asked: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
+        """The spaces that nodes may have a vector in, which of the nodes those are, and their rows there."""
+        for place, kind in enumerate(KINDS):
+            space = self._space(kind, model)
+            ours = (asked >= self._bases[place]) & (asked < self._bases[place + 1])
+            if space is not None and ours.any():
+                yield space, ours, asked[ours] - self._bases[place]
+
     def _space(self, kind: Kind, model: str) -> VectorSpace | None:
         tags = self._contents.models.get(kind.value, ())
-        return VectorSpace(self._arrays, kind.value, tags.index(model)) if model in tags else None
+        if model not in tags:
+            return None
+        key = (kind.value, tags.index(model))
+        if key not in self._spaces:
+            self._spaces[key] = VectorSpace(self._arrays, *key)
+        return self._spaces[key]
 
     def _range(self, kind: Kind) -> tuple[int, int]:
         place = KINDS.index(kind)

@@ -5,23 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import os
 import time
 
 from rich.table import Table
 from rich.text import Text
 
 from hades.settings import load_settings
+from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
 from hades.wiring import open_site
-
-_QUIET = {
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "GX_ANALYTICS_ENABLED": "false",
-}
 
 
 def run_flow_here(name: str, given: dict[str, str]) -> Answer:
@@ -29,8 +22,7 @@ def run_flow_here(name: str, given: dict[str, str]) -> Answer:
 
     Flows stand above this ring, so their door is looked up by name, as a worker does.
     """
-    for variable, value in _QUIET.items():
-        os.environ.setdefault(variable, value)
+    keep_libraries_quiet()
     began = time.perf_counter()
     with shown_progress() as progress:
         report = importlib.import_module("flows.local").run(name, given, progress or _logged)

@@ -23,10 +23,10 @@ from hades.evaluation.plots import draw
 from hades.evaluation.serving import EXPERIMENT
 from hades.ports.tracking import DATA_HASH
 from hades.providers.tokens import MiniLmTokenizer
-from hades.settings import load_settings
+from hades.settings import Settings, load_settings
 from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
-from hades.wiring import open_hades, open_site, open_tracker
+from hades.wiring import model_cache, open_hades, open_site, open_tracker
 
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
 
@@ -100,9 +100,18 @@ def workbench(home: Path | None) -> Iterator[Workbench]:
     """A home of its own: the one named, or one that is gone afterwards; the graph that serves is not touched."""
     settings = load_settings()
     with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, shown_progress() as progress:
+        _share_models(settings, Path(scratch))
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
         with open_hades(own, progress=progress) as hades, open_site(own, progress=progress) as site:
             yield Workbench(site, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+
+
+def _share_models(settings: Settings, scratch: Path) -> None:
+    """A home that is gone afterwards need not export the model again."""
+    shared = model_cache(settings).resolve()
+    shared.mkdir(parents=True, exist_ok=True)
+    (scratch / "cache").mkdir()
+    (scratch / "cache" / "models").symlink_to(shared, target_is_directory=True)
 
 
 def _arxiv(files: Mapping[str, Path | None]) -> ArxivFiles:

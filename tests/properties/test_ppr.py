@@ -77,13 +77,14 @@ def test_the_order_of_edges_and_of_restart_nodes_does_not_matter(
 
 
 @pytest.mark.parametrize("damping", [0.5, 0.85])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_first_twenty_agree_with_exact_pagerank_where_there_are_communities(seed: int, damping: float) -> None:
-    n_nodes = 600
-    edges = communities(n_nodes, 4000, 40, seed)
+    n_nodes = 400
+    edges = communities(n_nodes, 3000, 40, seed)
     graph, agreed = adjacency(edges, n_nodes), []
-    for node in range(0, n_nodes, 60):
-        truth = exact(edges, n_nodes, np.eye(n_nodes)[node], damping)
+    every = exact(edges, n_nodes, np.eye(n_nodes), damping)
+    for node in range(0, n_nodes, 40):
+        truth = every[:, node]
         found = personalized_pagerank(graph, np.array([node]), np.array([1.0]), damping=damping, epsilon=1e-4, top=20)
         agreed.append(len(set(np.argsort(-truth, kind="stable")[:20].tolist()) & set(found.numbers[:20].tolist())) / 20)
     assert np.mean(agreed) >= 0.98

@@ -29,10 +29,12 @@ from hades.ports.view import (
     NameMatches,
     Numbers,
     ViewInfo,
+    Weights,
 )
 from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
+from hades.snapshot.vectors import cosines_with, unit_vector
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.interning import Interned
 from hades.stores.arango.naming import find_named
@@ -194,10 +196,11 @@ class ArangoView:
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
         """See `GraphView.cosines`; the vectors travel, one query a kind."""
+        unit = unit_vector(vector)
         values, there = self.vectors(numbers, model=model)
         if not there.any():
             return np.zeros(len(there), np.float32)
-        return cosines_with(values, np.linalg.norm(values, axis=1), vector)
+        return cosines_with(values, np.linalg.norm(values, axis=1), unit)
 
     def nearest(
         self,

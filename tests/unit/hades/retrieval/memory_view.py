@@ -31,8 +31,10 @@ from hades.ports.view import (
     Passage,
     SourceFacts,
     ViewInfo,
+    Weights,
 )
 from hades.snapshot.edge_rows import edge_types
+from hades.snapshot.vectors import cosines_with
 from schemas.edges import ClusterEdgeType
 from schemas.ids import sha256_text
 from schemas.intervals import Mask
@@ -181,7 +183,9 @@ class MemoryView:
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
         values, there = self.vectors(numbers, model=model)
-        return cosines_with(values, np.linalg.norm(values, axis=1), vector) if there.any() else np.zeros(len(there))
+        if not there.any():
+            return np.zeros(len(there), np.float32)
+        return cosines_with(values, np.linalg.norm(values, axis=1), vector)
 
     def nearest(
         self,

@@ -29,7 +29,10 @@ def adjacency(
 
 
 def exact(edges: Sequence[Edge], n_nodes: int, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """Personalized PageRank of the undirected graph by solving its equation; a node without edges keeps its walk."""
+    """Personalized PageRank of the undirected graph by solving its equation; a node without edges keeps its walk.
+
+    `restart` is (nodes,) or (nodes, questions), and so is the answer.
+    """
     step, _ = transition(edges, n_nodes)
     solved: NDArray[np.float64] = np.linalg.solve(np.eye(n_nodes) - damping * step, (1.0 - damping) * restart)
     return solved

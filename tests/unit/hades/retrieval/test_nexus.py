@@ -33,7 +33,7 @@ def test_ranks_are_fused_reciprocally():
     found = fuse({Tier.VECTOR: [(1, 0.9), (2, 0.1)], Tier.GRAPH: [(2, 5.0), (3, 4.0)]}, EVEN)
     assert [one.node for one in found] == [2, 1, 3]
     assert found[0].score == 1.0
-    assert found[0].tiers["graph"] == pytest.approx((1 / 61) / (1 / 61 + 1 / 62))
+    assert found[0].tiers["graph"] == pytest.approx((1 / 11) / (1 / 11 + 1 / 12))
     assert found[1].tiers == {"vector": 1.0}
 
 

