@@ -1,8 +1,8 @@
 """The bridges stage: label what joins topics, keep the best paths between the hottest pairs of them.
 
-A build after a change looks again at the pairs of the topics that moved most, at pairs that have no bridges and at those
-with a bridge whose edges changed. Every other bridge is checked node by node and weight by weight and kept: what is
-there is never stale, though a search might now find a better path. Nothing is kept so for longer than its time to live.
+A build after a change looks again at the pairs of the topics that moved most, at those that have no bridges and those
+of whose bridges an edge changed. Every other bridge is checked node by node and weight by weight and kept: nothing is
+ever stale, though a search might now find a better path. No bridge is kept so for longer than its time to live.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def build_bridges(
     """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
 
     `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
-    the most moved first, come first. `anew` looks at every pair again, as a build from nothing would. When `deadline` says that time is over, what was found so far is written, and the next build goes on
-    from there.
+    the most moved first, come first. `anew` looks at every pair again, as a build from nothing would. When `deadline`
+    says that time is over, what was found so far is written, and the next build goes on from there.
     """
     if not generation:
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")

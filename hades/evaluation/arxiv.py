@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,13 @@ def read_titles(papers: Path) -> dict[str, str]:
     return {str(row["id"]): " ".join(str(row.get("title") or "").split()) for row in rows}
 
 
-def citation_cases(contexts: Path, papers: Collection[str], sample: int, seed: int) -> list[Case]:
-    """Sentences with what they cite; a sentence that cites several papers wants all of them. The citer is excluded."""
+def citation_cases(
+    contexts: Path, papers: Mapping[str, str], sample: int, seed: int, *, with_title: bool = False
+) -> list[Case]:
+    """Sentences with what they cite; a sentence that cites several papers wants all of them. The citer is excluded.
+
+    `papers` are titles by id. `with_title` puts the title of the citing paper before its sentence.
+    """
     cited: defaultdict[Citation, set[str]] = defaultdict(set)
     for row in read_lines(contexts):
         one = _dict(contexts, row)
@@ -43,7 +48,12 @@ def citation_cases(contexts: Path, papers: Collection[str], sample: int, seed: i
     if not drawn:
         raise BadCases(f"{contexts} holds no sentence between two papers of the corpus")
     return [
-        Case(f"{source}:{place}", sentence, frozenset(cited[source, sentence]), excluded=frozenset({source}))
+        Case(
+            f"{source}:{place}",
+            f"{papers[source]}: {sentence}" if with_title else sentence,
+            frozenset(cited[source, sentence]),
+            excluded=frozenset({source}),
+        )
         for place, (source, sentence) in enumerate(drawn)
     ]
 

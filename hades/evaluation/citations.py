@@ -36,14 +36,16 @@ def evaluate_citations(
     ks: Sequence[int] = (2, 5, 10),
     sample: int = 500,
     seed: int = 1,
+    ask: str = "sentence",
 ) -> Evaluated:
     """Draw sentences, withhold what they cite, build, ask, sum up.
 
     The tested citations are left out of the file before it is read, so the graph is what a build from the others gives:
     entities, weights, topics and bridges included. A home that was built with all of them is brought to that.
+    `ask` is the question: the `sentence` alone, or with the title of the `paper` it stands in, for every ranker alike.
     """
     titles = read_titles(files.papers)
-    cases = citation_cases(files.contexts, titles, sample, seed)
+    cases = citation_cases(files.contexts, titles, sample, seed, with_title=ask == "paper")
     withheld = tested_citations(cases)
     remaining = bench.site.home / "cache" / "citations-remaining.jsonl"
     out = write_remaining(files.citations, withheld, remaining)
@@ -51,7 +53,7 @@ def evaluate_citations(
     require_withheld(bench.site.store, withheld)
     sha256 = digest([files.papers, files.citations, files.contexts, files.code_links])
     sizes = {"passages": len(titles), "questions": len(cases), "sha256": sha256}
-    data = {**sizes, "sample": sample, "seed": seed, "withheld": out}
+    data = {**sizes, "sample": sample, "seed": seed, "withheld": out, "ask": ask}
     with closing(open_snapshot(bench.site.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks, 10))
     return Evaluated({"dataset": data, "build": built, **found.document}, found.scores)

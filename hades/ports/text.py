@@ -59,8 +59,11 @@ class Tokenizer(Protocol):
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets [start, end) of each token."""
 
-    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
-        """Where words end, and how many tokens the text holds up to each end; a place to cut without splitting one."""
+    def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
+        """Where words end, and how many tokens the text holds up to each end; a place to cut without splitting one.
+
+        `most` is how many words are looked at; each holds at least one token.
+        """
 
 
 @dataclass(frozen=True)

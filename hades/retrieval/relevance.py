@@ -51,6 +51,14 @@ def moments(mask: Mask) -> tuple[int, int]:
     return counted(mask.as_of), counted(mask.known_at)
 
 
+def distinct(numbers: Numbers) -> Numbers:
+    """Sorted and each once, as `np.unique` gives them, several times faster for thousands of integers."""
+    ordered = np.sort(numbers)
+    kept = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
+
+
 class Relevance:
     """How well nodes match one question, in [0, 1]: the better of shared words (BM25) and cosine.
 

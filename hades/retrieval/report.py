@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from hades.retrieval.assemble import Shown
 from hades.retrieval.found import FoundPassage, FoundPath, Seed
@@ -35,6 +36,7 @@ class Asked:
 class Turned:
     """What the turn came to, in numbers and in words."""
 
+    question: str
     seeds: Sequence[Seed]
     candidates: CandidateGraph | None
     paths: Sequence[FoundPath]
@@ -43,11 +45,12 @@ class Turned:
     packed: Packed[Path, CitedPassage, Topic]
     bridges: int = 0
 
-    def words_of(self, question: str) -> tuple[int, int]:
+    @cached_property
+    def words(self) -> tuple[int, int]:
         """How many content words of the question the answer speaks of, and how many it has."""
         said = [*(path.text for path in self.shown.paths)]
         said += [f"{passage.title} {passage.text}" for passage in self.shown.passages]
-        asked, spoken = ({stem(word) for word in content_words(text)} for text in (question, " ".join(said)))
+        asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, " ".join(said)))
         return len(asked & spoken), len(asked)
 
 
@@ -56,7 +59,7 @@ def reported(asked: Asked, turn: Turn, snapshot: str, turned: Turned) -> Retriev
     shown, packed = turned.shown, turned.packed
     offered = len(shown.paths) + len(shown.passages)
     measured = Measured(
-        words=turned.words_of(asked.text),
+        words=turned.words,
         cited=(shown.cited, shown.facts),
         fitted=(len(packed.paths) + len(packed.passages), min(offered, asked.plan.final_context)),
         ms=(turn.ms, asked.plan.budget.latency_ms),

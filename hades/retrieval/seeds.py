@@ -49,11 +49,13 @@ class Fused:
             own = self.origins.setdefault(number, {})
             own[search] = max(score, own.get(search, 0.0))
 
-    def ranked(self, view: MeteredView) -> list[int]:
-        """Best first, then by key."""
-        numbers = list(self.scores)
+    def ranked(self, view: MeteredView, limit: int) -> list[int]:
+        """The best so many, then by key; only the keys of what may be among them are looked up."""
+        scores = sorted(self.scores.values(), reverse=True)
+        bar = scores[min(limit, len(scores)) - 1] if scores else 0.0
+        numbers = [number for number, score in self.scores.items() if score >= bar]
         keys = dict(zip(numbers, view.ids(np.array(numbers, np.int64)), strict=True))
-        return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))
+        return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))[:limit]
 
     def strengths(self) -> dict[int, float]:
         """Scores in [0, 1]: that of the search where one search found everything, else the share of the best."""
@@ -85,14 +87,13 @@ def find_seeds(view: MeteredView, parts: Sequence[Question], plan: Plan, searche
         wanted = tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in wanted))
     fused, readable, names = _searched(view, parts, plan, wanted)
     stage = view.turn.current
-    ranked = fused.ranked(view)
-    pool = ranked[: POOL * plan.retriever.k]
+    pool = fused.ranked(view, POOL * plan.retriever.k)
     strength, worth = fused.strengths(), readable.strengths()
     chosen = _spread(view, parts[0], pool, strength, plan.retriever.k, plan.retriever.mmr)
     seeds = tuple(Seed(number, strength[number], fused.origins[number]) for number in chosen)
     passages = tuple(
         FoundPassage(number, worth[number], readable.origins[number])
-        for number in readable.ranked(view)[: plan.reranker.m]
+        for number in readable.ranked(view, plan.reranker.m)
     )
     stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
     return Found(seeds, passages, names)

@@ -82,7 +82,7 @@ def blended(
         for passage in ranking:
             tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
     best = max(fused.scores.values())
-    return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view)[:limit]]
+    return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view, limit)]
 
 
 def boosts_of(rules: HiragPathrag) -> dict[str, float]:

@@ -43,7 +43,7 @@ class Wording:
 
 def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
     """BM25 of each text, and which content words of the question it holds. Texts are given as `words` splits them."""
-    asked = list(dict.fromkeys(stem(word) for word in words(question) if word not in _FUNCTION_WORDS))
+    asked = list(dict.fromkeys(map(stem, content_words(question))))
     counts = [Counter(map(stem, text)) for text in texts]
     times = np.array([[count[word] for count in counts] for word in asked], np.float64).reshape(len(asked), len(texts))
     lengths = np.array([len(text) for text in texts], np.float64)
@@ -57,8 +57,8 @@ def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
 def named_titles(question: str, titles: Sequence[str]) -> Array:
     """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
     asked = _spaced(words(question))
-    full = [_spaced(words(title)) for title in titles]
-    short = [_spaced(words(short_title(title))) for title in titles]
+    full = [_spoken_title(title) for title in titles]
+    short = [_spoken_title(short_title(title)) for title in titles]
     return np.array(
         [
             0.0 if len(brief) < _SHORTEST_TITLE + 2 else 1.0 if whole in asked else 0.8 if brief in asked else 0.0
@@ -72,7 +72,7 @@ def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequ
     spoken = [_spaced(text) for text in texts]
     found = np.zeros((len(titles), len(titles)))
     for place, title in enumerate(titles):
-        name = _spaced(words(short_title(title)))
+        name = _spoken_title(short_title(title))
         if len(name) >= _SHORTEST_TITLE + 2:
             found[:, place] = [
                 name in text and other != documents[place] for text, other in zip(spoken, documents, strict=True)
@@ -95,7 +95,12 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """The distinct words that carry meaning, in order."""
-    return list(dict.fromkeys(word for word in words(text) if word not in _FUNCTION_WORDS))
+    return [word for word in dict.fromkeys(words(text)) if word not in _FUNCTION_WORDS]
+
+
+@lru_cache(maxsize=1 << 14)
+def _spoken_title(title: str) -> str:
+    return _spaced(words(title))
 
 
 def _spaced(spoken: Sequence[str]) -> str:

@@ -50,15 +50,18 @@ def follow(rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None,
         if keep is not None:
             passed = keep(entry, numbers[row])
             row, entry = row[passed], entry[passed]
-        within = np.arange(len(row)) - np.searchsorted(row, row)
-        allowed = within < need[row]
-        kept_rows.append(row[allowed])
-        kept_entries.append(entry[allowed])
-        need = need - np.bincount(kept_rows[-1], minlength=len(numbers))
+        if fanout is not None:
+            allowed = np.arange(len(row)) - np.searchsorted(row, row) < need[row]
+            row, entry = row[allowed], entry[allowed]
+            need = need - np.bincount(row, minlength=len(numbers))
+        kept_rows.append(row)
+        kept_entries.append(entry)
         look *= 8
     row, entry = np.concatenate(kept_rows), np.concatenate(kept_entries)
-    order = np.lexsort((entry, row))
-    return Found(row[order], entry[order], work, bool(((need > 0) & (cursor < stop)).any()))
+    if len(kept_rows) > 2:  # one look leaves them in order
+        order = np.lexsort((entry, row))
+        row, entry = row[order], entry[order]
+    return Found(row, entry, work, bool(((need > 0) & (cursor < stop)).any()))
 
 
 def gathered(rows: Csr, found: Found, outbound: bool) -> Expansion:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from functools import lru_cache
 
+_CACHED_WORDS = 1 << 17
 _VOWELS = "aeiouy"
 _DOUBLES = frozenset(("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt"))
 _BEFORE_LI = frozenset("cdeghkmnrt")
@@ -37,6 +39,7 @@ _STEP_4 = frozenset(
 )
 
 
+@lru_cache(_CACHED_WORDS)  # names of entities and texts of chunks share most of their words
 def stem(word: str) -> str:
     """The stem of a lower-case word; what is not English letters comes back as it is or nearly."""
     if len(word) <= 2:

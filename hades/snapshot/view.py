@@ -245,12 +245,14 @@ class SnapshotView:
         validity = None if mask.is_open else self._adjacency.validity
         if types is None and validity is None and not no_loops:
             return None
-        wanted = None if types is None else np.array([self._code(name) for name in types], np.uint8)
+        wanted = None if types is None else np.zeros(len(self._codes), np.bool_)
+        if wanted is not None:
+            wanted[[self._code(name) for name in types or ()]] = True
 
         def keep(entry: Numbers, near: Numbers) -> Flags:
             kept = np.ones(len(entry), np.bool_)
             if wanted is not None:
-                kept &= np.isin(rows.type[entry], wanted)
+                kept &= wanted[rows.type[entry]]
             if no_loops:
                 kept &= rows.target[entry] != near
             if validity is not None:

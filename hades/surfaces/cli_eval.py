@@ -52,6 +52,7 @@ def run_citations(
     files: Mapping[str, Path | None],
     sample: int,
     seed: int,
+    ask: str,
     recipes: str | None,
     ks: Sequence[int],
     home: Path | None,
@@ -60,7 +61,7 @@ def run_citations(
     """Evaluate, print, keep."""
     chosen = rungs(recipes, DEFAULT)
     with workbench(home) as bench:
-        found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed)
+        found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
     return _ranked_answer(found.document, "citations", ks, out)
 
 

@@ -67,6 +67,7 @@ def citations(
     code_links: LinksOption = None,
     sample: Annotated[int, typer.Option(min=1, help="Sentences that are asked.")] = 500,
     seed: SeedOption = 1,
+    ask: Annotated[str, typer.Option(help="sentence: that alone; paper: with the citing paper's title.")] = "sentence",
     recipes: RecipesOption = None,
     k: KOption = "2,5,10",
     home: HomeOption = None,
@@ -76,12 +77,13 @@ def citations(
 ) -> None:
     """Ask citation sentences for the paper they cite, in a graph without the citations that are asked for."""
     depths = _depths(k)
+    _one_of(ask, "sentence", "paper")
     files = {"papers": papers, "citations": citations, "contexts": contexts, "code_links": code_links}
 
     def body() -> Answer:
         from hades.surfaces.cli_eval import run_citations
 
-        return run_citations(files, sample, seed, recipes, depths, home, out)
+        return run_citations(files, sample, seed, ask, recipes, depths, home, out)
 
     answer_with(body, as_json=as_json, debug=debug)
 
@@ -103,8 +105,7 @@ def bridges(
     debug: DebugFlag = False,
 ) -> None:
     """Look for the way from a paper to its repository, with the edge between them there, and with it withheld."""
-    if ask not in ("pair", "title"):
-        raise typer.BadParameter(f"{ask!r} is no way to ask; use pair or title")
+    _one_of(ask, "pair", "title")
     files = {"papers": papers, "citations": citations, "code_links": code_links}
 
     def body() -> Answer:
@@ -113,6 +114,11 @@ def bridges(
         return run_bridges(files, pairs, seed, hops, paths, ask, recipes, home, out)
 
     answer_with(body, as_json=as_json, debug=debug)
+
+
+def _one_of(given: str, *known: str) -> None:
+    if given not in known:
+        raise typer.BadParameter(f"{given!r} is no way to ask; use {' or '.join(known)}")
 
 
 def _depths(text: str) -> tuple[int, ...]:

@@ -110,10 +110,13 @@ def _problem(told: Mapping[str, Any]) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """The library tells its own story at INFO; the findings are ours to tell."""
-    logger = logging.getLogger(_LIBRARY)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == _LIBRARY]
+    loggers = [logging.getLogger(name) for name in (_LIBRARY, *names)]  # some of its modules set a level of their own
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

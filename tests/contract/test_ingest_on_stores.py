@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from hades.ingest.forget import forget_documents
@@ -9,7 +10,9 @@ from hades.ingest.phases import Workshop, ingest
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.snapshot.publish import publish
+from tests.contract.examples import everything
 from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_workshop, passage
+from tests.unit.hades.ingest.later_rows import TERMS, chunk_of, entity_named, put_bridge, put_log, put_topics, quote_of
 
 
 def test_a_history_of_ingestion_ends_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
@@ -26,3 +29,25 @@ def test_a_history_of_ingestion_ends_the_same_everywhere(store: GraphStore, tmp_
     assert contents(store) == contents(embedded.store)
     here, there = publish(store, tmp_path / "here"), publish(embedded.store, tmp_path / "there")
     assert here.manifest_hash == there.manifest_hash
+
+
+def test_forgetting_reaches_what_later_stages_built_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
+    embedded = new_workshop(tmp_path / "embedded").store
+    for one in (store, embedded):
+        workshop = Workshop(one, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
+        ingest(workshop, Listed(PEOPLE))
+        ada, grace = entity_named(one, "Ada Lovelace"), entity_named(one, "Grace Hopper")
+        said = {"terms": TERMS, "evidence": [quote_of(chunk_of(one, "compiler")), quote_of(chunk_of(one, "London"))]}
+        put_topics(one, {"one": [ada], "two": [grace]}, name="grace hopper, ada", metadata=json.dumps(said))
+        over = [row for row in everything(one, "relations") if f"entities/{grace}" in (row["_from"], row["_to"])]
+        put_bridge(one, "over", over[0])
+        put_log(one, "who wrote it?", over[:2], [chunk_of(one, "compiler")["_key"]])
+        certificate = forget_documents(one, workshop.embedder, workshop.rules, ["p4"])
+        assert certificate.left_behind == {}
+        assert certificate.removed["clusters"] == certificate.removed["bridge_cache"] == 1
+        assert certificate.corrected == {"clusters": 2, "query_logs": 1}
+        assert "opper" not in str(contents(one))
+    here, there = contents(store), contents(embedded)
+    for held in (here, there):  # 1.0 and 1 are one number, which ArangoDB writes the shorter way
+        held["query_logs"] = [{**row, "results": json.loads(row["results"])} for row in held["query_logs"]]
+    assert here == there

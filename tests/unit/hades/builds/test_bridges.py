@@ -161,7 +161,7 @@ def comparable(store: GraphStore) -> dict[tuple[str, str], list[Any]]:
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_a_build_after_changes_equals_a_build_from_nothing(seed: int, changes: int) -> None:
+def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, changes: int) -> None:
     with TemporaryDirectory() as folder:
         grown, fresh = empty(Path(folder) / "a.db"), empty(Path(folder) / "b.db")
         for one in (grown, fresh):
@@ -169,12 +169,70 @@ def test_a_build_after_changes_equals_a_build_from_nothing(seed: int, changes: i
         build(grown)
         for one in (grown, fresh):
             shake(one, seed + 1, changes)
-        incremental, full = build(grown, "2", as_of=later(1)), build(fresh, "2", as_of=later(1))
+        incremental, full = build(grown, "2", as_of=later(1), anew=True), build(fresh, "2", as_of=later(1))
         assert comparable(grown) == comparable(fresh)
         assert incremental.generation == full.generation
         assert incremental.pairs == full.pairs_searched
         grown.close()
         fresh.close()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_what_a_build_keeps_is_never_stale_and_what_it_refreshes_is_the_best(seed: int, changes: int) -> None:
+    with TemporaryDirectory() as folder:
+        grown, fresh = empty(Path(folder) / "a.db"), empty(Path(folder) / "b.db")
+        for one in (grown, fresh):
+            scatter(one, seed)
+        build(grown)
+        for one in (grown, fresh):
+            shake(one, seed + 1, changes)
+        moved = ["clusters/t1", "clusters/t2"]
+        rules = replace(RULES, refreshed_topics=1)
+        build(grown, rules=rules)
+        build(grown, "2", rules=rules, moved=moved, as_of=later(1))
+        build(fresh, "2", rules=rules, moved=moved, as_of=later(1))
+        weights = {f"relations/{key}": weight for key, weight in weights_of(grown).items()}
+        for row in cached(grown).values():
+            steps = orjson.loads(row["provenance"])["edges"]
+            assert [step["weight"] for step in steps] == [weights[edge] for edge in row["edges"]]
+        best = comparable(fresh)
+        assert comparable(grown).keys() == best.keys()
+        for pair, rows in comparable(grown).items():
+            if "t1" in pair:
+                assert rows == best[pair]
+        grown.close()
+        fresh.close()
+
+
+def weights_of(store: GraphStore) -> dict[str, float]:
+    rows = (row for batch in store.scan("relations", columns=["_key", "weight"]) for row in batch.to_pylist())
+    return {row["_key"]: row["weight"] for row in rows}
+
+
+def test_a_better_path_is_found_when_the_topic_moves_or_the_kept_ones_grow_old(store: GraphStore) -> None:
+    place(store, x="a b", y="c d")
+    join(store, "a c .6")
+    rules = replace(RULES, paths_per_pair=1)
+    build(store, rules=rules)
+    join(store, "b d .9")
+    kept = build(store, "2", rules=rules, as_of=later(1))
+    assert (walks(store), kept.pairs_reused) == (["a>c"], 1)
+    assert {row["expires"] for row in cached(store).values()} == {later(31)}
+    build(store, "3", rules=rules, as_of=later(2), moved=["clusters/y"])
+    assert walks(store) == ["b>d"]
+    join(store, "a c .95")
+    build(store, "4", rules=rules, as_of=later(31))
+    assert walks(store) == ["b>d"]
+    build(store, "5", rules=rules, as_of=later(32))
+    assert walks(store) == ["a>c"]
+
+
+def test_other_rules_search_everything_again(store: GraphStore) -> None:
+    place(store, x="a", y="b")
+    join(store, "a b .9")
+    build(store)
+    assert build(store, rules=replace(RULES, length_penalty=0.2)).pairs_searched == 1
 
 
 def test_a_change_elsewhere_searches_nothing_again(store: GraphStore) -> None:

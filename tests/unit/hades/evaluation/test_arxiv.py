@@ -73,8 +73,11 @@ def test_the_citing_paper_is_in_no_ranking(tmp_path, files):
 
 def test_a_sentence_that_cites_several_wants_all_of_them(tmp_path):
     rows = [*CONTEXTS, {"src": "1", "dst": "4", "context": CONTEXTS[0]["context"]}]
-    cases = citation_cases(write_rows(tmp_path / "contexts.jsonl", rows), ["1", "2", "3", "4"], 10, seed=1)
+    path, titles = write_rows(tmp_path / "contexts.jsonl", rows), {paper["id"]: paper["title"] for paper in PAPERS}
+    cases = citation_cases(path, titles, 10, seed=1)
     assert [(sorted(case.gold), set(case.excluded)) for case in cases] == [(["2", "4"], {"1"}), (["1"], {"3"})]
+    asked = citation_cases(path, titles, 10, seed=1, with_title=True)
+    assert asked[1].question == "Neural Chart Decoding: " + CONTEXTS[1]["context"]
 
 
 def test_a_sample_is_had_again_by_its_seed(tmp_path):

@@ -54,9 +54,9 @@ def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) ->
             move = {"_key": f"m-{one}", "entity": one, "cluster_id": key, "build": "b", "at": day(1)}
             put(store, "cluster_membership_journal", move)
     biggest = [{"cluster": key, "name": fields.get("name", ""), "size": len(held)} for key, held in members.items()]
-    report = {"biggest": biggest, "changed_since_full": 0}
+    reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest, "changed_since_full": 0}}
     for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES):
-        ledger.record(store, ledger.Completed(stage, "done", "g", day(1), report))
+        ledger.record(store, ledger.Completed(stage, "done", "g", day(1), reports.get(stage, {})))
 
 
 def put_bridge(store: RowStore, key: str, relation: dict[str, Any], **fields: Any) -> None:

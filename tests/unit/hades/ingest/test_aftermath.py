@@ -14,8 +14,9 @@ from hades.ingest.aftermath.logs import FORGOTTEN
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.phases import Workshop, ingest
 from schemas.hierarchy import LOST
+from schemas.ids import sha256_text
 from schemas.telemetry import ShownResults
-from tests.contract.examples import everything
+from tests.contract.examples import everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop, passage
 from tests.unit.hades.ingest.later_rows import (
     TERMS,
@@ -46,7 +47,7 @@ def of(workshop: Workshop, collection: str) -> dict[str, dict[str, Any]]:
 
 
 def topics_of_people(workshop: Workshop, **fields: Any) -> tuple[str, str]:
-    """Topic `one` of Ada Lovelace and Grace Hopper, worded from p1 and p4; topic `two` of Grace Hopper's compiler."""
+    """One topic, of Ada Lovelace and Grace Hopper, worded from p1 and p4."""
     store = workshop.store
     ada, grace = entity_named(store, "Ada Lovelace"), entity_named(store, "Grace Hopper")
     quotes = [quote_of(chunk_of(store, "London")), quote_of(chunk_of(store, "compiler"))]
@@ -180,6 +181,15 @@ def test_a_changed_or_vanished_file_of_a_mirrored_source_leaves_as_little(tmp_pa
         assert "hopper" not in said
         assert "compiler" not in said
     assert all(row["digest"] == "" for row in of(workshop, "build_stages").values())
+
+
+def test_what_a_language_model_read_in_a_text_goes_when_the_text_changes(workshop: Workshop) -> None:
+    text = chunk_of(workshop.store, "compiler")["text"]
+    read = {"_key": "x", "sha256": sha256_text(text), "model": "m", "names": '{"names":["Grace Hopper"]}'}
+    put(workshop.store, "extractions", {**read, "triples": '{"triples":[]}'})
+    ingest(workshop, Listed([replace(PEOPLE[3], text="Grace Hopper\n\nShe sailed.")]))
+    assert of(workshop, "extractions") == {}
+    assert ingest(workshop, Listed([])).derived == {}
 
 
 def test_stages_are_open_again_even_when_the_document_comes_back_before_the_next_build(workshop: Workshop) -> None:

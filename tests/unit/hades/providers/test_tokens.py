@@ -12,6 +12,7 @@ from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
 
 MINILM = MiniLmTokenizer()
 BYTES = ByteTokenizer()
+CUT = st.text("ab 1.,-…–é", max_size=60)  # as texts look that were shortened
 BOTH = pytest.mark.parametrize("tokenizer", [MINILM, BYTES], ids=["minilm", "bytes"])
 
 
@@ -97,7 +98,7 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @BOTH
-@given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60), max_size=5))
+@given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60) | CUT, max_size=5))
 def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) -> None:
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
 
