@@ -30,11 +30,13 @@ def main() -> None:
     """Run where asked, then write the pages."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--run", action="store_true", help="evaluate every set of HADES_DATA first")
+    arguments.add_argument("--homes", type=Path, default=_HOMES, help="where the graphs are built and kept, one a set")
     arguments.add_argument("--recipes", help="recipes instead of the usual ones; `ladder` for all")
     asked = arguments.parse_args()
     if asked.run:
         for name, command in _commands(Path(os.environ.get("HADES_DATA", ROOT / "../shared/data"))):
-            _evaluate(name, [*command, *(["--recipes", asked.recipes] if asked.recipes else [])])
+            chosen = ["--recipes", asked.recipes] if asked.recipes else []
+            _evaluate(name, [*command, *chosen, "--home", str(asked.homes / name)])
     for page in PAGES:
         if page.is_file():
             text = page.read_text("utf-8")
@@ -80,7 +82,7 @@ def short(found: dict[str, dict[str, Any]]) -> str:
 
 def _ranked(name: str, one: dict[str, Any]) -> str:
     data, k = one["dataset"], one["compared_at"]
-    depths = list(next(iter(one["recipes"].values()))["recall"])
+    depths = sorted(one["recipes"]["bm25"]["recall"], key=int)
     lines = [
         f"### {name}",
         "",
@@ -95,7 +97,8 @@ def _ranked(name: str, one: dict[str, Any]) -> str:
         + f" | 95% of R@{k} | all@{k} | MRR | nDCG | p | answer told | reads | tokens | p50 ms |",
         "|---|" + "---|" * (len(depths) + 9),
     ]
-    for recipe, row in one["recipes"].items():
+    ordered = sorted(one["recipes"], key=lambda recipe: (recipe not in BASELINES, recipe))
+    for recipe, row in ((recipe, one["recipes"][recipe]) for recipe in ordered):
         recalls = " | ".join(f"{100 * row['recall'][depth]:.1f}" for depth in depths)
         low, high = (100 * end for end in row["ci95"][f"recall@{k}"])
         p = _p(row["against"]["p"]) if "against" in row else ""
@@ -132,13 +135,13 @@ def _bridges(name: str, one: dict[str, Any]) -> str:
         f"{data['pairs']:,} pairs of paper and repository, at most {data['hops']} hops, {data['paths']} paths; without "
         f"their own edge {data['still_joined']:,} of them are joined another way.",
         "",
-        "| recipe | own edge | " + " | ".join(name.replace("_", " ") for name in names) + " | p95 ms |",
-        "|---|---|" + "---|" * (len(names) + 1),
+        "| recipe | own edge | " + " | ".join(name.replace("_", " ") for name in names) + " | tokens | p95 ms |",
+        "|---|---|" + "---|" * (len(names) + 2),
     ]
     for recipe, settings in one["recipes"].items():
         for setting, row in settings.items():
-            figures = " | ".join("" if row[name] is None else f"{row[name]:.3g}" for name in names)
-            lines.append(f"| {recipe} | {setting} | {figures} | {row['ms_p95']:.0f} |")
+            figures = " | ".join("" if row[name] is None else f"{row[name]:.2f}" for name in names)
+            lines.append(f"| {recipe} | {setting} | {figures} | {row['tokens']:.0f} | {row['ms_p95']:.0f} |")
     return "\n".join([*lines, ""])
 
 
@@ -166,8 +169,7 @@ def _commands(data: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _evaluate(name: str, command: list[str]) -> None:
     print(f"== {name}", file=sys.stderr)
-    home = _HOMES / name
-    run = [sys.executable, "-m", "hades.surfaces.cli", "eval", *command, "--home", str(home), "--json"]
+    run = [sys.executable, "-m", "hades.surfaces.cli", "eval", *command, "--json"]
     done = subprocess.run(run, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"eval_{name}.json").write_text(

@@ -12,6 +12,7 @@ from hades.gates.check import check, require
 from hades.learning.snapshots import log_weights, promote, retain
 from hades.nightly.gate import STORE_BOUNDARIES, check_boundaries
 from hades.nightly.site import Site, default_moment
+from hades.nightly.stages import bridge, build_topics, weigh
 from hades.snapshot.pointer import prune
 from hades.snapshot.publish import Published, publish
 from hades.snapshot.retention import snapshots
@@ -58,9 +59,13 @@ def release(site: Site, as_of: datetime, keep: int | None) -> Released:
 
 
 def publish_now(site: Site, now: datetime, keep: int | None) -> Released:
-    """Publish what the store holds, if every contract of it holds."""
+    """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
+    moment = default_moment(now)
+    for name, stage in ((ledger.HIERARCHY, build_topics), (ledger.WEIGHTS, weigh), (ledger.BRIDGES, bridge)):
+        if ledger.completed(site.store, name) is not None:
+            stage(site, moment)
     check_boundaries(site, STORE_BOUNDARIES).require()
-    return release(site, default_moment(now), keep)
+    return release(site, moment, keep)
 
 
 def _approve(site: Site, folder: Path) -> None:

@@ -69,7 +69,7 @@ def run_forget(ids: Sequence[str]) -> Answer:
     ]
     if holding:
         told = f"{len(holding)} published snapshots are from before and hold it"
-        lines.append(f"{told}: `hades run nightly -p keep=1` builds without it and removes them")
+        lines.append(f"{told}: `hades publish --prune 1` publishes without it and removes them")
     if pages:
         lines.append(f"{len(pages)} pages in reports/ are from before and may name its topics; delete those you mind")
     return Answer(document, (Text("\n".join(lines)),), ok=certificate["complete"])
