@@ -127,7 +127,6 @@ def _bridges(name: str, one: dict[str, Any]) -> str:
         "coherence",
         "mean_hops",
         "expected",
-        "tokens",
     )
     lines = [
         f"### {name}",

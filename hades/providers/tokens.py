@@ -40,7 +40,7 @@ class MiniLmTokenizer:
         """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank."""
         pieces = self._pieces_of
         return [
-            sum(map(pieces.__getitem__, _PLAIN_WORD.findall(text.lower()) if is_plain(text) else _BLANKS.split(text)))
+            sum(map(pieces.__getitem__, text.split() if text.isascii() and is_plain(text) else _BLANKS.split(text)))
             for text in texts
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
@@ -152,23 +152,25 @@ class _Line:
 
 def _in_turns(
     counter: TokenCounter, paths: Sequence[CitablePath], passages: Sequence[CitablePassage], tokens: int
-) -> list[_Line]:
-    """First path, first passage, second path, and so on."""
-    lines: list[_Line] = []
+) -> Iterator[_Line]:
+    """A path, a passage, a path, ..., each written when it is asked for."""
     for place, (path, passage) in enumerate(zip_longest(paths, passages)):
         if path is not None:
-            lines.append(_path_line(counter, path, place, tokens))
+            yield _path_line(counter, path, place, tokens)
         if passage is not None:
-            lines.append(_passage_line(counter, passage, place, tokens))
-    return lines
+            yield _passage_line(counter, passage, place, tokens)
 
 
 def _path_line(counter: TokenCounter, path: CitablePath, place: int, tokens: int) -> _Line:
     """The path with its ids where they fit beside it."""
     bare = " ".join(path.text.split())
     full = bare + cited(node.id for node in path.nodes)
-    with_ids, without = counter.count_many([_numbered(full), _numbered(bare)])
-    return _Line(full, with_ids, True, place) if with_ids <= tokens else _Line(bare, without, True, place)
+    with_ids = counter.count(_numbered(full))
+    return (
+        _Line(full, with_ids, True, place)
+        if with_ids <= tokens
+        else _Line(bare, counter.count(_numbered(bare)), True, place)
+    )
 
 
 def _passage_line(counter: TokenCounter, passage: CitablePassage, place: int, tokens: int) -> _Line:

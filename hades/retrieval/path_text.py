@@ -12,7 +12,6 @@ from hades.retrieval.ceiling import TokenCounter, shares, shortened
 MAX_PATH_TOKENS = 120
 DECAY = 0.85  # of what flows, a hop
 _NUMBER = "00) "  # room for a path's number in a prompt
-_BLANKS = re.compile(r"\s+")
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")
 
 
@@ -148,4 +147,5 @@ def _joined(names: Sequence[str], relations: Sequence[str], snippets: Sequence[s
 
 def plain(text: str) -> str:
     """A name or a quotation on one line, without anything that reads as an arrow."""
-    return _ARROW_LIKE.sub("–", _BLANKS.sub(" ", text).strip())
+    line = " ".join(text.split())
+    return _ARROW_LIKE.sub("–", line) if "--" in line else line
