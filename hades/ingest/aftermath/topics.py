@@ -45,9 +45,9 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     touched |= {row["parent"] for row in empty} & rows.keys()
     away = set(gone)
     forgotten = _names(store.get("entities", sorted(away), columns=["_key", "name"]).to_pylist()) if touched else set()
+    left = _left(store, rows, touched, away)
     corrected = [
-        _corrected(rows[key], _left(store, rows, key, away), lost[key], stale.get(key, set()), forgotten)
-        for key in sorted(touched)
+        _corrected(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)
     ]
     if corrected:
         store.patch("clusters", as_table("clusters", [_stored(row) for row in corrected]))
@@ -114,17 +114,21 @@ def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
     return {key: chunks for key, chunks in by_cluster.items() if chunks}
 
 
-def _left(store: RowStore, rows: dict[str, Row], key: str, gone: Set[str]) -> _Members:
-    topics = [key] if rows[key]["level"] == 1 else sorted(one for one, row in rows.items() if row["parent"] == key)
-    where = [Term("cluster_id", "in", topics)]
-    members = [
-        row
-        for batch in store.scan("entities", where=where, columns=["_key", "name", "frequency"])
-        for row in batch.to_pylist()
-        if row["_key"] not in gone
-    ]
-    names = [row["name"] for row in sorted(members, key=lambda row: (-row["frequency"], row["_key"]))]
-    return _Members(names, [_words(name) for name in names])
+def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], gone: Set[str]) -> dict[str, _Members]:
+    """Who is left in each of these clusters; those of a super-topic are in its topics. Entities are read once."""
+    topics = {key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))}
+    where = [Term("cluster_id", "in", sorted(topics))]
+    columns = ["_key", "name", "frequency", "cluster_id"]
+    found = (row for batch in store.scan("entities", where=where, columns=columns) for row in batch.to_pylist())
+    members: dict[str, list[str]] = {key: [] for key in touched}
+    words: dict[str, list[set[str]]] = {key: [] for key in touched}
+    ranked = sorted((row for row in found if row["_key"] not in gone), key=lambda row: (-row["frequency"], row["_key"]))
+    for row in ranked:
+        said = _words(row["name"])
+        for key in {row["cluster_id"], rows[row["cluster_id"]]["parent"]} & touched:
+            members[key].append(row["name"])
+            words[key].append(said)
+    return {key: _Members(members[key], words[key]) for key in touched}
 
 
 def _corrected(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:

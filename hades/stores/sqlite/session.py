@@ -20,6 +20,10 @@ from schemas.intervals import Mask
 from schemas.record import repeated
 
 
+_FEW = 1_000  # rows that are always found one by one
+_MANY = 8  # reading every page is faster than finding more than one in so many rows
+
+
 class Session:
     """A `RowStore` over a connection that is already inside a transaction."""
 
@@ -255,7 +259,8 @@ class Session:
         if answer is None:
             return None
         lookup, term = answer
-        return lookups.keys_for(self._connection, self._registry.lookup(collection, lookup), lookup, term)
+        keys = lookups.keys_for(self._connection, self._registry.lookup(collection, lookup), lookup, term)
+        return keys if len(keys) * _MANY < self.count(collection.name) or len(keys) < _FEW else None
 
     def _rows_by_key(self, collection: Collection, keys: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
         tree = self._registry.rows(collection)
