@@ -242,9 +242,7 @@ def show(figures: dict[str, Any], clock: str) -> None:
     for name in ("texts_embedded", "vectors_read", "peak_mb"):
         table.add_row(name.replace("_", " "), f"{first[name]:,}", f"{second[name]:,}", "")
     Console(width=100).print(table)
-    print(
-        "stages include the seconds inside the embedder (embeddings, and names in edges); the sums are without and with"
-    )
+    print("embeddings and edges include the seconds inside the embedder; the sums say which they are without or with")
 
 
 if __name__ == "__main__":

@@ -114,10 +114,11 @@ class Hades:
         known_at: datetime | None = None,
         max_paths: int | None = None,
         mode: str = MODES[0],
+        near: Sequence[str] = (),
     ) -> Retrieval:
         """Answer a question from the published graph, and log the turn."""
         answer = self.answers.retrieve(
-            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode
+            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near
         )
         log_if_possible(self.store, log_of(answer, utc_now()))
         return answer

@@ -84,18 +84,24 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hirag_pathrag,
         beliefs=cache(lambda: _beliefs(settings)),
     )
-    return Answers(lambda: open_view(settings), lambda: _version(settings), tools, settings.plan)
+    return Answers(
+        lambda: open_view(settings),
+        lambda: _version(settings),
+        tools,
+        settings.plan,
+        open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
+    )
 
 
-def open_view(settings: Settings) -> GraphView:
-    """The graph as questions read it: the published snapshot, or the live one over AQL."""
+def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
+    """The graph as questions read it: the published snapshot or one that is named, or the live one over AQL."""
     if settings.view == "arango":
         from hades.stores.arango.view import ArangoView
 
         return ArangoView(_open_arango(settings, Mode.READ_ONLY))
     from hades.snapshot.open import open_snapshot
 
-    return open_snapshot(settings.home)
+    return open_snapshot(settings.home, snapshot)
 
 
 def _beliefs(settings: Settings) -> Beliefs:
@@ -103,12 +109,11 @@ def _beliefs(settings: Settings) -> Beliefs:
     from hades.retrieval.bayes import Beliefs, judgements_in, learn_beliefs
 
     try:
-        store = open_store(settings, Mode.READ_ONLY)
+        with closing(open_store(settings, Mode.READ_ONLY)) as store:
+            batches = store.scan("query_logs", columns=["_key", "results", "feedback"])
+            return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
     except StoreError:
         return Beliefs()
-    with closing(store):
-        batches = store.scan("query_logs", columns=["_key", "results", "feedback"])
-        return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
 
 
 def _version(settings: Settings) -> str:

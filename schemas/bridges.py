@@ -23,7 +23,7 @@ class Bridge(Keyed):
     cost: float = Field(ge=0.0, description="sum of -ln(weight * boost)")
     provenance: Json = Field(
         default_factory=dict,
-        description="`edges`: id, type, weight, doc and span of each; `search`: region, rules and moment it was found in",
+        description="`edges`: id, type, weight, doc and span of each; `search`: region, rules, moment it was found in",
     )
     generation: str = Field(description="of the edges' weights it was computed or checked with")
     pinned: bool = Field(False, description="kept while its edges stand, hot or not")

@@ -7,7 +7,6 @@ task; a worker that takes delayed ones is `prefect.task_worker.serve(*DELAYABLE)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from prefect import task
@@ -54,18 +53,18 @@ def retrieve(text: str, recipe: str = "hirag_pathrag", plan: Mapping[str, Any] |
 
 @task(name="retrieve paths", **_ASKED)
 def retrieve_paths(
-    query: str, max_paths: int = 5, as_of: datetime | None = None, known_at: datetime | None = None
-) -> dict[str, Any]:
+    query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
+) -> functions.FoundPaths | functions.Failed:
     """Paths for a question."""
-    return functions.retrieve_paths(answers(), query, max_paths, as_of=as_of, known_at=known_at)
+    return functions.retrieve_paths(answers(), query, max_paths, domain_filter, as_of_version)
 
 
 @task(name="retrieve and format", **_ASKED)
 def retrieve_and_format(
-    query: str, max_paths: int = 5, as_of: datetime | None = None, known_at: datetime | None = None
-) -> dict[str, Any]:
+    query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
+) -> functions.FoundPrompt | functions.Failed:
     """The prompt for a question."""
-    return functions.retrieve_and_format(answers(), query, max_paths, as_of=as_of, known_at=known_at)
+    return functions.retrieve_and_format(answers(), query, max_paths, domain_filter, as_of_version)
 
 
 @task(name="get hierarchy candidates", **_ASKED)

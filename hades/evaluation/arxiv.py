@@ -31,12 +31,19 @@ def read_titles(papers: Path) -> dict[str, str]:
     return {str(row["id"]): " ".join(str(row.get("title") or "").split()) for row in rows}
 
 
+def read_abstracts(papers: Path) -> dict[str, str]:
+    """Abstract by id."""
+    rows = (_dict(papers, row) for row in read_lines(papers))
+    return {str(row["id"]): " ".join(str(row.get("abstract") or "").split()) for row in rows}
+
+
 def citation_cases(
     contexts: Path, papers: Mapping[str, str], sample: int, seed: int, *, with_title: bool = False
 ) -> list[Case]:
-    """Sentences with what they cite; a sentence that cites several papers wants all of them. The citer is excluded.
+    """Sentences with what they cite; a sentence that cites several papers wants all of them.
 
-    `papers` are titles by id. `with_title` puts the title of the citing paper before its sentence.
+    Each is asked from the paper that it stands in, which no ranking may answer with. `papers` are titles by id.
+    `with_title` puts the title of the citing paper before its sentence.
     """
     cited: defaultdict[Citation, set[str]] = defaultdict(set)
     for row in read_lines(contexts):
@@ -53,6 +60,8 @@ def citation_cases(
             f"{papers[source]}: {sentence}" if with_title else sentence,
             frozenset(cited[source, sentence]),
             excluded=frozenset({source}),
+            near=(source,),
+            beside=papers[source],
         )
         for place, (source, sentence) in enumerate(drawn)
     ]

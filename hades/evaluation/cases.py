@@ -24,7 +24,8 @@ class Case:
     """One question and the ids of what answers it. `group` is its type or number of hops, for tables by group.
 
     `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are spellings of the answer,
-    to be looked for in the prompt; none where it is not a text to be found, as yes and no are not.
+    to be looked for in the prompt; none where it is not a text to be found, as yes and no are not. `near` are the
+    ids of what it is asked from, `beside` is what is written there, for the baselines that may know it too.
     """
 
     id: str
@@ -33,6 +34,8 @@ class Case:
     group: str = ""
     excluded: frozenset[str] = frozenset()
     answers: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    beside: str = ""
 
 
 def read_cases(path: Path) -> list[Case]:

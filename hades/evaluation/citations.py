@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from hades.errors import HadesError
 from hades.evaluation.arxiv import (
     ArxivFiles,
     Citation,
     citation_cases,
+    read_abstracts,
     read_titles,
     tested_citations,
     write_remaining,
@@ -43,9 +45,12 @@ def evaluate_citations(
     The tested citations are left out of the file before it is read, so the graph is what a build from the others gives:
     entities, weights, topics and bridges included. A home that was built with all of them is brought to that.
     `ask` is the question: the `sentence` alone, or with the title of the `paper` it stands in, for every ranker alike.
+    Recipes are asked from the citing paper; baselines run without it and, as `+source`, with its title and abstract.
     """
     titles = read_titles(files.papers)
     cases = citation_cases(files.contexts, titles, sample, seed, with_title=ask == "paper")
+    abstracts = read_abstracts(files.papers)
+    cases = [replace(case, beside=f"{case.beside} {abstracts[case.near[0]]}") for case in cases]
     withheld = tested_citations(cases)
     remaining = bench.site.home / "cache" / "citations-remaining.jsonl"
     out = write_remaining(files.citations, withheld, remaining)

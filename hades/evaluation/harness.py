@@ -20,7 +20,7 @@ from hades.evaluation.metrics import (
     recall_at,
     reciprocal_rank,
 )
-from hades.evaluation.rankings import BASELINES, Ranker, Ranking
+from hades.evaluation.rankings import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.progress import Progress, silent
 
 NDCG_DEPTH = 10
@@ -66,7 +66,8 @@ def run(
 
 def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int], middle: int) -> dict[str, Any]:
     """The table as JSON, in the shape that scripts rely on; `middle` is the depth that recipes are compared at."""
-    best = max((name for name in BASELINES if name in scores), key=lambda name: scores[name].recall[middle].mean())
+    plain = [name for name in (*BASELINES, *PLACED) if name in scores]
+    best = max(plain, key=lambda name: scores[name].recall[middle].mean())
     return {
         name: {
             "recall": {str(k): _round(one.recall[k].mean()) for k in ks},
@@ -84,7 +85,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             **_prompted(one),
             **_conveyed(one),
             "groups": _groups(cases, one, middle),
-            **({} if name in BASELINES else {"against": _against(one, scores[best], best, middle)}),
+            **({} if name in plain else {"against": _against(one, scores[best], best, middle)}),
         }
         for name, one in scores.items()
     }

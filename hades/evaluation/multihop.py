@@ -59,7 +59,11 @@ def measure(
     embedder = Remembered(bench.embedder)
     embedding_ms = embedder.learn(case.question for case in cases)
     asked = Bench(view, embedder, bench.tokenizer, bench.rules)
-    rankers = baselines(asked) | {rung.name: rung.ranker(asked) for rung in rungs}
+    rankers = baselines(asked)
+    if beside := [case.beside for case in cases if case.beside]:
+        embedder.embed(beside)
+        rankers |= baselines(asked, placed=True)
+    rankers |= {rung.name: rung.ranker(asked) for rung in rungs}
     scores = run(cases, rankers, ks, bench.site.progress)
     document = {
         "snapshot": view.info.snapshot,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hades.evaluation.rankings import BASELINES
+from hades.evaluation.rankings import BASELINES, PLACED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +46,6 @@ def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
     """A recipe as a point with its interval; baselines are grey."""
     low, high = row["ci95"][f"recall@{k}"]
     recall = row["recall"][str(k)]
-    colour = "0.55" if name in BASELINES else "C0"
+    colour = "0.55" if name in (*BASELINES, *PLACED) else "C0"
     axis.errorbar([cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2)
     axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'
 DEPTH = 100  # passages of each search that the fusion looks at
 RRF = 60.0  # the usual constant of reciprocal rank fusion
 BASELINES = ("bm25", "dense", "fusion")
+PLACED = ("bm25+source", "dense+source", "fusion+source")  # the same, told what is written where the question is asked
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,21 @@ class Bench:
     rules: HiragPathrag = field(default_factory=HiragPathrag)
 
 
-def baselines(bench: Bench) -> dict[str, Ranker]:
-    """BM25, cosine and their reciprocal rank fusion, over chunks."""
+def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
+    """BM25, cosine and their reciprocal rank fusion, over chunks.
+
+    `placed` gives those that also know what is written where a question is asked: BM25 searches by both texts, cosine
+    by the mean of both vectors.
+    """
     view, embedder = bench.view, bench.embedder
 
     def bm25(case: Case) -> NDArray[np.int64]:
-        return view.lexical(case.question, kind=Kind.CHUNK, limit=DEPTH).numbers
+        text = f"{case.question} {case.beside}" if placed else case.question
+        return view.lexical(text, kind=Kind.CHUNK, limit=DEPTH).numbers
 
     def dense(case: Case) -> NDArray[np.int64]:
-        vector = embedder.embed([case.question])[0]
+        texts = [case.question, case.beside] if placed and case.beside else [case.question]
+        vector = embedder.embed(texts).mean(axis=0)
         return view.nearest(vector, kind=Kind.CHUNK, model=embedder.model.tag, limit=DEPTH).numbers
 
     def fused(case: Case) -> NDArray[np.int64]:
@@ -109,7 +117,7 @@ def baselines(bench: Bench) -> dict[str, Ranker]:
 
         return rank
 
-    return {"bm25": ranker(bm25), "dense": ranker(dense), "fusion": ranker(fused)}
+    return dict(zip(PLACED if placed else BASELINES, map(ranker, (bm25, dense, fused)), strict=True))
 
 
 def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
@@ -117,7 +125,7 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
     ask = asker(bench, recipe, plan)
 
     def rank(case: Case) -> Ranking:
-        answer, ms = ask(case.question)
+        answer, ms = ask(case.question, case.near)
         return Ranking(
             _documents(case, (passage.document for passage in answer.passages)),
             ms,
@@ -131,13 +139,19 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
     return rank
 
 
-def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Callable[[str], tuple[Retrieval, float]]:
-    """One recipe as a function of a question: its answer and the milliseconds it took."""
+class Ask(Protocol):
+    """A recipe as a function of a question and of where it is asked: its answer and the milliseconds it took."""
+
+    def __call__(self, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]: ...
+
+
+def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
+    """One recipe, to be asked."""
     tools = Tools(tokenizer=bench.tokenizer, embedder=bench.embedder, rules=bench.rules)
 
-    def ask(question: str) -> tuple[Retrieval, float]:
+    def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
         began = time.perf_counter()
-        answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan)
+        answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
         return answer, (time.perf_counter() - began) * 1000
 
     return ask

@@ -114,8 +114,11 @@ def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
     lengths = pc.fill_null(pc.list_value_length(first), 0).to_numpy()
     same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
     rows = np.flatnonzero(same)
-    left, right = first.take(pa.array(rows)), second.take(pa.array(rows))
-    different = ~_equal(left.flatten(), right.flatten())
+    if len(rows) < len(same):  # else both lie side by side already, and vectors are large
+        first, second = first.take(pa.array(rows)), second.take(pa.array(rows))
+    different = ~_equal(first.flatten(), second.flatten())
+    if not different.any():
+        return same
     owner = np.repeat(rows, lengths[rows])
     same[owner[different]] = False
     return same

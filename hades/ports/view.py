@@ -209,6 +209,7 @@ class Passage:
     kind: str = ""
     token_count: int = 0
     timestamp: datetime | None = None
+    facts: tuple[str, ...] = ()  # "subject relation object" of each triple that was given with a passage
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from hades.errors import HadesError
 from hades.ports.view import GraphView
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.plan import clamp
@@ -31,8 +32,10 @@ class Answers:
         tools: Tools,
         plan: Plan = Plan(),
         now: Callable[[], datetime] = utc_now,
+        open_version: Callable[[str], GraphView] | None = None,
     ) -> None:
         self.tools, self.plan = tools, plan
+        self._open_version = open_version
         self._open_view, self._version, self._now = open_view, version, now
         self._view: GraphView | None = None
         self._opened = ""
@@ -58,6 +61,8 @@ class Answers:
         known_at: datetime | None = None,
         max_paths: int | None = None,
         mode: str = MODES[0],
+        near: Sequence[str] = (),
+        domain: str | None = None,
     ) -> Retrieval:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
@@ -72,7 +77,16 @@ class Answers:
             mask=mask,
             max_paths=max_paths,
             mode=mode,
+            near=near,
+            domain=domain,
         )
+
+    def as_published(self, snapshot: str) -> Answers:
+        """The same over a named snapshot, which opens or is refused; the caller closes it."""
+        if self._open_version is None:
+            raise HadesError(f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked")
+        opened = self._open_version(snapshot)
+        return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
 
     def close(self) -> None:
         """Give back files and connections."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.view import Numbers
+from hades.retrieval.cheapest_search import Value, best_paths, least_costs
 from hades.retrieval.found import OPEN, FoundPath, Seed
 from hades.retrieval.local_graph import Costs, LocalGraph, among, around
 from hades.retrieval.narrow import CandidateGraph
@@ -143,8 +144,6 @@ def _searched(
     max_work: int,
 ) -> Iterator[FoundPath]:
     """Paths of a local graph to one target; by cost without a penalty, else by score."""
-    from hades.retrieval.cheapest_kernel import best_paths, least_costs
-
     end = graph.local(target)
     starts = [place for place in map(graph.local, sources.tolist()) if place is not None]
     first_look = max_hops * len(graph.heads)
@@ -154,22 +153,18 @@ def _searched(
     if limit <= 0:
         view.turn.worked(0, capped=True)
         return
-    least = least_costs(graph.starts, graph.heads, graph.costs, end, max_hops)
-    entries, lengths, totals, work, capped = best_paths(
-        graph.starts, graph.heads, graph.costs, np.array(starts, np.int64), end, least, k,
-        length_penalty is not None, length_penalty or 0.0, limit,
-    )  # fmt: skip
-    view.turn.worked(first_look + work, capped=capped)
-    for row, length in enumerate(lengths.tolist()):
-        taken = entries[row, :length]
-        cost = float(totals[row])
+    least = least_costs(graph, end, max_hops)
+    found = best_paths(graph, starts, end, least, k, Value(length_penalty), limit, view.turn.expired)
+    view.turn.worked(first_look + found.work, capped=found.capped)
+    for taken, cost in found.paths:
+        entries = np.array(taken, np.int64)
         yield FoundPath(
-            (_tail(graph, int(taken[0])), *graph.numbers[graph.heads[taken]].tolist()),
-            tuple(graph.edges[taken].tolist()),
-            tuple(graph.outbound[taken].tolist()),
-            -cost if length_penalty is None else path_score(cost, length, length_penalty),
+            (_tail(graph, taken[0]), *graph.numbers[graph.heads[entries]].tolist()),
+            tuple(graph.edges[entries].tolist()),
+            tuple(graph.outbound[entries].tolist()),
+            -cost if length_penalty is None else path_score(cost, len(taken), length_penalty),
             origin="cheapest",
-            why=f"cost {cost:.3f} over {length} edges",
+            why=f"cost {cost:.3f} over {len(taken)} edges",
         )
 
 

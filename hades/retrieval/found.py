@@ -14,13 +14,17 @@ OPEN = Mask()
 
 @dataclass(frozen=True)
 class Question:
-    """A question as the stages see it. `vector` is unit length, None when it could not be embedded."""
+    """A question as the stages see it. `vector` is unit length, None when it could not be embedded.
+
+    `near` are the nodes that it is asked from: where the asker stands, such as the paper that a sentence is written in.
+    """
 
     text: str
     vector: NDArray[np.float32] | None = None
     model: str = ""
     mask: Mask = OPEN
     subqueries: tuple[str, ...] = ()
+    near: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ tool, a script. A graph that cannot be read, or a question that cannot be asked,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -21,51 +22,102 @@ from hades.retrieval.assemble import show
 from hades.retrieval.found import OPEN, FoundPassage, Question, Seed
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
-from hades.retrieval.pipeline import embedded
+from hades.retrieval.pipeline import BadQuestion, embedded
 from hades.retrieval.plan import caps_of
 from hades.retrieval.quick_counts import QuickCounts
 from hades.retrieval.recipes import DEFAULT, recipe_named
 from hades.retrieval.seeds import entry_points, find_seeds
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask
-from schemas.plan import Plan
+from schemas.plan import Plan, Reason
+from schemas.retrieval import Retrieval
+
+
+class Failed(TypedDict):
+    """A question that could not be asked, or a graph that could not be read."""
+
+    success: Literal[False]
+    query: str
+    error: str
+
+
+class FoundPaths(TypedDict):
+    """Paths for a question; with none, `count` is 0 and `reason` says `no_paths`."""
+
+    success: Literal[True]
+    query: str
+    paths: list[dict[str, Any]]
+    count: int
+    pruned_from: int
+    reason: str | None
+    reasons: list[str]
+    query_id: str
+    snapshot: str
+
+
+class FoundPrompt(TypedDict):
+    """The prompt for a question; with no paths it holds passages only, and `reason` says `no_paths`."""
+
+    success: Literal[True]
+    query: str
+    formatted_prompt: str
+    count: int
+    reason: str | None
+    reasons: list[str]
+    tokens: dict[str, int]
+    query_id: str
+    snapshot: str
 
 
 def retrieve_paths(
     answers: Answers,
     query: str,
     max_paths: int = 5,
+    domain_filter: str | None = None,
+    as_of_version: str | None = None,
     *,
     recipe: str = DEFAULT,
     plan: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
     known_at: datetime | None = None,
-) -> dict[str, Any]:
-    """Paths for a question; none at all is a success with count 0 and the reason (A68 to A70, X-22)."""
+) -> FoundPaths | Failed:
+    """Paths for a question; none at all is a success with count 0 and the reason (A5, A68 to A70, X-22).
+
+    With a `domain_filter` every vertex of a path is an entity of that domain. `as_of_version` is the id of a snapshot,
+    which is then the one that answers, or a time, at which the edges were true.
+    """
     try:
-        found = answers.retrieve(
-            query, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths
-        ).model_dump(mode="json")
+        found = _retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
-    kept = next((stage["out"] for stage in found["telemetry"]["stages"] if stage["name"] == "graph"), 0)
-    return {"success": True, "query": query, "paths": found["paths"], "count": len(found["paths"]),
-            "pruned_from": kept, "reasons": found["reasons"], "query_id": found["query_id"]}  # fmt: skip
+    return {
+        "success": True,
+        "query": query,
+        "paths": [path.model_dump(mode="json") for path in found.paths],
+        "count": len(found.paths),
+        "pruned_from": next((stage.given for stage in found.telemetry.stages if stage.name == "graph"), 0),
+        "reason": None if found.paths else str(Reason.NO_PATHS),
+        "reasons": [str(reason) for reason in found.reasons],
+        "query_id": found.query_id,
+        "snapshot": found.snapshot,
+    }
 
 
 def retrieve_and_format(
     answers: Answers,
     query: str,
     max_paths: int = 5,
+    domain_filter: str | None = None,
+    as_of_version: str | None = None,
     *,
     recipe: str = DEFAULT,
     plan: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
     known_at: datetime | None = None,
-) -> dict[str, Any]:
+) -> FoundPrompt | Failed:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
     try:
-        found = answers.retrieve(query, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths)
+        found = _retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
     return {
@@ -73,9 +125,11 @@ def retrieve_and_format(
         "query": query,
         "formatted_prompt": found.prompt,
         "count": len(found.paths),
-        "tokens": found.tokens.model_dump(),
+        "reason": None if found.paths else str(Reason.NO_PATHS),
         "reasons": [str(reason) for reason in found.reasons],
+        "tokens": found.tokens.model_dump(),
         "query_id": found.query_id,
+        "snapshot": found.snapshot,
     }
 
 
@@ -175,6 +229,48 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
             for edge in view.edges(found.edge)
         ]  # fmt: skip
         return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
+
+
+def _retrieved(
+    answers: Answers,
+    query: str,
+    max_paths: int,
+    domain: str | None,
+    version: str | None,
+    recipe: str,
+    plan: Mapping[str, Any] | None,
+    as_of: datetime | None,
+    known_at: datetime | None,
+) -> Retrieval:
+    """The answer of the version that was asked for."""
+    if max_paths < 1:
+        raise BadQuestion(f"max_paths is {max_paths}; ask for at least 1")
+    then = None if version is None else _moment(version)
+    if then is not None and as_of is not None and then != as_of:
+        raise BadQuestion(f"as_of_version says {version} and as_of {as_of.isoformat()}; give one of them")
+    asked: dict[str, Any] = {"recipe": recipe, "plan": plan, "known_at": known_at, "max_paths": max_paths,
+                             "domain": domain, "as_of": then or as_of}  # fmt: skip
+    if version is None or then is not None:
+        return answers.retrieve(query, **asked)
+    with answers.as_published(version) as published:
+        return published.retrieve(query, **asked)
+
+
+def _moment(version: str) -> datetime | None:
+    """The time that a version spells, in UTC where it names no zone; None for the id of a snapshot."""
+    if _SNAPSHOT_ID.fullmatch(version):
+        return None
+    try:
+        moment = datetime.fromisoformat(version)
+    except ValueError:
+        raise BadQuestion(
+            f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` lists, or a time such "
+            "as 2026-01-31T12:00Z"
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+_SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
 
 
 @contextmanager

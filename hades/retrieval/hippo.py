@@ -19,6 +19,7 @@ from hades.ports.view import KINDS, Expansion, Kind
 from hades.retrieval.closer import Pool, look_closer
 from hades.retrieval.facts_link import FactRules, linked_facts
 from hades.retrieval.found import FoundPassage, Question, Seed
+from hades.retrieval.placed import search_from
 from hades.retrieval.ppr import Floats, Ppr, personalized_pagerank
 from hades.retrieval.reading import LINK, Reading, Wanted, read_closely, wanted
 from hades.retrieval.restart import NamedEntity, RestartRules, as_seeds, named_entities, passages_naming, restart_mass
@@ -48,7 +49,8 @@ class HippoRules:
     """How far a search goes. `pool` passages by walk and `searched` by vector and by words are read closely.
 
     `hops` walks follow the first: each moves all but `kept` of the restart mass to the names in the `sentences` of each
-    of the `best` passages that fit, and brings `again` passages more. `limit` passages come back at most.
+    of the `best` passages that fit, one more where facts stand beside them, and brings `again` passages more. `limit`
+    passages come back at most.
     """
 
     damping: float = 0.5
@@ -93,8 +95,11 @@ class Gathered:
 def hippo_search(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> HippoFound:
     """Passages for a question by personalized PageRank and a closer look.
 
-    A question that names nothing in the graph starts from the nearest passages, with the reason.
+    A question that names nothing in the graph starts from the nearest passages, with the reason. One that is asked from
+    somewhere is answered from there: the closer look was fitted on questions that stand alone.
     """
+    if question.near:
+        return HippoFound(search_from(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
     return HippoFound(_judged(gathered, rules.limit), gathered.entities)
 
@@ -238,7 +243,7 @@ class _Search:
         for rank, node in enumerate(self._promising(pool, want)[: rules.best]):
             reading = self._readings[node]
             fits = np.array([want.fit(roots) + LINK / 3 for roots in reading.roots])
-            for place in np.argsort(-fits, kind="stable")[: rules.sentences].tolist():
+            for place in np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist():
                 for entity in self._names_in(reading.written[place]):
                     following[entity] = following.get(entity, 0.0) + float(fits[place]) / (1 + rank)
         entities = np.array(sorted(following), np.int64)

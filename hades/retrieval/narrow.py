@@ -176,4 +176,5 @@ def _neighbours(
     best = members[_best(members, hscore, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
     found = view.expand(best, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
     near = distinct(found.target)
-    return near[members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near]
+    is_new: Flags = members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near
+    return near[is_new]

@@ -15,9 +15,11 @@ from hades.ports.text import Embedder, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.assemble import Shown, show
 from hades.retrieval.bayes import Beliefs
+from hades.retrieval.domain import within_domain
 from hades.retrieval.found import OPEN, Question
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
+from hades.retrieval.near import nodes_near
 from hades.retrieval.pack import pack
 from hades.retrieval.plan import caps_of
 from hades.retrieval.quick_counts import QuickCounts
@@ -27,6 +29,7 @@ from hades.retrieval.seeds import Found, entry_points, find_seeds
 from hades.retrieval.select import Selected, select
 from hades.retrieval.steps import Reached, Start, take_step
 from hades.retrieval.subqueries import subqueries
+from hades.retrieval.warm import make_ready
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask
@@ -66,30 +69,36 @@ def retrieve(
     max_paths: int | None = None,
     mode: str = MODES[0],
     vector: NDArray[np.float32] | None = None,
+    near: Sequence[str] = (),
+    domain: str | None = None,
 ) -> Retrieval:
     """Answer a question from the graph.
 
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
-    from the embedder of the tools.
+    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
+    a `domain`, paths of which a vertex belongs to another are left out.
     """
     if not text.strip():
         raise BadQuestion("the question is empty; ask something")
     if mode not in MODES:
         raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
+    chosen, why = _chosen(view, recipe, text)
+    make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING)
     turn = Turn(caps_of(plan), tools.clock)
     for reason in plan.reasons:
         turn.because(reason)
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
     metered = MeteredView(view, turn)
-    chosen, why = _chosen(metered, recipe, text)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
+    if near:
+        parts = _placed(metered, parts, near)
     found = _seeded(metered, parts, plan, chosen)
-    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, mode)
+    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, mode, domain)
     selected = select(metered, parts[0], found, reached, chosen, plan, max_paths=max_paths, must_support=recipe == AUTO)
     turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
     why = "; ".join(filter(None, (why, selected.doubt)))
-    return reported(Asked(text, chosen.name, why, plan, mask, at), turn, view.info.snapshot, turned)
+    return reported(Asked(text, chosen.name, why, plan, mask, at, tuple(near)), turn, view.info.snapshot, turned)
 
 
 def embedded(
@@ -122,13 +131,21 @@ def embedded(
         return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
 
 
-def _chosen(view: MeteredView, recipe: str, text: str) -> tuple[Recipe, str]:
+def _chosen(view: GraphView, recipe: str, text: str) -> tuple[Recipe, str]:
     if recipe != AUTO:
         return recipe_named(recipe), ""
     from hades.retrieval.route import route
 
     routed = route(text, view)
     return recipe_named(routed.recipe), routed.why
+
+
+def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
+    """The question and its sub-queries, all asked from the same nodes."""
+    with view.turn.stage("near") as stage:
+        nodes = nodes_near(view, near)
+        stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
+    return [replace(part, near=nodes) for part in parts]
 
 
 def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> Found:
@@ -140,7 +157,14 @@ def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Re
 
 
 def _walked(
-    view: MeteredView, question: Question, found: Found, recipe: Recipe, plan: Plan, tools: Tools, mode: str
+    view: MeteredView,
+    question: Question,
+    found: Found,
+    recipe: Recipe,
+    plan: Plan,
+    tools: Tools,
+    mode: str,
+    domain: str | None,
 ) -> tuple[CandidateGraph | None, Reached]:
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
@@ -159,6 +183,8 @@ def _walked(
         stage.taken = len(starts)
         start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs)
         reached = take_step(recipe.step, view, question, start)
+        if domain is not None:
+            reached = replace(reached, paths=within_domain(view, reached.paths, domain))
         stage.taken += reached.candidates
         stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
     if recipe.finds_paths and not reached.paths:

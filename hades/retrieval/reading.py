@@ -47,16 +47,17 @@ class Reading:
     roots: tuple[frozenset[str], ...]
     title_roots: frozenset[str]
     all_roots: frozenset[str]
+    has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
 
 
 def read_closely(passage: Passage) -> Reading:
     """Cut a passage into sentences and words; what was read lately is remembered by its text."""
-    return _read(passage.title, passage.text)
+    return _read(passage.title, passage.text, passage.facts)
 
 
 @lru_cache(maxsize=4096)
-def _read(title: str, text: str) -> Reading:
-    written = tuple(text[start:end] for start, end in sentences(text)) or ("",)
+def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
+    written = (tuple(text[start:end] for start, end in sentences(text)) or ("",)) + facts
     split = [words(sentence) for sentence in written]
     roots = tuple(frozenset(map(root, sentence)) for sentence in split)
     title_roots = frozenset(map(root, words(title)))
@@ -68,6 +69,7 @@ def _read(title: str, text: str) -> Reading:
         roots,
         title_roots,
         title_roots.union(*roots),
+        bool(facts),
     )
 
 

@@ -30,6 +30,7 @@ class Asked:
     plan: Plan
     mask: Mask
     at: datetime
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def query_id_of(asked: Asked, snapshot: str) -> str:
     """The id of this question at this moment: the same question asked again later is another turn."""
     mask = [iso(moment) if moment is not None else "" for moment in (asked.mask.as_of, asked.mask.known_at)]
     plan = asked.plan.model_dump_json()
-    return content_key("q", snapshot, asked.recipe, asked.text, plan, *mask, iso(asked.at))
+    return content_key("q", snapshot, asked.recipe, asked.text, plan, *mask, iso(asked.at), *asked.near)
 
 
 def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:

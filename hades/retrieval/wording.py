@@ -44,8 +44,11 @@ class Wording:
 def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
     """BM25 of each text, and which content words of the question it holds. Texts are given as `words` splits them."""
     asked = list(dict.fromkeys(map(stem, content_words(question))))
-    counts = [Counter(map(stem, text)) for text in texts]
-    times = np.array([[count[word] for count in counts] for word in asked], np.float64).reshape(len(asked), len(texts))
+    counts = [Counter(text) for text in texts]
+    forms = [_forms(word) for word in asked]
+    times = np.array(
+        [[sum(count[form] for form in several if form in count) for count in counts] for several in forms], np.float64
+    ).reshape(len(asked), len(texts))
     lengths = np.array([len(text) for text in texts], np.float64)
     rows_with = (times > 0).sum(axis=1)
     rarity = np.log1p((len(texts) - rows_with + 0.5) / (rows_with + 0.5))
@@ -106,6 +109,12 @@ def _spoken_title(title: str) -> str:
 def _spaced(spoken: Sequence[str]) -> str:
     """Words with one blank around each, so that a match is a match of whole words."""
     return f" {' '.join(spoken)} "
+
+
+@lru_cache(maxsize=1 << 14)
+def _forms(stemmed: str) -> tuple[str, ...]:
+    """Every word that has this stem: a few forms of few words are looked for, not the stem of every word of a text."""
+    return tuple(form for form in (stemmed, *(stemmed + suffix for suffix in _SUFFIXES)) if stem(form) == stemmed)
 
 
 @lru_cache(maxsize=1 << 16)

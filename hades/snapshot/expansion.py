@@ -83,12 +83,25 @@ def merged(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     """Both directions as one answer, cut to the fanout again."""
     names = ("row", "target", "edge", "type", "weight", "outbound")
     both = {name: np.concatenate([getattr(out, name), getattr(into, name)]) for name in names}
-    order = np.lexsort((both["edge"], -both["weight"], both["row"]))
+    order = _heaviest_first(both["row"], both["weight"], both["edge"])
     if fanout is not None:
         row = both["row"][order]
         order = order[np.arange(len(row)) - np.searchsorted(row, row) < fanout]
     parts = {name: values[order] for name, values in both.items()}
     return Expansion(**parts, work=out.work + into.work, capped=out.capped or into.capped)
+
+
+def _heaviest_first(row: Numbers, weight: NDArray[np.float32], edge: Numbers) -> Numbers:
+    """By row, then falling weight, then edge: two runs in this order are merged, where `lexsort` would sort anew."""
+    bits = (weight + np.float32(0)).view(np.int32).astype(np.int64)  # ordered as the weights are, once signs are turned
+    key = (row << 32) - np.where(bits < 0, bits ^ 0x7FFF_FFFF, bits)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    repeats = ordered[1:] == ordered[:-1]
+    if repeats.any():  # of equal weight: only these are put in order of their edges
+        tied = np.flatnonzero(np.append(repeats, False) | np.append(False, repeats))
+        order[tied] = order[tied][np.lexsort((edge[order[tied]], ordered[tied]))]
+    return order
 
 
 def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:

@@ -25,6 +25,7 @@ from hades.ports.view import (
 from hades.snapshot.expansion import instant
 from hades.snapshot.heaps import Heap
 from hades.snapshot.manifest import Manifest
+from schemas.chunks import ChunkKind
 
 HEADING_SEPARATOR = "\x1f"
 
@@ -37,6 +38,7 @@ class Facts:
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._edge_bases = np.cumsum([0, *contents.edges.values()])
         self._heaps: dict[str, Heap] = {}
+        self._by_document: tuple[Numbers, Numbers] | None = None
 
     def ids(self, numbers: Numbers) -> list[str]:
         """`_id`s of nodes."""
@@ -97,6 +99,8 @@ class Facts:
             own["headings"] = tuple(headings.split(HEADING_SEPARATOR)) if headings else ()
             own["token_count"] = int(self._arrays["chunk.tokens"][row])
             own["timestamp"] = _moment(int(self._arrays["chunk.moment"][row]))
+            if self._contents.node_types[self._arrays["node.type"][number]] == ChunkKind.PASSAGE and span:
+                own["facts"] = self._stated(document, span)
         start, end = span or (0, int(self._arrays["document.characters"][document]))
         return Passage(
             id=f"{kind}/{self._heap('node.key')[number]}",
@@ -108,6 +112,27 @@ class Facts:
             kind=self._contents.node_types[self._arrays["node.type"][number]],
             **own,
         )
+
+    def _stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
+        """The triples that a document states in a span, in words; only passages are given labelled relations."""
+        arrays, names, labels = self._arrays, self._heap("node.name"), self._heap("edge.label")
+        handles, owners = self._labelled()
+        first, last = np.searchsorted(owners, (document, document + 1))
+        return tuple(
+            f"{names[int(arrays['edge.source'][edge])]} {labels[edge]} {names[int(arrays['edge.target'][edge])]}"
+            for edge in handles[first:last].tolist()
+            if span[0] <= int(arrays["edge.start"][edge]) < span[1]
+        )
+
+    def _labelled(self) -> tuple[Numbers, Numbers]:
+        """Relations that have words of their own, in order of their documents, and those documents."""
+        if self._by_document is None:
+            count = int(self._edge_bases[1])
+            handles = np.flatnonzero(np.diff(self._arrays["edge.label.ends"][: count + 1]) > 0)
+            owners = np.asarray(self._arrays["edge.document"][handles], np.int64)
+            order = np.argsort(owners, kind="stable")
+            self._by_document = handles[order], owners[order]
+        return self._by_document
 
     def text(self, document: int, start: int, end: int) -> str:
         """Characters [start, end) of a document; only they are read where a character is a byte."""

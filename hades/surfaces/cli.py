@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +22,22 @@ app = typer.Typer(
 )
 
 
+class NoPandas:
+    """Arrow loads pandas at its first conversion where it finds it: half a second that no answer needs."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        """Say that there is none; of other modules, nothing."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out of commands that only ask", name=name)
+
+
+WITHOUT_PANDAS = ("query", "explain", "feedback", "queries", "status")
+
+
 def main() -> None:
     """Entry point of the console script."""
+    if sys.argv[1:2] and sys.argv[1] in WITHOUT_PANDAS:
+        sys.meta_path.insert(0, NoPandas())
     app()
 
 
@@ -247,6 +262,9 @@ def query(
     as_of: Annotated[str | None, typer.Option(help="Only what was true then, for example 2026-01-31.")] = None,
     known_at: Annotated[str | None, typer.Option(help="Only what was known then.")] = None,
     mode: Annotated[str, typer.Option(help="Of nexus: execution, planning or brainstorming.")] = "execution",
+    near: Annotated[
+        list[str] | None, typer.Option(help="Ask from here: id of a document or node; may be repeated.")
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="text, or prompt: what a language model is told.")] = "text",
     as_json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -260,7 +278,7 @@ def query(
 
         return run_query(
             text, recipe=recipe, plan=plan, paths=paths, as_of=as_of, known_at=known_at, mode=mode,
-            as_prompt=form == "prompt",
+            as_prompt=form == "prompt", near=near or (),
         )  # fmt: skip
 
     answer_with(body, as_json=as_json, debug=debug)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ def run_query(
     known_at: str | None,
     mode: str,
     as_prompt: bool,
+    near: Sequence[str] = (),
 ) -> Answer:
     """Ask the published graph and log the turn."""
     settings = load_settings()
@@ -48,6 +50,7 @@ def run_query(
             known_at=moment(known_at, "--known-at"),
             max_paths=paths,
             mode=mode,
+            near=near,
         )
     note = _logged(settings, found)
     view = (Text(found.prompt),) if as_prompt else _view(found, note)

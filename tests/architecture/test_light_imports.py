@@ -7,6 +7,7 @@ import sys
 import pytest
 
 HEAVY = ("pyarrow", "numpy", "prefect", "torch", "arango", "mlflow", "great_expectations", "sqlite3", "yaml")
+HEAVY_BUILDS = ("torch", "hdbscan", "mlflow", "great_expectations")
 PROBE = """
 import sys
 sys.argv = ["hades", *{arguments!r}]
@@ -49,7 +50,7 @@ def asked_home(tmp_path_factory):
 
 @pytest.mark.parametrize("recipe", ["vector", "hirag_pathrag", "pathrag", "hipporag", "nexus"])
 def test_answering_loads_no_torch_and_nothing_that_only_builds_need(recipe, asked_home, tmp_path):
-    heavy = ("torch", "hdbscan", "mlflow", "great_expectations", "prefect", "onnxruntime", "sklearn", "arango")
+    heavy = (*HEAVY_BUILDS, "prefect", "onnxruntime", "sklearn", "pandas", "arango")
     program = PROBE.format(arguments=["query", "where does the Rhine flow?", "--recipe", recipe], heavy=heavy)
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
     done = subprocess.run(

@@ -42,6 +42,7 @@ def main(folder: Path, kills: int) -> None:
         problems += [f"kill {number}: {problem}" for problem in asked(home)]
         whole = 0.5 * whole + 0.5 * finish(start(pages, home))
         problems += [f"night {number}: {problem}" for problem in asked(home)]
+        sys.stderr.write(f"{number + 1} of {kills} kills, {len(problems)} problems\n")
     sys.stdout.write(json.dumps({"kills": kills, "landed": landed, "problems": problems}))
 
 

@@ -19,7 +19,6 @@ from schemas.catalogue import Collection, collection_named
 from schemas.intervals import Mask
 from schemas.record import repeated
 
-
 _FEW = 1_000  # rows that are always found one by one
 _MANY = 8  # reading every page is faster than finding more than one in so many rows
 

@@ -8,6 +8,7 @@ from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
 from hades.evaluation.cases import read_lines
 from hades.evaluation.citations import NotWithheld, evaluate_citations, require_withheld
 from hades.evaluation.ladder import rungs
+from hades.evaluation.rankings import BASELINES, PLACED
 from hades.evaluation.without import no_edges_between
 from hades.ports.store import Direction
 from hades.snapshot.open import open_snapshot
@@ -60,7 +61,7 @@ def test_tested_citations_are_not_in_the_graph_and_the_others_are(tmp_path, file
         assert _citations(bench.site.store) == {("Speech Lattices", "Tree Banks At Scale")}
     assert found.document["dataset"]["withheld"] == 2
     assert found.document["build"]["embedded"] == 0  # a home that knows the texts embeds none of them again
-    assert set(found.document["recipes"]) == {"bm25", "dense", "fusion", "hipporag"}
+    assert set(found.document["recipes"]) == {*BASELINES, *PLACED, "hipporag"}
 
 
 def test_the_citing_paper_is_in_no_ranking(tmp_path, files):

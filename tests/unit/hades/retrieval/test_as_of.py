@@ -1,0 +1,127 @@
+"""A moment in the past goes through seeds, beam, flow and PageRank alike (requirement: time is two intervals)."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hades.retrieval.found import Question, Seed
+from hades.retrieval.metered import MeteredView
+from hades.retrieval.ppr import personalized_pagerank
+from hades.retrieval.seeds import entry_points
+from hades.snapshot.publish import publish
+from hades.surfaces.cli import app
+from hades.telemetry.turn import Caps, Turn
+from schemas.intervals import Mask
+from tests.contract.examples import day, entity, put
+from tests.unit.hades.retrieval.dated_corpus import answering, mention, published
+from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+
+PLAN = {"graph": {"hops": 2, "fanout": 3, "beam": 16}, "retriever": {"k": 8}}
+QUESTION = "Ada Holm, Jan Brod, Lea Moor and Ivo Kern"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    place = tmp_path_factory.mktemp("dated")
+    published(place)
+    return place
+
+
+@pytest.fixture
+def answers(home):
+    with answering(home) as opened:
+        yield opened
+
+
+def joined(found) -> set[frozenset[str]]:
+    """The pairs that some edge of the answer joins."""
+    return {
+        frozenset((edge.source.removeprefix("entities/"), edge.target.removeprefix("entities/")))
+        for path in found.paths
+        for edge in path.edges
+    }
+
+
+@pytest.mark.parametrize("recipe", ["hirag_pathrag", "pathrag"])
+def test_paths_use_the_edges_that_were_true_then(answers, recipe):
+    early = joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, as_of=day(5)))
+    late = joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, as_of=day(20)))
+    assert frozenset(("holm", "brod")) in early - late
+    assert frozenset(("holm", "moor")) in late - early
+
+
+@pytest.mark.parametrize("recipe", ["hirag_pathrag", "pathrag"])
+def test_an_interval_ends_before_its_last_moment(answers, recipe):
+    assert frozenset(("holm", "brod")) not in joined(
+        answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, as_of=day(11))
+    )
+
+
+@pytest.mark.parametrize("recipe", ["hirag_pathrag", "pathrag"])
+def test_paths_use_the_edges_that_were_known_then(answers, recipe):
+    taught = frozenset(("brod", "kern"))
+    assert taught not in joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, known_at=day(14)))
+    assert taught in joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, known_at=day(15)))
+
+
+@pytest.mark.parametrize("recipe", ["graphrag", "hipporag", "hipporag_multihop", "nexus"])
+def test_passages_are_reached_over_the_edges_that_were_true_then(answers, recipe):
+    def told(moment):
+        found = answers.retrieve("Ada Holm painted ships", recipe=recipe, plan=PLAN, as_of=moment)
+        return [passage.document for passage in found.passages]
+
+    assert ("origin of brod" in told(day(5)), "origin of moor" in told(day(5))) == (True, False)
+    assert ("origin of brod" in told(day(20)), "origin of moor" in told(day(20))) == (False, True)
+
+
+def test_a_walk_goes_where_edges_were(answers):
+    view = MeteredView(answers.view, Turn(Caps(160, 1_000_000, 60_000)))
+    holm, brod, moor = view.number(["entities/holm", "entities/brod", "entities/moor"])
+    for moment, there, not_there in ((day(5), brod, moor), (day(20), moor, brod)):
+        walked = personalized_pagerank(view, np.array([holm]), np.ones(1), mask=Mask(as_of=moment), max_work=10_000)
+        assert there in walked.numbers
+        assert not_there not in walked.numbers
+
+
+def test_a_chunk_stands_for_what_it_was_known_to_name(tmp_path):
+    store = empty_store(tmp_path / "graph.db")
+    text = "A boat on a lake."
+    put(store, "documents", document("d", text))
+    put(store, "doc_chunks", chunk("c", "d", text, 0, len(text)))
+    put(store, "entities", entity("boat"), entity("lake"))
+    put(
+        store,
+        "mentions",
+        {**mention("c", "boat"), "recorded_at": day(1)},
+        {**mention("c", "lake"), "recorded_at": day(9)},
+    )
+    publish(store, tmp_path)
+    with answering(tmp_path) as opened:
+        view = MeteredView(opened.view, Turn(Caps(160, 1_000_000, 60_000)))
+        seed = Seed(int(view.number(["doc_chunks/c"])[0]), 1.0, {"lexical": 1.0})
+        for moment, names in ((day(5), ["entities/boat"]), (day(9), ["entities/boat", "entities/lake"])):
+            starts = entry_points(view, Question(text, mask=Mask(known_at=moment)), [seed], 8)
+            assert sorted(view.ids(np.array([one.node for one in starts]))) == names
+
+
+def test_the_command_takes_both_moments(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("HADES_HOME", str(home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
+
+    def edges(*arguments: str) -> set[tuple[str, str]]:
+        command = ["query", QUESTION, "--plan", "plan.json", "--json", *arguments]
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        return {(edge["from"], edge["to"]) for path in found["paths"] for edge in path["edges"]}
+
+    assert ("entities/holm", "entities/brod") in edges("--as-of", "2026-01-05")
+    assert ("entities/holm", "entities/brod") not in edges("--as-of", "2026-01-20T12:00+01:00")
+    assert ("entities/brod", "entities/kern") in edges("--known-at", "2026-01-15")
+    assert ("entities/brod", "entities/kern") not in edges("--as-of", "2026-01-05", "--known-at", "2026-01-14")
