@@ -19,16 +19,16 @@ from hades.errors import HadesError
 from hades.ports.view import Numbers
 from hades.retrieval.answers import Answers
 from hades.retrieval.assemble import show
-from hades.retrieval.found import OPEN, FoundPassage, Question, Seed
+from hades.retrieval.found import FoundPassage, Question, Seed
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
 from hades.retrieval.pipeline import BadQuestion, embedded
 from hades.retrieval.plan import caps_of
 from hades.retrieval.quick_counts import QuickCounts
-from hades.retrieval.recipes import DEFAULT, recipe_named
+from hades.retrieval.recipes import DEFAULT, GraphStep, recipe_named
 from hades.retrieval.seeds import entry_points, find_seeds
+from hades.retrieval.warm import make_ready
 from hades.telemetry.turn import Turn
-from schemas.intervals import Mask
 from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
 
@@ -174,7 +174,7 @@ def personalized_pagerank(
     """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13)."""
     from hades.retrieval.ppr import personalized_pagerank as walk
 
-    with _opened(answers) as view:
+    with _opened(answers, GraphStep.PAGERANK) as view:
         numbers, weights = _numbered(view, restart)
         found = walk(view, numbers, weights, damping=damping, top=top, max_work=view.turn.work_left,
                      stop=view.turn.expired)  # fmt: skip
@@ -189,7 +189,7 @@ def rank_chunks_by_ppr(
     from hades.retrieval.hippo import rank_chunks_by_ppr as rank
     from hades.retrieval.ppr import personalized_pagerank as walk
 
-    with _opened(answers) as view:
+    with _opened(answers, GraphStep.PAGERANK) as view:
         numbers, weights = _numbered(view, restart)
         found = walk(view, numbers, weights, damping=damping, max_work=view.turn.work_left, stop=view.turn.expired)
         return _passages(view, answers, rank(view, found, limit))
@@ -199,7 +199,7 @@ def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: 
     """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
     from hades.retrieval.hippo import MULTI_HOP, multi_hop
 
-    with _asked(answers, query) as (view, question):
+    with _asked(answers, query, GraphStep.MULTI_HOP) as (view, question):
         found = multi_hop(view, question, replace(MULTI_HOP, hops=max_hops, limit=top_k))
         entities = _scored(view, np.array([one.node for one in found.entities], np.int64),
                            [one.score for one in found.entities])  # fmt: skip
@@ -274,19 +274,21 @@ _SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
 
 
 @contextmanager
-def _opened(answers: Answers) -> Iterator[MeteredView]:
-    """The graph through a meter with the plan's caps, in one stage."""
+def _opened(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[MeteredView]:
+    """The graph through a meter with the plan's caps, in one stage; what the step calls is made ready before it."""
+    make_ready(step, answers.view.adjacency())
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     with turn.stage("function"):
         yield MeteredView(answers.view, turn)
 
 
 @contextmanager
-def _asked(answers: Answers, query: str, mask: Mask = OPEN) -> Iterator[tuple[MeteredView, Question]]:
+def _asked(answers: Answers, query: str, step: GraphStep = GraphStep.NOTHING) -> Iterator[tuple[MeteredView, Question]]:
     """The same with a question, embedded where the graph has the like."""
+    make_ready(step, answers.view.adjacency())
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     view = MeteredView(answers.view, turn)
-    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan, mask)
+    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan)
     with turn.stage("function"):
         yield view, parts[0]
 

@@ -82,14 +82,15 @@ def retrieve(
         raise BadQuestion("the question is empty; ask something")
     if mode not in MODES:
         raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
-    chosen, why = _chosen(view, recipe, text)
-    make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING)
     turn = Turn(caps_of(plan), tools.clock)
     for reason in plan.reasons:
         turn.because(reason)
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
     metered = MeteredView(view, turn)
+    chosen, why = _chosen(metered, recipe, text)
+    with turn.paused():
+        make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
         parts = _placed(metered, parts, near)
@@ -131,7 +132,7 @@ def embedded(
         return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
 
 
-def _chosen(view: GraphView, recipe: str, text: str) -> tuple[Recipe, str]:
+def _chosen(view: MeteredView, recipe: str, text: str) -> tuple[Recipe, str]:
     if recipe != AUTO:
         return recipe_named(recipe), ""
     from hades.retrieval.route import route

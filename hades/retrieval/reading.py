@@ -79,7 +79,7 @@ class Wanted:
 
     text: str
     rarity: dict[str, float]
-    relation: frozenset[str]
+    relation: tuple[str, ...]  # in the question's order: a sum over a set would differ in its last bit from run to run
 
     def share(self, held: Collection[str]) -> float:
         """How much of the question these roots hold, in [0, 1]."""
@@ -96,7 +96,7 @@ def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> 
     counts = {word: sum(word in reading.all_roots for reading in readings) for word in asked}
     rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
     named = {root(word) for name in names for word in words(name)}
-    return Wanted(f" {' '.join(words(question))} ", rarity, frozenset(asked) - named)
+    return Wanted(f" {' '.join(words(question))} ", rarity, tuple(word for word in asked if word not in named))
 
 
 def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:

@@ -67,6 +67,17 @@ class Turn:
             stage.ms = (self._clock() - began) * 1000
             self._stage, self._stage_deadline = self._outside, self._deadline
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Between stages, leave the time that passes inside out of the account: it is the process's, not the turn's."""
+        stopped = self._clock()
+        try:
+            yield
+        finally:
+            away = self._clock() - stopped
+            self._began, self._deadline = self._began + away, self._deadline + away
+            self._stage_deadline = self._deadline
+
     def reads(self, wanted: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
         allowed = max(0, min(wanted, self.caps.docs_max - self.reads_spent))
