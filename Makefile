@@ -39,6 +39,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m hades.retrieval.warm
 	@touch $@
 
 demo: $(STAMP)  ## build a small graph from the standard library and ask it things

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import ALWAYS, Adjacency, Csr, Numbers
+from hades.retrieval.compiled import compiled
 
 Floats = NDArray[np.float64]
 BOTH_WAYS, OUTWARDS, INWARDS = range(3)
@@ -89,14 +89,14 @@ def _arrays(rows: Csr) -> tuple[Any, ...]:
     return rows.starts, rows.target, rows.edge, rows.type, rows.weight
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _doubled(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
     grown = np.zeros((2 * rows.shape[0], rows.shape[1]), rows.dtype)
     grown[: rows.shape[0]] = rows
     return grown
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Where a node stands in an open-addressed table, or where it would."""
     last = len(keys) - 1
@@ -106,7 +106,7 @@ def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     return place
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
@@ -172,7 +172,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,

@@ -43,8 +43,8 @@ def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch
     first = publish(keep=2)
     monkeypatch.setenv("HADES_EMBEDDER", "minilm")
     second = reembed(keep=2)
-    assert second["report"]["embedded"] == 2
-    assert second["published"]["snapshot"] != first["snapshot"]
+    assert second["embedded"]["embedded"] == 2
+    assert second["released"]["snapshot"] != first["snapshot"]
     with open_hades() as hades:
         view = hades.view()
         assert view.info.models["doc_chunks"] == (hades.embedder.model.tag,)

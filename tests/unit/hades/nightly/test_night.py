@@ -35,9 +35,7 @@ def nights(tmp_path_factory):
     with ingested(folder) as hades:
         first = hades.build(as_of=MONDAY)
         answers = top_ten(hades)
-        (folder / "pages" / "page3.md").write_text(
-            "# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n"
-        )
+        (folder / "pages" / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n")
         second = hades.build(as_of=MONDAY)
         yield folder, hades, first, second, answers
 

@@ -47,9 +47,7 @@ def test_many_rows_weigh_what_each_alone_does() -> None:
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=200), st.sampled_from([0.3, 0.5]))
-def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(
-    sums: list[float], median: float
-) -> None:
+def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(sums: list[float], median: float) -> None:
     values = np.array(sums, dtype=np.float32)
     weights = squash(values, bias_for(values, median))
     assert np.quantile(weights, 0.5, method="lower") <= median + BIAS_STEP / 4
