@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
-BASELINES = ("bm25", "dense", "fusion")
+BASELINES = ("bm25", "dense", "fusion", "bm25+source", "dense+source", "fusion+source")
 _SPAN = re.compile(r"(<!-- eval:(full|short) -->\n).*?(<!-- eval:end -->)", re.S)
 _HOMES = ROOT / ".hades" / "eval"
 
@@ -32,9 +32,13 @@ def main() -> None:
     arguments.add_argument("--run", action="store_true", help="evaluate every set of HADES_DATA first")
     arguments.add_argument("--homes", type=Path, default=_HOMES, help="where the graphs are built and kept, one a set")
     arguments.add_argument("--recipes", help="recipes instead of the usual ones; `ladder` for all")
+    arguments.add_argument("--only", default="", help="with --run: these sets, separated by commas; all without it")
     asked = arguments.parse_args()
+    only = set(filter(None, asked.only.split(",")))
     if asked.run:
         for name, command in _commands(Path(os.environ.get("HADES_DATA", ROOT / "../shared/data"))):
+            if only and name not in only:
+                continue
             chosen = ["--recipes", asked.recipes] if asked.recipes else []
             _evaluate(name, [*command, *chosen, "--home", str(asked.homes / name)])
     for page in PAGES:
@@ -68,7 +72,7 @@ def short(found: dict[str, dict[str, Any]]) -> str:
         if "pairs" in one["dataset"]:
             continue
         k, recipes = str(one["compared_at"]), one["recipes"]
-        plain = max(BASELINES, key=lambda recipe: recipes[recipe]["recall"][k])
+        plain = max((name for name in BASELINES if name in recipes), key=lambda name: recipes[name]["recall"][k])
         ours = max((recipe for recipe in recipes if recipe not in BASELINES), key=lambda r: recipes[r]["recall"][k])
         row, against = recipes[ours], recipes[ours]["against"]
         low, high = (100 * end for end in against["ci95"])

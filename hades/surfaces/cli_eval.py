@@ -17,6 +17,7 @@ from hades.evaluation.arxiv import ArxivFiles
 from hades.evaluation.bridges import Bridged, evaluate_bridges
 from hades.evaluation.build import Workbench
 from hades.evaluation.citations import evaluate_citations
+from hades.evaluation.conversations import merged, prepare
 from hades.evaluation.ladder import rungs
 from hades.evaluation.multihop import DEFAULT, evaluate_multihop
 from hades.evaluation.plots import draw
@@ -28,6 +29,7 @@ from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
 from hades.wiring import model_cache, open_hades, open_site, open_tracker
 
+MEMORY_RUNGS = "hipporag,nexus,hirag_pathrag"
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
 
 
@@ -63,6 +65,19 @@ def run_citations(
     with workbench(home) as bench:
         found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
     return _ranked_answer(found.document, "citations", ks, out)
+
+
+def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path | None, out: Path | None) -> Answer:
+    """Evaluate each conversation in a home of its own, sum up, print, keep."""
+    chosen = rungs(recipes, MEMORY_RUNGS)
+    parts = []
+    with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
+        for told in prepare(folder, Path(scratch)):
+            with workbench(None if home is None else home / told.name) as bench:
+                found = evaluate_multihop(bench, told.corpus, told.questions, rungs=chosen, ks=ks)
+            parts.append((told, found))
+        document = merged(parts, ks)
+    return _ranked_answer(document, "memory", ks, out)
 
 
 def run_bridges(

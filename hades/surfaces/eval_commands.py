@@ -116,6 +116,29 @@ def bridges(
     answer_with(body, as_json=as_json, debug=debug)
 
 
+@app.command("memory")
+def memory(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of turns, sessions and qa, or of passages and questions (.jsonl.gz).")
+    ],
+    recipes: RecipesOption = None,
+    k: KOption = "2,5,10",
+    home: HomeOption = None,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ask for what was said in long conversations, or for paragraphs of dated articles."""
+    depths = _depths(k)
+
+    def body() -> Answer:
+        from hades.surfaces.cli_eval import run_memory
+
+        return run_memory(folder, recipes, depths, home, out)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
 def _one_of(given: str, *known: str) -> None:
     if given not in known:
         raise typer.BadParameter(f"{given!r} is no way to ask; use {' or '.join(known)}")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +65,8 @@ class PrefectSite:
 
 
 @contextmanager
-def running_site(folder: Path) -> Iterator[PrefectSite]:
-    """Server, work pool, deployments and worker; gone at the end."""
+def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[str]], None]]]:
+    """The server alone, and a way to start more `python` processes beside it; all gone at the end."""
     port = _free_port()
     environment = os.environ | {
         "PREFECT_HOME": str(folder / "prefect"),
@@ -81,23 +81,33 @@ def running_site(folder: Path) -> Iterator[PrefectSite]:
     }
     started: list[subprocess.Popen[bytes]] = []
     log = (folder / "server.log").open("wb")
+
+    def start(arguments: list[str]) -> None:
+        started.append(_start(arguments, environment, log))
+
     try:
-        started.append(_start(["server", "start", "--host", "127.0.0.1", "--port", str(port)], environment, log))
+        start(["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
         with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=30, trust_env=False) as api:
             _until_healthy(api, started[0], folder)
-            site = PrefectSite(folder / "home", environment, api)
-            site.prefect("work-pool", "create", "hades", "--type", "process")
-            site.prefect("--no-prompt", "deploy", "--all")
-            started.append(_start(["worker", "start", "--pool", "hades"], environment, log))
-            yield site
+            yield PrefectSite(folder / "home", environment, api), start
     finally:
         for process in reversed(started):
             _stop(process)
         log.close()
 
 
+@contextmanager
+def running_site(folder: Path) -> Iterator[PrefectSite]:
+    """Server, work pool, deployments and worker; gone at the end."""
+    with running_server(folder) as (site, start):
+        site.prefect("work-pool", "create", "hades", "--type", "process")
+        site.prefect("--no-prompt", "deploy", "--all")
+        start(["-m", "prefect", "worker", "start", "--pool", "hades"])
+        yield site
+
+
 def _start(arguments: list[str], environment: dict[str, str], log: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "prefect", *arguments]
+    command = [sys.executable, *arguments]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
 
 

@@ -1,0 +1,66 @@
+"""Conversations and articles become corpora with questions, and their figures are summed over all of them."""
+
+import gzip
+import json
+
+import pytest
+
+from hades.evaluation.cases import BadCases
+from hades.evaluation.conversations import prepare
+from hades.surfaces.cli import app
+
+
+def write(folder, name, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def talks(tmp_path):
+    folder = tmp_path / "talks"
+    said = [
+        ("a", 1, "D1:1", "Ada", "I bought a blue kayak in Galway."),
+        ("a", 1, "D1:2", "Bo", "My dog is called Rex."),
+    ]
+    said += [("b", 1, "D1:1", "Cy", "We moved to Vienna in spring."), ("b", 1, "D1:2", "Di", "I play the cello.")]
+    keys = ("conv", "session", "dia_id", "speaker", "text")
+    write(folder, "turns", [dict(zip(keys, row, strict=True)) for row in said])
+    write(folder, "sessions", [{"conv": conv, "session": 1, "date_time": "8 May, 2023"} for conv in "ab"])
+    asked = [("a", "What did Ada buy?", ["D1:1"]), ("b", "Who plays the cello?", ["D1:2"]), ("b", "Who won?", [])]
+    write(
+        folder,
+        "qa",
+        [
+            {"id": f"{conv}{place}", "conv": conv, "question": text, "gold": gold, "category_name": "fact"}
+            for place, (conv, text, gold) in enumerate(asked)
+        ],
+    )
+    return folder
+
+
+def test_each_conversation_is_a_corpus_and_what_was_never_said_is_not_asked(talks, tmp_path):
+    told = prepare(talks, tmp_path / "files")
+    assert [one.name for one in told] == ["a", "b"]
+    turns = [json.loads(line) for line in told[0].corpus.read_text().splitlines()]
+    assert turns[0] == {"id": "D1:1", "title": "Ada, 8 May, 2023", "text": "Ada: I bought a blue kayak in Galway."}
+    assert len(told[1].questions.read_text().splitlines()) == 1
+
+
+def test_a_folder_of_neither_kind_is_refused(tmp_path):
+    with pytest.raises(BadCases, match="neither turns"):
+        prepare(tmp_path, tmp_path / "files")
+
+
+@pytest.mark.slow
+def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    done = CliRunner().invoke(app, ["eval", "memory", str(talks), "--recipes", "hipporag", "-k", "1,2", "--json"])
+    document = json.loads(done.stdout)
+    assert document["dataset"]["questions"] == 2
+    assert document["dataset"]["passages"] == 4
+    assert document["recipes"]["bm25"]["recall"]["1"] == 1.0
+    assert set(document["recipes"]) == {"bm25", "dense", "fusion", "hipporag"}
