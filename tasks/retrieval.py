@@ -1,16 +1,18 @@
 """Asking as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
 
 A process keeps its graph open between tasks: opening the model costs more than an answer. `flows` call them like any
-task; a worker that takes delayed ones is `prefect.task_worker.serve(*DELAYABLE)`.
+task; a worker that takes delayed ones is `prefect.task_worker.serve(*DELAYABLE)`, and `awaited` waits for them.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect import task
 from prefect.context import TaskRunContext
+from prefect.futures import PrefectDistributedFuture
 
 from hades.builds.ledger import digest_of
 from hades.ports.store import Mode
@@ -39,6 +41,20 @@ def answers() -> Answers:
     if key not in _open:
         _open[key] = open_answers(settings)
     return _open[key]
+
+
+def awaited(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0) -> Any:
+    """What a delayed task returned.
+
+    Prefect's own `result` does not hear of a run that was answered from the cache and waits until its time is over, so
+    the run is looked at every second.
+    """
+    give_up = time.monotonic() + timeout_seconds
+    while not future.state.is_final():
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?")
+        future.wait(timeout=1)
+    return future.result(timeout=1)
 
 
 _open: dict[str, Answers] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,11 +92,27 @@ def run_explain(query_id: str, missing: str | None) -> Answer:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             log = read_log(store, query_id)
         document = explained(answers.view, answers.tools, log, missing)
-    lines = [f"{one['rank']}. {one['text']}\n   {one['why']}" for one in document["paths"]]
-    if document["missing"] is not None:
-        lines.append(f"{document['missing']['node']}: {document['missing']['code']}: {document['missing']['sentence']}")
-    lines += [f"{code}: {sentence}" for code, sentence in document["reasons"].items()]
-    return Answer(document, tuple(Text(line) for line in lines or ["nothing was kept, and no reason was given"]))
+    return Answer(document, tuple(_told(document)))
+
+
+def _told(document: dict[str, Any]) -> Iterator[Text]:
+    """An explanation for a person: what was asked, why each path stands there, what cut the turn, what to do next."""
+    yield Text(f"{document['query']}", style="bold")
+    yield Text(f"{document['recipe']}, asked {document['at']} of snapshot {document['snapshot']}", style="dim")
+    for path in document["paths"]:
+        yield Text(f"{path['rank']}. {path['text']}", style="bold")
+        yield Text("\n".join(f"   {reason}" for reason in path["why"].split("; ")), style="dim")
+    if not document["paths"]:
+        yield Text("no path was kept")
+    if (missing := document["missing"]) is not None:
+        name = f"{missing['name']} ({missing['node']})" if missing["name"] else missing["node"]
+        yield Text(f"{name}: {missing['code']}", style="bold")
+        yield Text(f"   {missing['sentence']}")
+        if seeds := missing["evidence"].get("seeds"):
+            yield Text(f"   the search began at {', '.join(seeds)}", style="dim")
+        if missing["next"]:
+            yield Text(f"   to reach it: {missing['next']}")
+    yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
 
 
 def run_queries(since: str | None) -> Answer:

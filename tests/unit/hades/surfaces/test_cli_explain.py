@@ -1,0 +1,119 @@
+"""`hades explain` and `hades queries` on a real home: why a path is there, why a node is not, the page over it."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+from hades.surfaces.cli import app
+from tests.unit.hades.retrieval.dated_corpus import published
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    place = tmp_path_factory.mktemp("explained")
+    published(place)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def here(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("HADES_HOME", str(home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def asked(question: str, *arguments: str) -> str:
+    """The id under which a question was logged."""
+    return str(json.loads(run("query", question, "--json", *arguments).stdout)["query_id"])
+
+
+def explained(query_id: str, missing: str) -> dict[str, str]:
+    done = run("explain", query_id, "--missing", missing, "--json")
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.stdout)["missing"])
+
+
+def test_a_person_reads_the_question_and_why_each_path_was_kept():
+    said = run("explain", asked("Ada Holm")).stdout
+    assert said.startswith("Ada Holm\nhirag_pathrag, asked 20")
+    assert "1. Ada Holm – " in said
+    assert "   1 hop from Ada Holm by beam" in said
+    assert "hierarchy_unavailable:" in said
+
+
+def test_a_node_of_the_answer_is_found_in_it():
+    assert explained(asked("Ada Holm"), "Ada Holm")["sentence"] == "it is in the answer: path 1"
+
+
+def test_a_node_beyond_the_hops_says_how_to_reach_it():
+    why = explained(asked("Ada Holm"), "Ivo Kern")
+    assert (why["node"], why["code"], why["next"]) == ("entities/kern", "cap_hops", "raise graph.hops (now 1)")
+
+
+def test_a_node_that_the_moment_hides_is_behind_the_mask():
+    why = explained(asked("Ada Holm", "--as-of", "2026-01-05"), "entities/moor")
+    assert (why["code"], why["next"]) == ("mask", "ask with another --as-of or --known-at, or without")
+
+
+def test_a_person_is_told_where_the_search_began_and_what_to_change():
+    said = run("explain", asked("Ada Holm"), "--missing", "Ivo Kern").stdout
+    assert "Ivo Kern (entities/kern): cap_hops" in said
+    assert "the search began at Ada Holm" in said
+    assert "to reach it: raise graph.hops (now 1)" in said
+
+
+@pytest.mark.parametrize("missing", ["entities/nobody", "Nobody at all"])
+def test_what_is_no_node_is_named(missing):
+    done = run("explain", asked("Ada Holm"), "--missing", missing)
+    assert done.exit_code == 1
+    assert repr(missing) in " ".join(done.output.split())
+
+
+def test_a_recipe_without_paths_says_which_to_ask():
+    done = run("explain", asked("Ada Holm", "--recipe", "lexical"), "--missing", "entities/kern")
+    assert done.exit_code == 1
+    assert "ask again with hirag_pathrag or pathrag" in " ".join(done.output.split())
+
+
+VOID = ("meta", "br", "hr", "link", "img", "input", "path", "rect", "line", "circle")
+
+
+class Page(HTMLParser):
+    """Every opened element is closed, and nothing is fetched from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        assert not any(name in ("src", "href") and str(value).startswith("http") for name, value in attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_page_over_the_questions_renders(home):
+    asked("Ada Holm <b>& co</b>")
+    assert run("queries").exit_code == 0
+    page = Page()
+    page.feed((home / "reports" / "queries.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    said = " ".join(page.words)
+    assert "Ada Holm <b>& co</b>" in said
+    assert all(heading in said for heading in ("Stages", "Conveyance", "Reasons", "Newest questions"))
+    assert all(stage in said for stage in ("seeds", "graph", "rerank", "pack"))
