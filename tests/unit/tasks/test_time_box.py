@@ -1,0 +1,37 @@
+"""A night whose time is over takes the short way and still publishes what is complete."""
+
+import time
+
+import pytest
+
+from hades.snapshot.pointer import read, root_of
+from schemas.nodes import SourceKind
+from schemas.sources import SourceSpec
+from tasks.night import Night, begin
+from tasks.unit import here
+from tests.unit.hades.nightly.sites import MONDAY, write_pages
+
+
+def test_a_night_knows_what_is_left_of_its_time():
+    assert begin(MONDAY).seconds_left() is None
+    assert begin(MONDAY, 1.0).seconds_left() == pytest.approx(60.0, abs=5.0)
+    assert Night(MONDAY, time.time(), time.time() - 1).is_over
+    assert begin(MONDAY.replace(tzinfo=None)).as_of == MONDAY
+
+
+@pytest.mark.slow
+def test_out_of_time_places_what_is_new_stops_the_search_for_bridges_and_publishes(tmp_path, monkeypatch):
+    from flows.nightly import nightly
+
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    pages = write_pages(tmp_path / "pages")
+    sources = [SourceSpec(source=SourceKind.DOCUMENTS, path=str(pages))]
+    with here():
+        nightly.fn(sources=sources, as_of=MONDAY)
+        before = read(root_of(tmp_path / "home")).snapshot
+        (pages / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna and wrote to him.\n")
+        report = nightly.fn(sources=sources, as_of=MONDAY, mode="full", time_box_minutes=1e-6)
+    assert report["topics"]["mode"] == "incremental"
+    assert report["bridges"]["stopped"] == "time"
+    assert read(root_of(tmp_path / "home")).snapshot == report["released"]["snapshot"] != before
