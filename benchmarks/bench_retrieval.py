@@ -75,7 +75,7 @@ def main() -> None:
         embedder = Remembered(answers.tools.embedder)
         embedder.embed([part for question in questions for part in subqueries(question, MOST_SUBQUERIES)])
         body: dict[str, Any] = {"questions": len(questions), "flat_scan": flat_scan(answers, embedder, questions)}
-        whole = measured(lambda question: answers.retrieve(question), questions)
+        whole = measured(answers.retrieve, questions)
         answers.tools = replace(answers.tools, embedder=embedder)
         body["recipes"] = {
             recipe: measured(lambda question: answers.retrieve(question, recipe=recipe), questions)  # noqa: B023

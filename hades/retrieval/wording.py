@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 K1, B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
+# What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
+_ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
 _MARKS = re.compile(r"[\u0300-\u036f]+")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _SUFFIXES = ("ies", "es", "s", "ing", "ed")
@@ -91,9 +93,9 @@ def short_title(title: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case without accents."""
-    if not text.isascii():
-        text = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    return _WORD.findall(text.lower())
+    if text.isascii():
+        return text.encode().translate(_ASCII).decode().split()
+    return _WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower())
 
 
 def content_words(text: str) -> list[str]:

@@ -83,7 +83,7 @@ def merged(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     """Both directions as one answer, cut to the fanout again."""
     names = ("row", "target", "edge", "type", "weight", "outbound")
     both = {name: np.concatenate([getattr(out, name), getattr(into, name)]) for name in names}
-    order = _heaviest_first(both["row"], both["weight"], both["edge"])
+    order = heaviest_first(both["row"], both["weight"], both["edge"])
     if fanout is not None:
         row = both["row"][order]
         order = order[np.arange(len(row)) - np.searchsorted(row, row) < fanout]
@@ -91,7 +91,7 @@ def merged(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     return Expansion(**parts, work=out.work + into.work, capped=out.capped or into.capped)
 
 
-def _heaviest_first(row: Numbers, weight: NDArray[np.float32], edge: Numbers) -> Numbers:
+def heaviest_first(row: Numbers, weight: NDArray[np.float32], edge: Numbers) -> Numbers:
     """By row, then falling weight, then edge: two runs in this order are merged, where `lexsort` would sort anew."""
     bits = (weight + np.float32(0)).view(np.int32).astype(np.int64)  # ordered as the weights are, once signs are turned
     key = (row << 32) - np.where(bits < 0, bits ^ 0x7FFF_FFFF, bits)

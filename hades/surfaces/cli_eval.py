@@ -145,7 +145,11 @@ def _arxiv(files: Mapping[str, Path | None]) -> ArxivFiles:
 def _ranked_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Path | None) -> Answer:
     folder = _folder(kind, document, out)
     picture = draw(document, folder / "recall.svg", document["compared_at"])
-    figures = {f"{name}.recall_at_{k}": row["recall"][str(k)] for name, row in document["recipes"].items() for k in ks}
+    figures = {
+        f"{name.replace('+', ' ')}.recall_at_{k}": row["recall"][str(k)]  # the registry allows no plus in a name
+        for name, row in document["recipes"].items()
+        for k in ks
+    }
     _keep(kind, document, folder, figures, [picture])
     told = [Text(f"kept in {folder}"), *(Text(note) for note in document["notes"])]
     if "published" in document:

@@ -238,6 +238,20 @@ def test_vectors_are_of_one_model_and_say_where_there_is_none(view: GraphView) -
     assert not there.any()
 
 
+def test_cosines_are_of_one_model_and_0_where_there_is_no_vector(view: GraphView) -> None:
+    asked = numbers(view, HUB, "entities/north", "entities/sea", "clusters/water", "files/f1", HUB)
+    found = view.cosines(np.array([3.0, 4.0, 0.0], np.float32), asked, model=MODEL)
+    assert found.tolist() == pytest.approx([0.6, 0.0, 0.8, 0.0, 0.0, 0.6])
+    assert not view.cosines(np.array([3.0, 4.0, 0.0], np.float32), asked, model="nobody@1/3").any()
+    assert len(view.cosines(np.array([3.0, 4.0, 0.0], np.float32), asked[:0], model=MODEL)) == 0
+
+
+def test_cosines_are_the_scores_of_the_nearest(view: GraphView) -> None:
+    vector = np.array([0.2, 0.9, 0.4], np.float32)
+    hits = view.nearest(vector, kind=Kind.ENTITY, model=MODEL, limit=9)
+    assert view.cosines(vector, hits.numbers, model=MODEL).tolist() == hits.scores.tolist()
+
+
 def test_nearest_is_by_cosine_within_one_model(view: GraphView) -> None:
     hits = view.nearest(np.array([3.0, 4.0, 0.0], np.float32), kind=Kind.ENTITY, model=MODEL, limit=5)
     assert view.ids(hits.numbers) == ["entities/sea", HUB, "entities/lonely"]
@@ -263,6 +277,8 @@ def test_nearest_keeps_a_level_and_a_set(view: GraphView) -> None:
 def test_a_vector_that_cannot_be_compared_is_refused(view: GraphView, vector: list[float]) -> None:
     with pytest.raises(BadQuery):
         view.nearest(np.array(vector, np.float32), kind=Kind.ENTITY, model=MODEL, limit=3)
+    with pytest.raises(BadQuery):
+        view.cosines(np.array(vector, np.float32), numbers(view, HUB), model=MODEL)
 
 
 def test_files_have_no_vectors_and_limits_are_positive(view: GraphView) -> None:

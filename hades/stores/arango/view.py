@@ -200,6 +200,8 @@ class ArangoView:
         values, there = self.vectors(numbers, model=model)
         if not there.any():
             return np.zeros(len(there), np.float32)
+        if values.shape[1] != len(unit):
+            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {values.shape[1]}")
         return cosines_with(values, np.linalg.norm(values, axis=1), unit)
 
     def nearest(

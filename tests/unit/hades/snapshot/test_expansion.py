@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hades.ports.view import Csr, Validity
 from hades.snapshot import csr, expansion
-from hades.snapshot.expansion import follow, gathered, instant, merged, microseconds, visible
+from hades.snapshot.expansion import follow, gathered, heaviest_first, instant, merged, microseconds, visible
 from schemas.intervals import Mask
 from tests.contract.examples import day
 
@@ -151,3 +151,14 @@ def test_rows_are_small_numbers() -> None:
     rows = rows_of([(0, 1, 0, 0.5)], True)
     kinds = {field.name: getattr(rows, field.name).dtype.name for field in dataclasses.fields(rows)}
     assert kinds == {"starts": "int64", "target": "int32", "edge": "int32", "type": "uint8", "weight": "float32"}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, -0.0, 1e-30, 0.25, 1.0, -0.5, -2.0])), max_size=40),
+    st.randoms(use_true_random=False),
+)
+def test_directions_merge_in_the_order_that_sorting_gives(entries, chance):
+    row = np.array([one for one, _ in entries], np.int64)
+    weight = np.array([one for _, one in entries], np.float32)
+    edge = np.array(chance.sample(range(1000), len(entries)), np.int64)
+    assert heaviest_first(row, weight, edge).tolist() == np.lexsort((edge, -weight, row)).tolist()
