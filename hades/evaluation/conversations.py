@@ -56,6 +56,7 @@ def merged(parts: Sequence[tuple[Told, Evaluated]], ks: Sequence[int]) -> dict[s
         "build": {
             "seconds": round(sum(one["seconds"] for one in built), 2),
             "peak_mb": max(one["peak_mb"] for one in built),
+            "embedded": sum(one["embedded"] for one in built),
         },
         "snapshot": first["snapshot"],
         "model": first["model"],

@@ -1,0 +1,61 @@
+"""Loading compiled walks is no time of a turn: the first question of a process has its paths too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hades.retrieval import pipeline
+from hades.retrieval.recipes import GraphStep
+from hades.retrieval.warm import make_ready
+from tests.unit.hades.retrieval.dated_corpus import answering, published
+
+FIRST = """
+from hades.wiring import open_answers
+found = open_answers().retrieve("Ada Holm and Jan Brod", recipe="{recipe}")
+print(len(found.paths), [str(reason) for reason in found.reasons])
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    place = tmp_path_factory.mktemp("warm")
+    published(place)
+    return place
+
+
+@pytest.mark.parametrize("recipe", ["hirag_pathrag", "pathrag"])
+def test_the_first_question_of_a_process_is_answered_with_paths(recipe, home):
+    settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    program = [sys.executable, "-c", FIRST.format(recipe=recipe)]
+    done = subprocess.run(program, cwd=home, env=settings, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[0]) > 0
+    assert "timeout" not in done.stdout
+
+
+def test_what_takes_long_to_load_is_not_held_against_the_turn(home, monkeypatch):
+    with answering(home) as answers:
+        latency = answers.plan.budget.latency_ms / 1000
+        monkeypatch.setattr(pipeline, "make_ready", lambda step, adjacency: time.sleep(latency))
+        found = answers.retrieve("Ada Holm and Jan Brod", recipe="hirag_pathrag")
+    assert found.paths
+    assert "timeout" not in found.reasons
+    assert found.telemetry.ms < latency * 1000
+
+
+@pytest.mark.parametrize("step", [GraphStep.FLOW, GraphStep.PAGERANK, GraphStep.BEAM, GraphStep.NOTHING])
+def test_where_no_arrays_lie_in_memory_there_is_nothing_to_load(step):
+    make_ready(step, None)
+
+
+def test_the_default_recipe_needs_no_compiler(home):
+    program = FIRST.format(recipe="hirag_pathrag") + "import sys; print('numba' in sys.modules)"
+    settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=home, env=settings, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[-1] == "False"
