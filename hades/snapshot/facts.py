@@ -25,9 +25,9 @@ from hades.ports.view import (
 from hades.snapshot.expansion import instant
 from hades.snapshot.heaps import Heap
 from hades.snapshot.manifest import Manifest
-from schemas.chunks import ChunkKind
 
 HEADING_SEPARATOR = "\x1f"
+_PASSAGE = "passage"  # `ChunkKind.PASSAGE`, without the record that would load pyarrow and pydantic
 
 
 class Facts:
@@ -99,7 +99,7 @@ class Facts:
             own["headings"] = tuple(headings.split(HEADING_SEPARATOR)) if headings else ()
             own["token_count"] = int(self._arrays["chunk.tokens"][row])
             own["timestamp"] = _moment(int(self._arrays["chunk.moment"][row]))
-            if self._contents.node_types[self._arrays["node.type"][number]] == ChunkKind.PASSAGE and span:
+            if self._contents.node_types[self._arrays["node.type"][number]] == _PASSAGE and span:
                 own["facts"] = self._stated(document, span)
         start, end = span or (0, int(self._arrays["document.characters"][document]))
         return Passage(
