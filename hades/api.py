@@ -17,10 +17,11 @@ from hades.ingest.openie import Estimate, Extracted, estimate, extract
 from hades.ingest.phases import Phase, Workshop
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.nightly.site import Mode, Site, default_moment
+from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
-from hades.retrieval.answers import Answers, utc_now
+from hades.retrieval.answers import Answers
 from hades.retrieval.logs import judge, log_if_possible, log_of
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.recipes import DEFAULT, MODES

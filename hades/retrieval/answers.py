@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
+from hades.ports.clock import utc_now
 from hades.ports.view import GraphView
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.plan import clamp
@@ -15,11 +16,6 @@ from hades.retrieval.recipes import DEFAULT, MODES
 from schemas.intervals import Mask
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
-
-
-def utc_now() -> datetime:
-    """The moment a question is asked."""
-    return datetime.now(UTC)
 
 
 class Answers:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.errors import SettingsError, StoreError
-from hades.retrieval.answers import utc_now
+from hades.ports.clock import utc_now
 from hades.retrieval.plan import PlanError
 from hades.settings import Settings, load_settings
 from hades.surfaces.output import Answer
