@@ -50,8 +50,8 @@ def test_many_rows_weigh_what_each_alone_does() -> None:
 def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(sums: list[float], median: float) -> None:
     values = np.array(sums, dtype=np.float32)
     weights = squash(values, bias_for(values, median))
-    assert np.quantile(weights, 0.5, method="lower") <= median + BIAS_STEP / 4
-    assert np.quantile(weights, 0.5, method="higher") >= median - BIAS_STEP / 4
+    assert np.quantile(weights, 0.5, method="lower") <= median + BIAS_STEP / 8 + 1e-6
+    assert np.quantile(weights, 0.5, method="higher") >= median - BIAS_STEP / 8 + 1e-6
 
 
 def test_calibration_needs_a_median_that_can_be_reached() -> None:
