@@ -18,6 +18,7 @@ import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS, RUN_SECONDS = 120, 240
+ANSWER_SECONDS = 120  # the server keeps everything in one SQLite file, and while a worker starts a reply can wait
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
@@ -87,7 +88,7 @@ def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[s
 
     try:
         start(["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
-        with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=30, trust_env=False) as api:
+        with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=ANSWER_SECONDS, trust_env=False) as api:
             _until_healthy(api, started[0], folder)
             yield PrefectSite(folder / "home", environment, api), start
     finally:
