@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
+from hades.telemetry.traces import span
 from schemas.plan import Reason
 
 
@@ -39,6 +41,20 @@ class Stage:
     early_stop: bool = False
 
 
+Watcher = Callable[[Stage], None]
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher of turns", default=None)
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Tell the watcher of each stage that ends, in turns opened inside this block of this thread or task."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 class Turn:
     """The open account of one question. Stages follow each other; they do not nest."""
 
@@ -61,11 +77,16 @@ class Turn:
         began = self._clock()
         limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
         self._stage, self._stage_deadline = stage, min(self._deadline, limit)
-        try:
-            yield stage
-        finally:
-            stage.ms = (self._clock() - began) * 1000
-            self._stage, self._stage_deadline = self._outside, self._deadline
+        with span(f"hades.turn.{name}") as mark:
+            try:
+                yield stage
+            finally:
+                stage.ms = (self._clock() - began) * 1000
+                self._stage, self._stage_deadline = self._outside, self._deadline
+                mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
+                mark.note(capped=stage.capped, early_stop=stage.early_stop)
+                if (watcher := _watcher.get()) is not None:
+                    watcher(stage)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -1,0 +1,300 @@
+"""What one machine holds: bytes a node, an edge and a chunk, opening, turns, and what follows from them for more.
+
+    python benchmarks/bench_scale.py [--home HOME] [--questions 200] [--nodes 1000000] [--json FILE]
+
+HOME is a HADES_HOME with `HADES_DATA`/arxiv_abstracts (42,032 papers) ingested by the hashing embedder and built
+(`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it such a home is built first: minutes.
+Bytes in the store are those of its pages, by what the pages are of; bytes in the snapshot are those of its files.
+"Made up" is a random graph of that many entities with three relations and a vector of 256 numbers each: published,
+opened in fresh processes, and asked. Beside wall time stands the processor time of the process, all threads, which a
+busy machine inflates less. "On paper" multiplies the measured bytes and the assumptions that stand with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import random
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.bench_snapshot_open import Tables, complete  # noqa: E402
+from hades.providers.hashing import HashingEmbedder  # noqa: E402
+from hades.settings import load_settings  # noqa: E402
+from hades.snapshot.manifest import load  # noqa: E402
+from hades.snapshot.pointer import served  # noqa: E402
+from hades.snapshot.publish import publish  # noqa: E402
+
+RECIPES = ("vector", "hirag_pathrag", "hipporag")
+SEED, RUNS, EDGES_PER_NODE = 7, 3, 3
+# On paper: what a document, a machine and a second of one are taken to be.
+ASSUMED = {
+    "embedded_a_second_per_core": 16.0,  # abstracts by MiniLM: half of what benchmarks/bench_embedding.py has on two
+    "machine_cores": 64,
+    "machine_ram_gib": 512,
+    "machine_disk_tib": 16,
+    "replicas": 3,
+    "share_of_snapshot_in_ram": 0.5,
+}
+DOCUMENTS = (1e6, 1e8, 1e10)
+
+ASKED = """
+import json, sys, time
+sys.path.insert(0, {root!r})
+def resident():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+from hades.wiring import open_answers
+questions, recipes = json.load(sys.stdin)
+with open_answers() as answers:
+    began = time.perf_counter()
+    answers.view
+    figures = {{"open_ms": (time.perf_counter() - began) * 1e3, "resident_mb_open": resident()}}
+    for recipe in recipes:
+        for question in questions[: max(5, len(questions) // 10)]:
+            answers.retrieve(question, recipe=recipe)
+        wall, processor, reads, paths = [], [], [], 0
+        for question in questions:
+            began, spent = time.perf_counter(), time.process_time()
+            found = answers.retrieve(question, recipe=recipe)
+            wall.append((time.perf_counter() - began) * 1e3)
+            processor.append((time.process_time() - spent) * 1e3)
+            reads.append(found.telemetry.reads)
+            paths += len(found.paths)
+        at = lambda times, share: sorted(times)[int(len(times) * share)]
+        figures[recipe] = {{
+            "p50_ms": at(wall, 0.5), "p95_ms": at(wall, 0.95),
+            "processor_p50_ms": at(processor, 0.5), "processor_p95_ms": at(processor, 0.95),
+            "reads_max": max(reads), "paths_mean": paths / len(questions),
+        }}
+    figures["resident_mb_asked"] = resident()
+print(json.dumps(figures))
+"""
+
+
+class MadeUp(Tables):
+    """Generated rows of a graph on which no stage has worked yet."""
+
+    def get(self, collection: str, keys: Sequence[str]) -> pa.Table:
+        """No stage has left a record."""
+        return pa.table({"_key": pa.array([], pa.string())})
+
+
+def main() -> None:
+    """Measure, print tables, and write the figures where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--home", type=Path)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    os.environ["HADES_EMBEDDER"] = "hashing"
+    papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        home = chosen.home or built(papers, Path(folder) / "papers")
+        body: dict[str, Any] = {"papers": of_papers(home, sample(papers, chosen.questions))}
+        body["made_up"] = of_made_up(Path(folder) / "made_up", chosen.nodes, max(20, chosen.questions // 5))
+    body["on_paper"] = {f"{count:.0e}": on_paper(body, count) for count in DOCUMENTS}
+    show(body)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(body, indent=1))
+
+
+def built(papers: Path, home: Path) -> Path:
+    """The papers as a graph of their own, as a first night makes it."""
+    environment = {**os.environ, "HADES_HOME": str(home)}
+    for command in (["ingest", "arxiv", str(papers)], ["run", "nightly"]):
+        subprocess.run([sys.executable, "-m", "hades.surfaces.cli", *command], env=environment, check=True)
+    return home
+
+
+def sample(papers: Path, count: int) -> list[str]:
+    """Questions about titles, from a fixed seed."""
+    with gzip.open(papers, "rt", encoding="utf-8") as lines:
+        titles = [json.loads(line)["title"] for line in lines]
+    return [f"What is known about {title}?" for title in random.Random(SEED).sample(titles, count)]
+
+
+def of_papers(home: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Bytes of the real graph by what they are spent on, and turns on it."""
+    store, snapshot = store_bytes(home / "graph.db"), home / "snapshots" / served(home)
+    contents, _ = load(snapshot)
+    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
+    chunks, documents = contents.nodes["doc_chunks"], contents.documents
+    total, spent = snapshot_bytes(snapshot)
+    return {
+        "documents": documents,
+        "chunks": chunks,
+        "nodes": nodes,
+        "edges": edges,
+        "store_mb": (home / "graph.db").stat().st_size / 2**20,
+        "store_bytes": store,
+        "store_bytes_per_document": (home / "graph.db").stat().st_size / documents,
+        "snapshot_mb": total / 2**20,
+        "snapshot_bytes": spent,
+        "snapshot_bytes_per_document": total / documents,
+        "turns": asked(home, questions, RECIPES),
+    }
+
+
+def store_bytes(path: Path) -> dict[str, float]:
+    """Bytes of pages a row: rows of a collection, its look-ups, its full text."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+        rows = dict(file.execute("SELECT name, rows FROM tree WHERE rows > 0"))
+        pages = dict(
+            file.execute("SELECT t.name, sum(length(p.data)) FROM page p JOIN tree t ON t.id = p.tree GROUP BY t.name")
+        )
+    figures: dict[str, float] = {}
+    for name in ("documents", "entities", "doc_chunks", "relations", "mentions"):
+        figures[f"{name}: row"] = pages[name] / rows[name]
+        looked = [other for other in pages if other.startswith(f"{name}#")]
+        figures[f"{name}: look-ups"] = sum(pages[other] for other in looked) / rows[name]
+    return figures
+
+
+def snapshot_bytes(folder: Path) -> tuple[int, dict[str, float]]:
+    """All bytes of a snapshot, and those a node, an edge, a chunk or a document takes, by what they are spent on."""
+    contents, _ = load(folder)
+    sizes = Counter[str]()
+    for name in contents.arrays:
+        sizes[name.split(".")[0]] += (folder / name).stat().st_size
+    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
+    vectors = sum(rows for kind, rows in contents.nodes.items() if contents.models.get(kind))
+    figures = {
+        "vector, each": sizes["vector"] / max(1, vectors),
+        "node: key, name, place": (sizes["node"] + sizes["name"]) / nodes,
+        "edge: ends, weight, both ways": (sizes["edge"] + sizes["out"] + sizes["into"]) / max(1, edges),
+        "document: text": sizes["document"] / max(1, contents.documents),
+        "chunk: words": sizes["lexical"] / max(1, contents.nodes["doc_chunks"]),
+    }
+    return sum(sizes.values()), figures
+
+
+def asked(home: Path, questions: Sequence[str], recipes: Sequence[str]) -> dict[str, Any]:
+    """Turns in a fresh process whose caches a tenth of the questions warmed; opening is the median of a few."""
+    environment = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    program = ASKED.format(root=str(ROOT))
+
+    def run(some: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, "-c", program], input=json.dumps([list(some), list(names)]), env=environment,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        figures: dict[str, Any] = json.loads(done.stdout)
+        return figures
+
+    opened = [run(questions[:1], ())["open_ms"] for _ in range(RUNS)]
+    return {**run(questions, recipes), "open_ms": statistics.median(opened)}
+
+
+def of_made_up(home: Path, nodes: int, questions: int) -> dict[str, Any]:
+    """A random graph, published and asked; its names are asked for."""
+    embedder = HashingEmbedder()
+    began = time.perf_counter()
+    published = publish(MadeUp(made_up(nodes, embedder.model.tag, embedder.model.dimension)), home)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - began
+    chance = random.Random(SEED)
+    texts = [
+        f"how does name {chance.randrange(nodes)} lead to name {chance.randrange(nodes)}?" for _ in range(questions)
+    ]
+    size = sum(path.stat().st_size for path in published.path.iterdir())
+    return {
+        "nodes": nodes,
+        "edges": nodes * EDGES_PER_NODE,
+        "generate_and_publish_s": seconds,
+        "snapshot_mb": size / 2**20,
+        "snapshot_bytes_per_node_with_its_edges": size / nodes,
+        "turns": asked(home, texts, ("vector", "hirag_pathrag")),
+    }
+
+
+def made_up(count: int, model: str, dimension: int) -> dict[str, pa.Table]:
+    """Entities with random vectors of unit length, each with a few random relations."""
+    chance = np.random.default_rng(SEED)
+    keys = np.char.add("e", np.char.zfill(np.arange(count).astype(str), 8))
+    names = np.char.add("Name ", np.arange(count).astype(str))
+    vectors = chance.standard_normal((count, dimension), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    starts = np.arange(0, count * dimension + 1, dimension, dtype=np.int32)
+    entities = {
+        "_key": keys,
+        "name": names,
+        "name_lower": np.char.lower(names),
+        "type": np.full(count, "concept"),
+        "embedding": pa.ListArray.from_arrays(pa.array(starts), pa.array(vectors.ravel())),
+        "embedding_model": np.full(count, model),
+    }
+    edges, ids = count * EDGES_PER_NODE, np.char.add("entities/", keys)
+    relations = {
+        "_key": np.char.add("r", np.char.zfill(np.arange(edges).astype(str), 9)),
+        "_from": ids[chance.integers(0, count, edges)],
+        "_to": ids[chance.integers(0, count, edges)],
+        "type": np.array(["refers_to", "cites", "related_to"])[chance.integers(0, 3, edges)],
+        "weight": chance.random(edges),
+        "cost": chance.random(edges),
+    }
+    return {"entities": complete("entities", entities), "relations": complete("relations", relations)}
+
+
+def on_paper(body: dict[str, Any], documents: float) -> dict[str, float]:
+    """What so many documents of this kind would need, were every byte and second to grow with their number."""
+    papers, made_up_graph = body["papers"], body["made_up"]
+    store = papers["store_bytes_per_document"] * documents * ASSUMED["replicas"]
+    snapshot = papers["snapshot_bytes_per_document"] * documents
+    ram = snapshot * ASSUMED["share_of_snapshot_in_ram"]
+    vectors = papers["nodes"] / papers["documents"] * documents
+    scan = made_up_graph["turns"]["vector"]["processor_p50_ms"] / 1e3 / made_up_graph["nodes"]
+    embedding = papers["chunks"] / papers["documents"] * documents / ASSUMED["embedded_a_second_per_core"] / 3600
+    return {
+        "store_tib_with_replicas": store / 2**40,
+        "snapshot_tib": snapshot / 2**40,
+        "machines_for_store": max(ASSUMED["replicas"], np.ceil(store / 2**40 / ASSUMED["machine_disk_tib"])),
+        "machines_for_snapshot_ram": float(np.ceil(ram / 2**30 / ASSUMED["machine_ram_gib"])),
+        "vectors": vectors,
+        "exact_vector_scan_core_seconds": vectors * scan,
+        "embedding_core_hours": embedding,
+        "embedding_days_on_100_machines": embedding / ASSUMED["machine_cores"] / 100 / 24,
+    }
+
+
+def show(body: dict[str, Any]) -> None:
+    """A table a part."""
+    for part, figures in body.items():
+        table = Table(
+            title=f"{part.replace('_', ' ')}, {platform.machine()}, {os.cpu_count()} cores", show_header=False
+        )
+        for name, value in flat(figures):
+            table.add_row(name, f"{value:,.4g}")
+        Console().print(table)
+
+
+def flat(figures: dict[str, Any], head: str = "") -> list[tuple[str, float]]:
+    """Figures by their whole name."""
+    rows: list[tuple[str, float]] = []
+    for name, value in figures.items():
+        rows += flat(value, f"{head}{name}: ") if isinstance(value, dict) else [(head + name, value)]
+    return rows
+
+
+if __name__ == "__main__":
+    main()

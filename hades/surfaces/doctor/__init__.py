@@ -1,0 +1,1 @@
+"""What `hades doctor` looks at, a file a subject; each finding names the next step."""
