@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
 from hades.settings.hirag import DEFAULT_BOOSTS
+from hades.settings.tenants import checked_name, for_tenant
 from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
 
 FILE_NAME = "hades.yaml"
@@ -28,11 +29,13 @@ def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None)
     cwd = Path.cwd() if cwd is None else cwd
     values = _from_file(cwd / FILE_NAME)
     values |= {name: env[variable] for variable, name in _FIELDS.items() if name not in SECTIONS and env.get(variable)}
+    tenant = values.pop("tenant", None)
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
-    return settings.model_copy(update={name: _from(cwd, getattr(settings, name)) for name in ("home", "data")})
+    settings = _placed(settings, cwd)
+    return settings if tenant is None else for_tenant(settings, checked_name(tenant))
 
 
 def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
@@ -40,6 +43,15 @@ def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
     env = os.environ if env is None else env
     strangers = [name for name in env if name.startswith("HADES_") and not name.startswith("HADES_TEST_")]
     return [f"{name}{_nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
+
+
+def _placed(settings: Settings, cwd: Path) -> Settings:
+    """The settings with every relative folder taken from `cwd`."""
+    folders = settings.cache.model_dump(include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True)
+    cache = settings.cache.model_copy(update={name: _from(cwd, path) for name, path in folders.items()})
+    return settings.model_copy(
+        update={"home": _from(cwd, settings.home), "data": _from(cwd, settings.data), "cache": cache}
+    )
 
 
 def _from(cwd: Path, path: Path) -> Path:

@@ -9,16 +9,19 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from hades.settings.cache import CacheSettings, PathragSettings
 from hades.settings.hirag import HiragPathrag, Section
+from hades.settings.learning import LearningSettings
 from schemas.catalogue import DATABASE
 from schemas.plan import Plan
 
-SECTIONS = ("hirag_pathrag", "plan")
+SECTIONS = ("hirag_pathrag", "plan", "learning", "cache", "pathrag")
 _OTHER_NAMES = {
     "arango_ro_uds": "ARANGO_RO_UDS",
     "arango_rw_uds": "ARANGO_RW_UDS",
     "arango_admin_uds": "ARANGO_ADMIN_UDS",
     "prefect_api_url": "PREFECT_API_URL",
+    "otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
 }
 _CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
@@ -27,6 +30,9 @@ class Settings(Section):
     """The whole tree. Code below wiring never sees it: it is handed what it needs."""
 
     home: Path = Field(Path(".hades"), description="folder for all that the embedded default writes")
+    tenant: str | None = Field(
+        None, description="namespace with its own store, snapshots, caches and registry; 1 to 63 of a-z, 0-9, _ and -"
+    )
     store: Literal["sqlite", "arango"] = Field("sqlite", description="where the graph is kept")
     arango_url: str | None = Field(None, description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529")
     arango_database: str = Field(DATABASE, min_length=1, description="database of the graph")
@@ -50,18 +56,41 @@ class Settings(Section):
     task_runner: Literal["threads", "dask"] = Field(
         "threads", description="where shards of a stage run: threads of the flow's process, or a Dask cluster"
     )
+    log_format: Literal["text", "json"] = Field("text", description="log lines for people, or one JSON object a line")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="from which level on HADES logs; questions are logged at info, without their text"
+    )
+    otlp_endpoint: str | None = Field(
+        None, description="OpenTelemetry collector (OTLP over HTTP) that spans of turns and builds are sent to"
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
+    serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
+    serve_rate: float = Field(
+        1000.0, ge=0.0, description="requests a second of one client in the long run; 0: no limit"
+    )
+    serve_burst: float = Field(2000.0, ge=1.0, description="requests of one client at once")
+    serve_body_kib: int = Field(256, ge=1, le=65536, description="largest body of a request")
+    serve_seconds: float = Field(30.0, gt=0.0, description="longest that a request may take")
+    serve_threads: int = Field(0, ge=0, le=256, description="threads that answer; 0: one a core")
+    serve_kept_mib: int = Field(64, ge=0, description="memory for answers kept while their snapshot serves")
     hirag_pathrag: HiragPathrag = Field(default_factory=HiragPathrag, description="narrowing by topics, then paths")
     plan: Plan = Field(default_factory=Plan, description="what one turn may spend")
+    learning: LearningSettings = Field(
+        default_factory=LearningSettings, description="what judged answers may teach, and how carefully"
+    )
+    cache: CacheSettings = Field(default_factory=CacheSettings, description="tiers of memory above the store")
+    pathrag: PathragSettings = Field(
+        default_factory=PathragSettings, description="how MemoryEnhancedPathRAG scores, packs and keeps paths"
+    )
 
-    @field_validator("arango_url", "llm_base_url", "prefect_api_url")
+    @field_validator("arango_url", "llm_base_url", "prefect_api_url", "otlp_endpoint")
     @classmethod
     def _is_an_http_address(cls, address: str | None) -> str | None:
         if address is not None and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc):
             raise ValueError("expected an address that begins with http:// or https:// and names a host")
         return address
 
-    @field_validator("arango_url", "llm_base_url")
+    @field_validator("arango_url", "llm_base_url", "otlp_endpoint")
     @classmethod
     def _holds_no_credential(cls, address: str | None) -> str | None:
         if address is not None and _CREDENTIALS.search(address):
@@ -75,6 +104,18 @@ class Settings(Section):
                 "HADES_VIEW is 'arango', which needs HADES_STORE 'arango'; set that too, or use 'snapshot'"
             )
         return self
+
+    @field_validator("tenant")
+    @classmethod
+    def _is_not_set_by_hand(cls, tenant: str | None) -> str | None:
+        if tenant is not None:
+            raise ValueError("a tenant alone would share every file; `hades.settings.for_tenant` moves them as well")
+        return tenant
+
+    def secrets(self) -> list[str]:
+        """Every secret in plain text, for whoever must keep them out of what is written."""
+        values = (getattr(self, name) for name in Settings.model_fields)
+        return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
 
     def masked(self) -> dict[str, Any]:
         """The effective values by variable name, sections by theirs, with every secret masked; ready for JSON."""

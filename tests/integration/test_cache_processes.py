@@ -1,0 +1,98 @@
+"""Real processes on one tier: nobody reads half an entry, budgets hold, and a kill at any moment costs a miss."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from hades.cache.disk import DiskCache
+from hades.cache.tier import GIB, MISS
+
+pytestmark = pytest.mark.integration
+
+LIMIT = 40_000
+KEYS = 60
+spawned = multiprocessing.get_context("spawn")
+
+
+def value_of(key: int, turn: int) -> dict[str, object]:
+    """A value that says whose it is, of a size that changes with every turn."""
+    return {"key": key, "turn": turn, "body": "x" * ((key * 37 + turn * 101) % 1500)}
+
+
+def works(folder: str, seed: int, turns: int) -> None:
+    """Put, read and remove; a value that is not whole or belongs to another key ends the process with an error."""
+    cache, chance = DiskCache(folder, LIMIT / GIB), random.Random(seed)
+    for turn in range(turns):
+        key = chance.randrange(KEYS)
+        cache.put(str(key), value_of(key, turn))
+        asked = chance.randrange(KEYS)
+        found = cache.get(str(asked), MISS)
+        if found is not MISS:
+            assert found == value_of(asked, found["turn"])
+        if chance.random() < 0.1:
+            cache.remove(str(chance.randrange(KEYS)))
+        assert cache.current_bytes <= LIMIT
+    assert cache.counts.failed == 0
+
+
+def works_for_ever(folder: str, seed: int) -> None:
+    works(folder, seed, 10**9)
+
+
+def is_sound(folder: Path) -> bool:
+    """Every entry has its file and nothing else has one; the sum is the sum of the files, inside the budget."""
+    cache = DiskCache(folder, LIMIT / GIB)
+    cache.put("last", 1)
+    cache.remove("last")
+    for key in cache.index["items"]:
+        found = cache.get(key, MISS)
+        assert found is MISS or found == value_of(int(key), found["turn"])
+    files = {path.name: path.stat().st_size for path in cache.data_path.iterdir()}
+    named = {entry["filename"] for entry in cache.index["items"].values()}
+    return set(files) == named and sum(files.values()) == cache.current_bytes <= LIMIT
+
+
+def test_four_processes_share_a_tier(tmp_path):
+    workers = [spawned.Process(target=works, args=(str(tmp_path), seed, 120)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert is_sound(tmp_path)
+
+
+def test_processes_killed_at_any_moment_cost_no_more_than_misses(tmp_path):
+    chance = random.Random(1)
+    for seed in range(5):
+        worker = spawned.Process(target=works_for_ever, args=(str(tmp_path), seed))
+        before = names(tmp_path)
+        worker.start()
+        wait_for_change(tmp_path, before)
+        time.sleep(chance.random() / 5)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join(30)
+        assert worker.exitcode == -signal.SIGKILL
+        assert is_sound(tmp_path)
+
+
+def names(folder: Path) -> set[str]:
+    data = folder / "data"
+    return set(os.listdir(data)) if data.is_dir() else set()
+
+
+def wait_for_change(folder: Path, before: set[str]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if names(folder) != before:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the process wrote nothing in a minute")
