@@ -1,0 +1,1 @@
+"""Corrections of entities by hand: made, agreed on, listed, undone."""

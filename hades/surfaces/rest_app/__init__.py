@@ -1,0 +1,1 @@
+"""The REST service: the only place that knows FastAPI, Starlette and uvicorn."""

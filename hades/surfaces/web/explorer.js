@@ -1,0 +1,66 @@
+// The page: which view stands, the token, the theme, and what serves.
+
+import { get, Problem, useToken } from "./api.js";
+import { fill } from "./dom.js";
+import { ask } from "./ask.js";
+import { builds } from "./builds.js";
+import { memory } from "./memory.js";
+import { topics } from "./topics.js";
+
+const VIEWS = { ask, topics, memory, builds };
+const view = document.getElementById("view");
+const problem = document.getElementById("problem");
+const token = document.getElementById("token");
+
+// Whatever a view could not do is said in one place; a missing token asks for one.
+export async function attempt(work) {
+  problem.hidden = true;
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Problem) && !(error instanceof TypeError)) throw error;
+    if (error.status === 401) token.hidden = false;
+    problem.textContent = error instanceof Problem ? error.message : `the service does not answer (${error.message})`;
+    problem.hidden = false;
+    return null;
+  }
+}
+
+async function open() {
+  const name = location.hash.slice(1).split("/")[0] || "ask";
+  const chosen = VIEWS[name] ? name : "ask";
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${chosen}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  fill(view);
+  await attempt(() => VIEWS[chosen](view, { attempt, refresh: serves }));
+}
+
+async function serves() {
+  const place = document.getElementById("serves");
+  const found = await attempt(() => get("/snapshots"));
+  const now = found?.snapshots.find((snapshot) => snapshot.serves);
+  place.textContent = now ? `serves ${now.snapshot}` : found ? "nothing is published yet; run `hades run nightly`" : "";
+}
+
+token.addEventListener("submit", (event) => {
+  event.preventDefault();
+  useToken(new FormData(token).get("token"));
+  token.hidden = true;
+  serves();
+  open();
+});
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("hades.theme", root.dataset.theme);
+  document.dispatchEvent(new Event("theme"));
+});
+if (localStorage.getItem("hades.theme")) document.documentElement.dataset.theme = localStorage.getItem("hades.theme");
+
+addEventListener("hashchange", open);
+serves();
+open();

@@ -1,0 +1,122 @@
+"""Headless Chromium over its debugging protocol: open a page, run an expression, take a picture. No driver needed."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+    "--window-size=1280,1000",
+)
+WAIT_SECONDS = 60
+
+
+@dataclass
+class Page:
+    """One tab. `requests` are the addresses it asked for, `errors` what went wrong in its scripts."""
+
+    socket: ClientConnection
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call the protocol; events that come first are noted."""
+        number = next(self.numbers)
+        self.socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self.socket.recv(timeout=WAIT_SECONDS))
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+            self._note(message)
+
+    def open(self, address: str) -> None:
+        """Go there."""
+        self.send("Page.navigate", url=address)
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression, awaited."""
+        found = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def until(self, expression: str) -> bool:
+        """Go on once an expression is true; an element that is there counts as true."""
+        give_up = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < give_up:
+            if self.run(f"Boolean({expression})"):
+                return True
+            time.sleep(0.1)
+        raise AssertionError(f"never true: {expression}\n{self.run('document.body.innerText')}\n{self.errors}")
+
+    def press(self, key: str, *, text: str | None = None) -> None:
+        """A key of the keyboard."""
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def picture(self, path: Path) -> None:
+        """The page as it looks, as PNG."""
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
+
+    def _note(self, message: dict[str, Any]) -> None:
+        parameters = message.get("params", {})
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(parameters["request"]["url"])
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(json.dumps(parameters["exceptionDetails"]))
+
+
+@contextmanager
+def browsing(profile: Path) -> Iterator[Page]:
+    """A fresh browser with one page; gone at the end."""
+    assert CHROMIUM is not None
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        port = _port(profile / "DevToolsActivePort", process)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=WAIT_SECONDS) as answer:
+            address = next(tab["webSocketDebuggerUrl"] for tab in json.load(answer) if tab["type"] == "page")
+        with connect(address, max_size=None) as socket:
+            page = Page(socket)
+            for domain in ("Page", "Runtime", "Network"):
+                page.send(f"{domain}.enable")
+            yield page
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _port(file: Path, process: subprocess.Popen[bytes]) -> int:
+    give_up = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < give_up:
+        if file.is_file() and (lines := file.read_text().splitlines()):
+            return int(lines[0])
+        assert process.poll() is None, "the browser ended at once"
+        time.sleep(0.1)
+    raise AssertionError("the browser did not open its debugging port")

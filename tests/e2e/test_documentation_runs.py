@@ -1,0 +1,127 @@
+"""Every command and every program that the documentation shows is run, page by page, in a world of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.arango_double.server import ArangoDouble
+from tests.e2e.documented import COMMAND, ROOT, blocks, commands, elsewhere, make_world, pages, script_of
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+DATABASE = "127.0.0.1:8529"
+PAGE_SECONDS = 300
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """As a reader has it who installed HADES: the commands on the path, a home in the folder, no model to export."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HADES_")}
+    return kept | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HADES_HOME": ".hades",
+        "HADES_EMBEDDER": "hashing",
+        "PREFECT_HOME": str(folder / "prefect"),
+    }
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> tuple[Path, str]:
+    """The world every page starts from, and the id of the question that was asked of it."""
+    folder = tmp_path_factory.mktemp("world") / "ledger"
+    make_world(folder)
+    (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
+    late = folder / "docs" / "film.md"
+    written = late.read_text(encoding="utf-8")
+    late.unlink()
+    _run(folder, "hades ingest documents docs && hades run nightly")
+    late.write_text(written, encoding="utf-8")
+    _run(folder, "hades run nightly")  # another snapshot, so that there is one to go back to
+    asked = _run(folder, 'hades query "which store is the default?" --recipe pathrag --json')
+    return folder, json.loads(asked)["query_id"]
+
+
+@pytest.fixture(scope="module")
+def database():
+    with ArangoDouble(root_password="secret") as double:
+        yield double
+
+
+WITH_BLOCKS = [page for page in pages() if any(block.language in ("sh", "python") for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_shows_runs(page, world, database, tmp_path):
+    source, query_id = world
+    folder = tmp_path / "ledger"
+    shutil.copytree(source, folder, symlinks=True)
+    ports = set(re.findall(r"--port[ =](\d+)", page.read_text(encoding="utf-8")))
+    replaced = {port: str(_free_port()) for port in ports} | {DATABASE: database.url.removeprefix("http://")}
+    _run(folder, script_of(page, query_id, replaced))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_command_stands_in_a_block_that_is_run(page):
+    """A command in a block of no language would be shown and never tried."""
+    shown = [
+        line for block in blocks(page) if block.language not in ("sh", "python") for line in block.text.splitlines()
+    ]
+    assert [line for line in shown if COMMAND.match(line)] == []
+
+
+def test_what_is_left_out_is_really_there():
+    """Targets of make, benchmarks and modules that a page names exist, though the page does not run them."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in pages():
+        for block in blocks(page):
+            for line in block.text.splitlines() if block.language == "sh" else ():
+                if line.startswith("make "):
+                    assert f"\n{line.split()[1]}:" in makefile, (page.name, line)
+
+
+def test_the_reader_of_pages_leaves_out_only_what_it_says():
+    assert commands("# a comment\nhades query \\\n  'x'  # why\nmake test\n") == ["hades query 'x'  # why"]
+    assert elsewhere("HADES_X=1 make up") == "make targets"
+    assert elsewhere("hades status") is None
+
+
+def _run(folder: Path, script: str) -> str:
+    """Run a bash script in the folder; what it printed, or the end of what went wrong."""
+    process = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=PAGE_SECONDS)
+    finally:
+        _end(process.pid)
+    assert process.returncode == 0, errors[-3000:]
+    return output
+
+
+def _end(group: int) -> None:
+    """Whatever a page put behind ends with it."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

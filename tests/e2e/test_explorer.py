@@ -1,0 +1,167 @@
+"""The explorer in a real browser, over a real service: ask, choose, move in time, remember, go back."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hades.settings import Settings
+from hades.wiring import open_hades
+from tests.e2e.browser import CHROMIUM, browsing
+from tests.e2e.documented import ROOT, make_world
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
+]
+QUESTION = "which method does the retry logic of the Parser derive from?"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A home with two snapshots, topics, and a memory of two topics."""
+    from hades.nightly.stages import bridge, build_topics, weigh
+
+    folder = tmp_path_factory.mktemp("explorer")
+    make_world(folder / "ledger")
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    with open_hades(Settings(home=folder / "home", embedder="hashing")) as hades:
+        hades.ingest.documents(folder / "ledger" / "src")
+        hades.publish()
+        hades.ingest.documents(folder / "ledger" / "docs")
+        for stage in (build_topics, weigh, bridge):
+            stage(hades.site, moment)
+        hades.publish()
+        hades.memory.add("approach_x", "Approach X needs an index.", valid_from=datetime(2026, 1, 5, tzinfo=UTC))
+        hades.memory.add("bug_y", "Bug Y loses rows.", valid_from=datetime(2026, 1, 6, tzinfo=UTC))
+        hades.memory.link("approach_x", "bug_y", "rejected_because", valid_from=datetime(2026, 1, 7, tzinfo=UTC))
+        hades.memory.add("approach_x", "Approach X works again.", valid_from=datetime(2026, 3, 1, tzinfo=UTC))
+    return folder / "home"
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "hades.surfaces.cli", "serve", "--port", str(port), "--mode", "rw", "--no-token"]
+    server = subprocess.Popen(command, env=environment, cwd=home, stderr=subprocess.PIPE)
+    try:
+        _until_ready(f"http://127.0.0.1:{port}/ready", server)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.fixture
+def page(address, tmp_path):
+    with browsing(tmp_path / "profile") as opened:
+        opened.open(address)
+        opened.until("document.querySelector('input[name=query]')")
+        yield opened
+        assert opened.errors == []
+        asked = [one for one in opened.requests if not one.startswith(("data:", "about:", "blob:"))]
+        assert [one for one in asked if not one.startswith(address)] == []  # nothing from anywhere else
+
+
+def ask(page, question: str = QUESTION, recipe: str = "pathrag") -> None:
+    page.run(f"document.querySelector('select[name=recipe]').value = '{recipe}'")
+    page.run("document.querySelector('input[name=query]').focus()")
+    page.run("document.querySelector('input[name=query]').value = ''")
+    page.send("Input.insertText", text=question)
+    page.press("Enter", text="\r")
+    page.until("document.querySelectorAll('.spent .bar').length > 5")
+
+
+def test_a_question_is_asked_by_keyboard_and_a_path_clicked(page, request):
+    ask(page)
+    page.until("document.querySelectorAll('.path').length > 0")
+    assert "Parser" in page.run("document.querySelector('[aria-label=Passages]').innerText")
+    page.run("document.querySelector('.path').click()")
+    assert page.until("document.querySelector('.path[aria-pressed=true]') !== null")
+    told = page.run("[...document.querySelectorAll('.card h2')].map(h => h.innerText).join('|')")
+    assert "Path 1" in told
+    assert page.run("document.querySelectorAll('#graph canvas').length") > 0
+    assert "reads" in page.run("document.querySelector('.spent').innerText")
+    if request.config.getoption("--picture"):
+        page.picture(Path(request.config.getoption("--picture")))
+
+
+def test_a_moved_time_asks_again_as_of_that_day(page):
+    ask(page)
+    page.run("""const day = document.querySelector('#time input[type=date]'); day.value = '2020-02-03';
+                day.dispatchEvent(new Event('change'))""")
+    page.until("document.querySelector('#time output').textContent === 'as of 2020-02-03'")
+    sent = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/query/stream')).length"
+    page.until(f"{sent} >= 2")
+
+
+def test_a_judgement_is_kept(page):
+    ask(page)
+    page.run("document.querySelector('[aria-label=Passages] .judge button').click()")
+    assert page.until("document.querySelector('[aria-label=Passages] .judge button[aria-pressed=true]') !== null")
+
+
+def test_a_miss_is_explained(page):
+    ask(page)
+    page.run("""const name = document.querySelector('input[name=missing]'); name.value = 'Edith Holm';
+                name.form.requestSubmit()""")
+    assert page.until("document.querySelector('form dl')?.innerText.length > 20")
+
+
+def test_topics_are_listed_and_opened(page):
+    page.run("location.hash = '#topics'")
+    page.until("document.querySelectorAll('.path').length > 0")
+    page.run("document.querySelector('details')?.setAttribute('open', '')")
+    page.run("document.querySelector('.path').click()")
+    assert page.until("document.querySelectorAll('.graph canvas').length > 0")
+
+
+def test_a_memory_is_read_through_time(page):
+    page.run("location.hash = '#memory/approach_x'")
+    page.until("document.querySelectorAll('.trace li').length === 2")
+    now = "document.querySelector('.trace li[aria-current=true]').innerText"
+    assert "works again" in page.run(now)
+    february = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp() * 1000)
+    page.run(f"""const moment = document.querySelector('input[name=moment]'); moment.value = {february};
+                 moment.dispatchEvent(new Event('input'))""")
+    assert "needs an index" in page.run(now)
+    assert "rejected_because" in page.run("document.querySelector('table').innerText")
+
+
+def test_an_older_snapshot_serves_after_one_click(page):
+    page.run("location.hash = '#builds'")
+    page.until("document.querySelectorAll('table button').length > 0")
+    before = page.run("document.getElementById('serves').textContent")
+    page.run("window.confirm = () => true; document.querySelector('table button').click()")
+    page.until(f"document.getElementById('serves').textContent !== '{before}'")
+
+
+def test_it_is_readable_in_the_dark(page):
+    lit = page.run("getComputedStyle(document.body).backgroundColor")
+    page.run("document.getElementById('theme').click()")
+    assert page.run("getComputedStyle(document.body).backgroundColor") != lit
+
+
+def _until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=30).close()
+        except urllib.error.URLError:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError(server.stderr.read().decode() if server.stderr and server.poll() is not None else "not ready")
