@@ -1,0 +1,84 @@
+"""What holds for any choices: the trust region, no gain without a preference, estimates that are right on average."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.ranker.offline import Logged, inverse_propensity, self_normalised
+from models.weights.pairwise import Pairs, Results, learn_offsets
+from models.weights.simulate import examination, found_good
+from models.weights.swaps import propensities, swapped_places
+
+EDGES, RESULTS = 12, 8
+seeds = st.integers(0, 2**32 - 1)
+
+
+def made_up(chance: np.random.Generator, n_pairs: int) -> tuple[np.ndarray, Results, Pairs]:
+    """Results of one to four edges, and choices among them."""
+    sizes = chance.integers(1, 5, RESULTS)
+    members = np.concatenate([np.sort(chance.choice(EDGES, size, replace=False)) for size in sizes])
+    preferred = chance.integers(0, RESULTS, n_pairs)
+    other = (preferred + chance.integers(1, RESULTS, n_pairs)) % RESULTS
+    turn = np.sort(chance.integers(0, 1 + n_pairs // 2, n_pairs))
+    pairs = Pairs(turn, preferred, other, chance.random(n_pairs) * 3.0, turn % 4 > 0)
+    return chance.normal(0.0, 3.0, EDGES), Results(np.concatenate([[0], np.cumsum(sizes)]), members), pairs
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(0, 200), st.floats(0.01, 1.0), st.floats(1.0, 4.0))
+def test_offsets_are_finite_and_stay_in_the_trust_region(seed: int, n_pairs: int, rate: float, radius: float) -> None:
+    prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
+    offsets = learn_offsets(prior, results, pairs, rate=rate, radius=radius)
+    assert (np.abs(offsets) <= radius).all()
+    assert np.isfinite(offsets).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 200))
+def test_an_edge_of_no_preferred_result_never_gains(seed: int, n_pairs: int) -> None:
+    prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
+    offsets = learn_offsets(prior, results, pairs, rate=0.25, radius=1.5)
+    lifted = {
+        int(edge)
+        for result in pairs.preferred[pairs.lifts]
+        for edge in results.edges[results.starts[result] : results.starts[result + 1]]
+    }
+    assert all(offsets[edge] <= 0.0 for edge in range(EDGES) if edge not in lifted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 60))
+def test_one_more_turn_moves_no_edge_by_more_than_the_rate(seed: int, n_pairs: int) -> None:
+    prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
+    last = pairs.turn == pairs.turn.max()
+    before = learn_offsets(prior, results, pairs.where(~last), rate=0.25, radius=1.5)
+    after = learn_offsets(prior, results, pairs, rate=0.25, radius=1.5)
+    assert (np.abs(after - before) < 0.25).all()
+
+
+def log_of(chance: np.random.Generator, worth: np.ndarray, turns: int, share: float, better: np.ndarray) -> Logged:
+    place = swapped_places(turns, len(worth), share, chance)
+    good = found_good(worth[place], 1.0, chance).astype(float)
+    question = np.repeat(np.arange(turns), len(worth))
+    chances = propensities(place, share)
+    return Logged(question, good.ravel(), chances.ravel(), (place == better).astype(float).ravel())
+
+
+@settings(max_examples=12, deadline=None)
+@given(seeds, st.floats(0.2, 0.5))
+def test_estimates_are_right_on_average_and_intervals_cover_as_often_as_they_say(seed: int, share: float) -> None:
+    chance = np.random.default_rng(seed)
+    worth = chance.uniform(0.1, 0.9, 5)
+    better = np.array([1, 0, 2, 4, 3])
+    truth = float((worth[better] * examination(np.arange(1, 6), 1.0)).sum())
+    logs = [log_of(chance, worth, 300, share, better) for _ in range(120)]
+    for estimate in (inverse_propensity, self_normalised):
+        found = [estimate(one) for one in logs]
+        values = np.array([one.value for one in found])
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        slack = 0.02 * truth if estimate is self_normalised else 0.0  # a ratio of means is a little off
+        assert abs(values.mean() - truth) < 5.0 * error + slack
+        covered = np.mean([one.low <= truth <= one.high for one in found])
+        assert covered >= 0.85  # 95% are promised; this is far outside of what 120 logs may come to by chance
