@@ -5,26 +5,31 @@ Each conversation is a corpus of its own, since a question is asked of one; an a
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hades.evaluation.cases import BadCases, Case, digest, read_cases, read_lines
-from hades.evaluation.harness import score, summarise
+from hades.evaluation.harness import Scores, score, summarise
 from hades.evaluation.multihop import Evaluated, middle_of
+from schemas.moments import time_asked, times_in
+
+HALVES = ("fitted", "held out")
 
 
 @dataclass(frozen=True)
 class Told:
-    """One corpus with the questions that are asked of it, as files."""
+    """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared."""
 
     name: str
     corpus: Path
     questions: Path
+    depth: int = 5
 
 
 def prepare(folder: Path, into: Path) -> list[Told]:
@@ -43,7 +48,7 @@ def merged(parts: Sequence[tuple[Told, Evaluated]], ks: Sequence[int]) -> dict[s
     scores = {
         name: score(cases, [one for _, found in parts for one in found.scores[name].rankings], ks) for name in names
     }
-    first, middle = parts[0][1].document, middle_of(ks)
+    first, middle = parts[0][1].document, middle_of(ks, parts[0][0].depth)
     built = [found.document["build"] for _, found in parts]
     files = [path for told, _ in parts for path in (told.corpus, told.questions)]
     return {
@@ -63,37 +68,83 @@ def merged(parts: Sequence[tuple[Told, Evaluated]], ks: Sequence[int]) -> dict[s
         "embedding_ms": round(float(np.mean([found.document["embedding_ms"] for _, found in parts])), 3),
         "compared_at": middle,
         "recipes": summarise(cases, scores, ks, middle),
+        "splits": _splits(parts, scores, ks),
         "notes": first["notes"],
     }
 
 
+def split_of(key: str) -> str:
+    """Which half a conversation or an article belongs to, by its name alone; the recipe `memory` was fitted on one."""
+    return HALVES[hashlib.sha256(key.encode()).digest()[-1] % 2]
+
+
+def _splits(parts: Sequence[tuple[Told, Evaluated]], scores: Mapping[str, Scores], ks: Sequence[int]) -> dict[str, Any]:
+    """Recall of both halves."""
+    splits = np.array([row.get("split", "") for told, _ in parts for row in read_lines(told.questions)])
+    return {
+        half: {
+            "questions": int((splits == half).sum()),
+            "recall": {
+                name: {str(k): round(float(one.recall[k][splits == half].mean()), 4) for k in ks}
+                for name, one in scores.items()
+            },
+        }
+        for half in HALVES
+        if (splits == half).any()
+    }
+
+
 def _conversations(folder: Path, into: Path) -> list[Told]:
+    """Turns with their date and the turn before them in the session; a conversation is a corpus."""
     dates = {(row["conv"], row["session"]): row["date_time"] for row in read_lines(folder / "sessions.jsonl.gz")}
     turns: dict[str, list[dict[str, Any]]] = {}
     questions: dict[str, list[dict[str, Any]]] = {}
+    before: dict[tuple[str, int], str] = {}
     for row in read_lines(folder / "turns.jsonl.gz"):
-        said = f"{row['speaker']}: {row['text']}"
-        title = f"{row['speaker']}, {dates.get((row['conv'], row['session']), '')}"
-        turns.setdefault(row["conv"], []).append({"id": row["dia_id"], "title": title, "text": said})
+        session = row["conv"], row["session"]
+        date, said = dates.get(session, ""), f"{row['speaker']}: {row['text']}"
+        turn = {"id": row["dia_id"], "title": f"{row['speaker']}, {date}", "text": said, "date": date}
+        turns.setdefault(row["conv"], []).append(turn | {"after": before.get(session, "")})
+        before[session] = row["dia_id"]
     for row in read_lines(folder / "qa.jsonl.gz"):
         if row["gold"]:  # what was never said cannot be found; such questions ask for an abstention
             asked = {"id": row["id"], "question": row["question"], "gold": row["gold"], "type": row["category_name"]}
-            questions.setdefault(row["conv"], []).append(asked)
-    return [_written(into, name, turns[name], questions[name]) for name in sorted(questions)]
+            questions.setdefault(row["conv"], []).append(asked | {"split": split_of(row["conv"])})
+    return [replace(_written(into, name, turns[name], questions[name]), depth=10) for name in sorted(questions)]
 
 
 def _articles(folder: Path, into: Path) -> Told:
-    passages = [
-        {"id": row["id"], "title": row["doc"].replace("_", " "), "text": row["text"]}
-        for row in read_lines(folder / "passages.jsonl.gz")
-        if row["text"].strip()
-    ]
+    """Paragraphs in the order of their article; questions by the form of the time they name."""
+    passages: list[dict[str, Any]] = []
+    before: dict[str, str] = {}
+    for row in read_lines(folder / "passages.jsonl.gz"):
+        if row["text"].strip():
+            title, after = row["doc"].replace("_", " "), before.get(row["doc"], "")
+            passages.append({"id": row["id"], "title": title, "text": row["text"], "after": after})
+            before[row["doc"]] = row["id"]
     questions = [
-        {"id": row["id"], "question": row["question"], "gold": row["gold"]}
+        {
+            "id": row["id"],
+            "question": row["question"],
+            "gold": row["gold"],
+            "answers": row.get("answers", []),
+            "type": time_form(row["question"]),
+            "split": split_of(row["doc"]),
+        }
         for row in read_lines(folder / "questions.jsonl.gz")
         if row["gold"]
     ]
     return _written(into, folder.name, passages, questions)
+
+
+def time_form(question: str) -> str:
+    """How a question names its time: between two ends, at one time, on one side of a time, or not at all."""
+    asked = time_asked(question)
+    if asked is None:
+        return "no time"
+    if None in asked:
+        return "before or after"
+    return "from to" if any(told.is_scope for told in times_in(question)) else "at a time"
 
 
 def _written(into: Path, name: str, corpus: Iterable[dict[str, Any]], questions: Iterable[dict[str, Any]]) -> Told:

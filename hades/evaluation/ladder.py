@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hades.evaluation.rankings import PLAN, Bench, Ranker, recipe_ranker
-from hades.evaluation.without import no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from hades.evaluation.without import no_bridges, no_hierarchy, no_ranker, no_synonyms, passages_as_ends
 from hades.ports.view import GraphView
 from hades.retrieval.recipes import NAMES_OF_RECIPES, UnknownRecipe
 from schemas.plan import Plan
@@ -50,6 +50,8 @@ LADDER: tuple[Rung, ...] = (
     Rung("hirag_pathrag/no-hierarchy", "hirag_pathrag", "no topics narrow the search", no_hierarchy),
     Rung("pathrag/no-flow", "pathrag", "its seeds and its reranking, without the flow", stays_out=True),
     Rung("hirag_pathrag/no-bridges", "hirag_pathrag", "no paths computed ahead", no_bridges),
+    Rung("hirag_pathrag/no-ranker", "hirag_pathrag", "ranked by hand", no_ranker),
+    Rung("hipporag/no-ranker", "hipporag", "ranked by hand", no_ranker),
     Rung("hipporag/no-synonyms", "hipporag", "no similar_to and coref edges", no_synonyms),
     Rung("hipporag/no-passage-nodes", "hipporag", "passages take and pass nothing on", passages_as_ends),
 )

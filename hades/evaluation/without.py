@@ -23,6 +23,11 @@ def no_hierarchy(view: GraphView) -> GraphView:
     return cast(GraphView, _NoHierarchy(view))
 
 
+def no_ranker(view: GraphView) -> GraphView:
+    """Without the learned ranker: everything is judged by hand."""
+    return cast(GraphView, _NoRanker(view))
+
+
 def no_bridges(view: GraphView) -> GraphView:
     """Without paths computed ahead; a question searches for all of them."""
     return cast(GraphView, _NoBridges(view))
@@ -55,6 +60,15 @@ class _Hidden:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
+
+
+class _NoRanker(_Hidden):
+    @cached_property
+    def info(self) -> ViewInfo:
+        return replace(self._view.info, parts={**self._view.info.parts, "ranker": ""})
+
+    def fitted(self) -> None:
+        return None
 
 
 class _NoBridges(_Hidden):

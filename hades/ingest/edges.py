@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.builds.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
 from hades.ingest.aftermath.logs import redact_logs
 from hades.ingest.aftermath.sweep import SWEPT, clear_up, reopen_stages, take_leave
@@ -27,6 +28,7 @@ from hades.ingest.entities.similar import similar_pairs
 from hades.ingest.entity_vectors import NAME, matrix_of, with_vectors
 from hades.ingest.nodes import func_keys
 from hades.ingest.openie import remove_unused, with_extractions
+from hades.ingest.order_edges import next_edges, next_table
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
 from hades.ports.store import GraphStore, RowStore, Term
@@ -43,15 +45,15 @@ SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cos
 SIMILAR_PER_ENTITY = 8
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
-_ORDER = ("entities", "relations", "mentions", "contains", "imports", "chunk_code_edges", "merge_log")
+_ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
 # Columns that other builds fill in and a comparison must leave alone.
 _FOREIGN = {
-    "entities": {"layer", "cluster_id", "prev_cluster_id", "summary", "domain", "confidence"},
+    "entities": {"layer", "cluster_id", "prev_cluster_id", "confidence"},
     "relations": {
-        "weight", "weight_components", "cost", "layer_bridge", "sim",
+        "weight", "weight_components", "cost", "learned", "layer_bridge", "sim",
         "valid_from", "valid_until", "recorded_at", "retracted_at",
     },
-    "mentions": {"weight", "valid_from", "valid_until", "recorded_at", "retracted_at"},
+    "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
 }  # fmt: skip
 _BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
 
@@ -64,14 +66,15 @@ class _Corpus:
     chunks: pa.Table
     code: list[CodeDocument]
     funcs: dict[str, tuple[str, str, list[int]]]
+    following: list[dict[str, Any]]
 
 
 def derive_edges(
     store: GraphStore, embedder: Embedder, rules: EntityRules, progress: Progress = silent
 ) -> dict[str, Change]:
-    """Bring every derived collection to what the documents say; empty when nothing changed since the last time."""
-    digest = _digest(store, embedder, rules)
-    if manifest.derived_digest(store) == digest:
+    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
+    digest, edits = _digest(store, embedder, rules), standing_edits(store)
+    if manifest.derived_digest(store) == _digest_with(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
@@ -81,12 +84,13 @@ def derive_edges(
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
-    wanted = _wanted(store, embedder, corpus, derived, progress)
+    wanted = _wanted(store, embedder, corpus, derived, edits, progress)
     progress("edges", 3, 4)
     with store.transaction([*_ORDER, *SWEPT, "ingest_manifest"]) as inside:
         changes = _write(inside, wanted)
+        laid = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
-        manifest.record_derived(inside, digest)
+        manifest.record_derived(inside, _digest_with(digest, laid))
     progress("edges", 4, 4)
     return changes
 
@@ -100,6 +104,19 @@ def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
     tag = embedder.model.tag
     embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
     return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)
+
+
+def _digest_with(digest: str, edits: Edits) -> str:
+    return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
+
+
+def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
+    """Lay on what curators said meanwhile; what remains of the edits that this derivation worked from."""
+    now = standing_edits(store)
+    behind = [key for key in {*seen, *now} if seen.get(key) != now.get(key)]
+    if behind:
+        refresh_entities(store, behind, embedder)
+    return {key: edits for key, edits in seen.items() if key in now}
 
 
 def _read(store: RowStore) -> _Corpus:
@@ -116,7 +133,7 @@ def _read(store: RowStore) -> _Corpus:
     }
     facts = zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True)
     code = [_code_document(key, files[key], read_facts(text)["code"]) for key, text in facts if key in files]
-    return _Corpus(documents, chunks, code, funcs)
+    return _Corpus(documents, chunks, code, funcs, next_edges(documents, chunks))
 
 
 def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocument:
@@ -125,7 +142,7 @@ def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocume
 
 
 def _wanted(
-    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: Derived, progress: Progress
+    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: Derived, edits: Edits, progress: Progress
 ) -> dict[str, pa.Table]:
     """Every derived collection as it should be."""
     titles = dict(
@@ -141,13 +158,14 @@ def _wanted(
             symbol_entity=symbols_of(derived.entities),
         )
     )
-    entities = with_vectors(store, embedder, derived.entities, derived.titles, progress)
+    entities = with_vectors(store, embedder, with_edits(derived.entities, edits), derived.titles, progress)
     relations = _one_each(pa.concat_tables([derived.relations, stated, _similar(entities)], promote_options="default"))
     relations = _defaults("relations", relations)
     return {
         "entities": _with_degrees(_defaults("entities", entities), relations),
         "relations": relations,
         "mentions": _defaults("mentions", derived.mentions),
+        "references": next_table(corpus.following),
         "contains": _code_table("contains", contains_edges(corpus.code)),
         "imports": _code_table("imports", import_edges(corpus.code)),
         "chunk_code_edges": _code_table("chunk_code_edges", _described(corpus)),

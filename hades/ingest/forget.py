@@ -34,7 +34,7 @@ class Certificate:
 
     `corrected` counts rows that stay without what they took from the documents. `left_behind` names rows, by
     collection, in which a search of the whole store still finds them. `read_again` are the files, as far as known, from
-    which a nightly build would read them anew.
+    which a nightly build would read them anew. `answers_removed` counts kept answers that were deleted.
     """
 
     documents: list[dict[str, str]]
@@ -44,6 +44,7 @@ class Certificate:
     corrected: dict[str, int] = field(default_factory=dict)
     left_behind: dict[str, list[str]] = field(default_factory=dict)
     read_again: list[str] = field(default_factory=list)
+    answers_removed: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -61,6 +62,7 @@ class Certificate:
             "left_behind": {name: len(keys) for name, keys in self.left_behind.items()},
             "left_behind_rows": {name: keys[:_SHOWN] for name, keys in self.left_behind.items()},
             "read_again": self.read_again,
+            "answers_removed": self.answers_removed,
             "complete": self.is_complete,
         }
 

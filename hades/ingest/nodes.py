@@ -135,6 +135,7 @@ def _facts(material: Material) -> dict[str, Any]:
             }
             for link in material.links
         ],
+        "follows": material.follows,
     }
     if material.code:
         facts["code"] = {

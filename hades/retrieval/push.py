@@ -53,6 +53,8 @@ class Walk:
         self._adjacency = adjacency
         self._factors = factors
         self._moments = moments
+        self._masked = adjacency.validity is not None and moments != (ALWAYS, ALWAYS)
+        self._verdicts = _verdicts(adjacency, moments) if self._masked else (_NO_VERDICTS, _NO_VERDICTS)
         self._scratch = _borrowed(len(adjacency.out.starts) - 1)
         placed: tuple[Any, ...] = (*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
         _place(*placed)
@@ -60,11 +62,10 @@ class Walk:
     def run(self, epsilon: float, damping: float, max_work: int) -> bool:
         """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
         out, into, validity = self._adjacency.out, self._adjacency.into, self._adjacency.validity
-        masked = validity is not None and self._moments != (ALWAYS, ALWAYS)
         bounds: tuple[Longs, ...] = (_NO_BOUNDS,) * 4
         if validity is not None:
             bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
-        rule = (self._factors, *bounds, *self._moments, masked)
+        rule = (self._factors, *bounds, *self._verdicts, *self._moments, self._masked)
         arguments: tuple[Any, ...] = (*_arrays(out), *_arrays(into), *rule, *self._scratch, epsilon, damping, max_work)
         return bool(_push(*arguments))
 
@@ -106,6 +107,23 @@ class Walk:
 
 
 _NO_BOUNDS = np.empty(0, np.int64)
+_NO_VERDICTS = np.empty(0, np.uint8)
+_UNASKED, _HIDDEN, _SEEN = range(3)  # what is known of an edge at a moment
+
+
+def _verdicts(adjacency: Adjacency, moments: tuple[int, int]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """What walks at these moments already know of the entries of each direction.
+
+    They lie in the order in which rows are read, where the bounds of an edge lie anywhere. Kept by the thread for its
+    last moments, since a turn walks several times and a session stands at one moment.
+    """
+    out, into = adjacency.out.edge, adjacency.into.edge
+    known = getattr(_of_thread, "verdicts", None)
+    if known is None or known[0] is not out or known[1] != moments:
+        known = out, moments, (np.zeros(len(out), np.uint8), np.zeros(len(into), np.uint8))
+        _of_thread.verdicts = known
+    verdicts: tuple[NDArray[np.uint8], NDArray[np.uint8]] = known[2]
+    return verdicts
 
 
 def _arrays(rows: Csr) -> tuple[Any, ...]:
@@ -142,13 +160,6 @@ def _place(state, flags, queue, touched, counters, restart, weights):  # type: i
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_seen(edge, as_of, known_at, valid_from, valid_until, recorded_at, retracted_at):  # type: ignore[no-untyped-def]  # pragma: no cover
-    if as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]):
-        return False
-    return known_at == ALWAYS or (recorded_at[edge] <= known_at < retracted_at[edge])
-
-
-@numba.njit(cache=True, nogil=True)
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
     out_starts,
     out_target,
@@ -165,6 +176,8 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
     valid_until,
     recorded_at,
     retracted_at,
+    out_verdicts,
+    in_verdicts,
     as_of,
     known_at,
     masked,
@@ -197,16 +210,21 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
         while cursor < stop and held > epsilon * degree:
             if cursor < n_out:
                 at = first_out + cursor
-                if not masked or _is_seen(
-                    out_edge[at], as_of, known_at, valid_from, valid_until, recorded_at, retracted_at
-                ):
+                if masked and out_verdicts[at] == _UNASKED:
+                    edge = out_edge[at]
+                    hidden = as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge])
+                    hidden |= known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge])
+                    out_verdicts[at] = _HIDDEN if hidden else _SEEN
+                if not masked or out_verdicts[at] == _SEEN:
                     degree += out_weight[at] * factors[out_type[at]]
             else:
                 at = first_in + cursor - n_out
-                if in_target[at] != node and (
-                    not masked
-                    or _is_seen(in_edge[at], as_of, known_at, valid_from, valid_until, recorded_at, retracted_at)
-                ):
+                if masked and in_verdicts[at] == _UNASKED:
+                    edge = in_edge[at]
+                    hidden = as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge])
+                    hidden |= known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge])
+                    in_verdicts[at] = _HIDDEN if hidden else _SEEN
+                if in_target[at] != node and (not masked or in_verdicts[at] == _SEEN):
                     degree += in_weight[at] * factors[in_type[at]]
             cursor += 1
         work += cursor - began
@@ -227,18 +245,18 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
         state[node, ESTIMATE] += (1.0 - damping) * held
         per_weight = damping * held / degree
         work += entries
-        for step in range(entries):
+        for step in range(entries):  # all of them were asked for the degree
             if step < n_out:
                 at = first_out + step
-                near, edge = out_target[at], out_edge[at]
+                near = out_target[at]
                 share = out_weight[at] * factors[out_type[at]] * per_weight
+                hidden = masked and out_verdicts[at] == _HIDDEN
             else:
                 at = first_in + step - n_out
-                near, edge = in_target[at], in_edge[at]
+                near = in_target[at]
                 share = 0.0 if near == node else in_weight[at] * factors[in_type[at]] * per_weight
-            if share == 0.0 or (
-                masked and not _is_seen(edge, as_of, known_at, valid_from, valid_until, recorded_at, retracted_at)
-            ):
+                hidden = masked and in_verdicts[at] == _HIDDEN
+            if share == 0.0 or hidden:
                 continue
             grown = state[near, RESIDUAL] + share
             state[near, RESIDUAL] = grown

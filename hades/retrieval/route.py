@@ -10,7 +10,9 @@ from enum import StrEnum
 from hades.ports.view import GraphView
 
 DEFAULT_RECIPE = "hirag_pathrag"
-RECIPES = frozenset({"vector", "lexical", "graphrag", "hirag", "pathrag", "hirag_pathrag", "hipporag", "nexus"})
+RECIPES = frozenset(
+    {"vector", "lexical", "graphrag", "hirag", "pathrag", "hirag_pathrag", "hipporag", "nexus", "memory"}
+)
 
 
 class Intent(StrEnum):

@@ -16,8 +16,8 @@ from hades.ingest.manifest import as_table
 from hades.ports.store import RowStore
 from schemas.catalogue import collection_named
 from schemas.record import canonical_json
+from schemas.telemetry import FORGOTTEN
 
-FORGOTTEN = "forgotten"
 _ROWS = 4_096
 
 

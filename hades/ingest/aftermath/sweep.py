@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hades.builds import ledger
+from hades.builds.entity_edits import EDITS
 from hades.ingest.aftermath.bridges import correct_bridges
 from hades.ingest.aftermath.logs import redact_logs
 from hades.ingest.aftermath.topics import correct_topics
@@ -16,7 +17,7 @@ from hades.ingest.difference import Change
 from hades.ports.store import RowStore, Term
 
 JOURNAL = "cluster_membership_journal"
-SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages")
+SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages", EDITS)
 
 
 def take_leave(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
@@ -24,7 +25,8 @@ def take_leave(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     changes = correct_topics(store, gone)
     # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
     noted = store.delete(JOURNAL, where=[Term("entity", "in", list(gone))]) if gone else 0
-    return {**changes, JOURNAL: Change(removed=noted)}
+    corrections = store.delete(EDITS, where=[Term("entity", "in", list(gone))]) if gone else 0
+    return {**changes, JOURNAL: Change(removed=noted), EDITS: Change(removed=corrections)}
 
 
 def clear_up(store: RowStore) -> dict[str, Change]:

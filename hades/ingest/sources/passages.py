@@ -1,15 +1,21 @@
-"""Passages with ready-made triples: a graph without a language model."""
+"""Passages with ready-made triples: a graph without a language model.
+
+A row may say when it was written (`date`) and which passage of the file comes right before it (`after`), as the turns
+of a talk do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.ingest.material import GivenName, Material, Rejected, RejectReason, Section
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
 from schemas.chunks import ChunkKind
+from schemas.moments import times_in
 from schemas.nodes import SourceKind
 
 Triple = tuple[str, str, str]
@@ -104,7 +110,24 @@ def _passage(identifier: str, row: Row, facts: _Stated) -> Material:
         sections=(Section(0, len(text), ChunkKind.PASSAGE),),
         names=tuple([GivenName(name) for name in facts.entities]),
         triples=tuple(facts.triples),
+        created=_date(_said(row, "date")),
+        follows=_said(row, "after"),
     )
+
+
+def _said(row: Row, name: str) -> str:
+    """An id or a year may be written as a number; what is neither that nor text says nothing."""
+    value = row.get(name)
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _date(value: str) -> datetime | None:
+    """When a passage was written, as ISO 8601 or in words; None where neither can be read."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return next((told.start for told in times_in(value)), None)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _identifier(row: Row) -> str:
