@@ -24,7 +24,7 @@ export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install demo test check format bench bench-homes serve up test-arango soak docs clean
+.PHONY: help install demo test check lint-deployments format bench bench-homes serve up test-arango soak docs clean
 
 help:  ## this table
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -44,18 +44,26 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m hades.retrieval.warm
 	@touch $@
 
-demo: $(STAMP)  ## build a small graph from the standard library and ask it things
+demo: $(STAMP)  ## build a graph from the standard library, ask it things; on a terminal the explorer then serves
 	@$(BIN)/hades demo
+	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
 test: $(STAMP)  ## every test but the soak tests
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak"
 
-check: $(STAMP)  ## ruff, mypy --strict, import contracts, tests/architecture
+check: $(STAMP) lint-deployments  ## ruff, mypy --strict, import contracts, deployment linters, tests/architecture
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest -q tests/architecture
+
+lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML, each by a tool that knows it; offline
+	@$(BIN)/yamllint --strict deployments prefect.yaml .yamllint
+	@$(BIN)/hadolint --no-color deployments/Dockerfile
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deployments/compose.yaml
+	@$(BIN)/kubernetes-validate --strict --quiet $(filter-out %/arangodb.yaml %/kustomization.yaml,$(wildcard deployments/kubernetes/*.yaml))
+	@deployments/systemd/verify
 
 format: $(STAMP)  ## let ruff format and mend what it can
 	@$(BIN)/ruff check --quiet --fix . || true
@@ -66,7 +74,7 @@ bench: $(STAMP) bench-homes  ## the ratio benchmarks of benchmarks/, one table e
 	for bench in benchmarks/bench_*.py; do \
 		name=$$(basename "$$bench" .py); name=$${name#bench_}; echo "== $$name"; \
 		case $$name in \
-			hierarchy|retrieval) needs="--home $(BENCH)/arxiv" ;; \
+			hierarchy|retrieval|tiers) needs="--home $(BENCH)/arxiv" ;; \
 			context) needs="$(BENCH)/hotpotqa $(DATA)/hotpotqa/questions.jsonl.gz" ;; \
 			*) needs="" ;; \
 		esac; \
@@ -82,10 +90,8 @@ bench-homes: $(STAMP)  ## the two graphs that some benchmarks ask; embedded once
 	@export HADES_HOME=$(BENCH)/hotpotqa; [ -e $$HADES_HOME/snapshots/current ] || { \
 		$(BIN)/hades ingest passages $(DATA)/hotpotqa/corpus.jsonl.gz; $(BIN)/hades run nightly; }
 
-serve: $(STAMP)  ## the HTTP service (not part of this version; says so)
-	@if $(BIN)/hades serve --help >/dev/null 2>&1; then exec $(BIN)/hades serve; fi; \
-	echo "this version has no service yet; what there is: make demo, hades doctor, hades provision, hades status" >&2; \
-	exit 1
+serve: $(STAMP)  ## REST and the explorer page on 127.0.0.1, read-only, for whoever sits at this machine
+	@exec $(BIN)/hades serve --no-token
 
 up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_ARANGO_PASSWORD)
 	@command -v docker >/dev/null || { echo "make up needs docker with the compose plugin" >&2; exit 1; }

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +82,7 @@ print(json.dumps({"import_ms": (imported - began) * 1e3, "open_ms": (opened - im
 
 
 class Tables:
-    """Generated rows behind the one method of the store port that publishing uses."""
+    """Generated rows behind the two methods of the store port that publishing uses."""
 
     def __init__(self, rows: dict[str, pa.Table]) -> None:
         self._rows = rows
@@ -98,6 +99,13 @@ class Tables:
         table = self._rows.get(collection)
         if table is not None:
             yield from table.select(list(columns or table.column_names)).to_batches(max_chunksize=batch_rows)
+
+    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows by key; of a collection that was not generated there are none."""
+        named = collection_named(collection)
+        assert named is not None
+        table = self._rows.get(collection, named.schema.empty_table())
+        return table.select(list(columns or table.column_names)).filter(pc.is_in(table["_key"], pa.array(list(keys))))
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
     python benchmarks/eval_report.py --run      # every set of HADES_DATA first, minutes to an hour
     python benchmarks/eval_report.py            # only the pages, from benchmarks/results/eval_*.json
 
-A page shows them between `<!-- eval:full -->` or `<!-- eval:short -->` and `<!-- eval:end -->`.
+A page shows them between `<!-- eval:full -->`, `<!-- eval:short -->` or `<!-- eval:memory -->`, the sets of
+`hades eval memory` alone, and `<!-- eval:end -->`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
+PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "docs" / "memory_evaluation.md", ROOT / "README.md")
 BASELINES = ("bm25", "dense", "fusion", "bm25+source", "dense+source", "fusion+source")
-_SPAN = re.compile(r"(<!-- eval:(full|short) -->\n).*?(<!-- eval:end -->)", re.S)
+_SPAN = re.compile(r"(<!-- eval:(full|short|memory) -->\n).*?(<!-- eval:end -->)", re.S)
 _HOMES = ROOT / ".hades" / "eval"
 
 
@@ -53,7 +54,8 @@ def main() -> None:
 def filled(text: str) -> str:
     """A page with its figures brought up to date; a page without markers as it is."""
     found = {path.stem.removeprefix("eval_"): json.loads(path.read_text("utf-8")) for path in _kept()}
-    tables = {"full": lambda: full(found), "short": lambda: short(found)}
+    told = {name: one for name, one in found.items() if "splits" in one}
+    tables = {"full": lambda: full(found), "short": lambda: short(found), "memory": lambda: full(told)}
     return _SPAN.sub(lambda span: f"{span[1]}\n{tables[span[2]]()}\n{span[3]}", text)
 
 
@@ -117,7 +119,23 @@ def _ranked(name: str, one: dict[str, Any]) -> str:
         shares = ", ".join(f"{system} {row['share']:.2f}" for system, row in section["all_evidence"].items())
         told = f"All evidence among the first {section['k']} of {section['questions']} questions with published runs"
         lines += ["", f"{told}: {shares}."]
+    if "splits" in one:
+        lines += ["", *_split(one)]
     return "\n".join([*lines, ""])
+
+
+def _split(one: dict[str, Any]) -> Iterator[str]:
+    """Recall by kind of question, and by the half that `memory` was fitted on and the one it was not."""
+    k, recipes = str(one["compared_at"]), one["recipes"]
+    kinds = list(recipes["bm25"]["groups"])
+    heads = [f"{kind} ({recipes['bm25']['groups'][kind]['questions']})" for kind in kinds]
+    heads += [f"{half} half ({one['splits'][half]['questions']})" for half in one["splits"]]
+    yield f"| R@{k} | " + " | ".join(heads) + " |"
+    yield "|---|" + "---|" * len(heads)
+    for recipe in sorted(recipes, key=lambda recipe: (recipe not in BASELINES, recipe)):
+        values = [recipes[recipe]["groups"][kind][f"recall@{k}"] for kind in kinds]
+        values += [half["recall"][recipe][k] for half in one["splits"].values()]
+        yield f"| {recipe} | " + " | ".join(f"{100 * value:.1f}" for value in values) + " |"
 
 
 def _bridges(name: str, one: dict[str, Any]) -> str:
@@ -165,6 +183,8 @@ def _commands(data: Path) -> Iterator[tuple[str, list[str]]]:
         yield name, [*command, *(["--published", str(runs[0])] if runs else [])]
         if triples.is_file():
             yield f"{name}_triples", [*command, "--triples", str(triples)]
+    for told in sorted([*data.glob("*/turns.jsonl.gz"), *data.glob("*/passages.jsonl.gz")]):
+        yield told.parent.name, ["memory", str(told.parent)]
     if (data / "arxiv").is_dir():
         yield "citations", ["citations"]
         yield "bridges", ["bridges"]

@@ -17,6 +17,7 @@ WHAT = {
     "embedding": "MiniLM beside SentenceTransformer.encode at its defaults (`benchmarks/bench_embedding.py`).",
     "ingest": "Abstracts into a graph, hashing embedder (`benchmarks/bench_ingest.py`).",
     "weights": "Weighing a million edges beside a pandas apply of the same formula (`benchmarks/bench_weights.py`).",
+    "learning": "Weights from choices, compiled beside plain Python (`benchmarks/bench_learning.py`).",
     "hierarchy": "Topics beside plain HDBSCAN and plain Leiden, on arXiv (`benchmarks/bench_hierarchy.py`).",
     "bridges": "Bridges, built whole and after a change (`benchmarks/bench_bridges.py`).",
     "nightly": "A first night and one after 1% of the papers changed (`benchmarks/bench_nightly.py`).",
@@ -24,6 +25,9 @@ WHAT = {
     "flow": "Flow-pruned paths beside enumeration over networkx (`benchmarks/bench_flow.py`).",
     "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
+    "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
+    "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
+    "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

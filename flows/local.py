@@ -13,6 +13,8 @@ from prefect.exceptions import ParameterTypeError
 from hades.errors import SettingsError
 from hades.ports.progress import Progress
 from hades.settings import load_settings
+from hades.telemetry.traces import span
+from hades.wiring import observe
 from tasks.unit import here
 
 
@@ -20,9 +22,11 @@ def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
     """Run a flow with parameters as text, JSON or plain; what it returns."""
     flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
     parameters = _validated(flow, {key: _value(text) for key, text in given.items()})
-    if load_settings().prefect_api_url is not None:
+    settings = load_settings()
+    observe(settings)
+    if settings.prefect_api_url is not None:
         return flow(**parameters)
-    with here(progress):
+    with here(progress), span(f"hades.flow.{name}"):
         return flow.fn(**parameters)
 
 

@@ -16,6 +16,7 @@ from tasks.contracts import check
 from tasks.hierarchy import topics
 from tasks.ingest import derive, read_sources
 from tasks.night import begin
+from tasks.ranker import ranker
 from tasks.reports import write_report
 from tasks.snapshot import release
 from tasks.unit import run_flow
@@ -59,5 +60,6 @@ def nightly(
     report["contracts"].append(check(["weights"]))
     report["bridges"] = bridges(night)
     report["contracts"].append(check(["bridges"]))
+    report["ranker"] = ranker(night)
     report["released"] = release(night, keep)
     return write_report(night, report)

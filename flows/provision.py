@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from prefect import flow
 
 from hades.errors import StoreDamaged
@@ -10,13 +12,14 @@ from tasks.store import check_store, provision_store
 
 
 @flow(name="provision")
-def provision(check: bool = False) -> ProvisionReport:
+def provision(check: bool = False, only: Literal["all", "memory"] | None = None) -> ProvisionReport:
     """Create every collection, index and view that is declared and not there; safe to repeat.
 
     Args:
         check: also read the whole store afterwards and fail when something in it is wrong
+        only: memory for a smaller database, all for everything; empty: what the database was made for
     """
-    report = provision_store()
+    report = provision_store(only)
     if check and (problems := check_store()):
         raise StoreDamaged("; ".join(problems))
     return report

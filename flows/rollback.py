@@ -1,4 +1,4 @@
-"""Go back to an older graph or older weights."""
+"""Go back to an older graph, older weights or an older ranker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from tasks.snapshot import roll_back
 
 @flow(name="rollback")
 def rollback(
-    what: Annotated[Literal["graph", "weights"], Field(description="the whole graph, or its weights alone")] = "graph",
-    to: Annotated[str | None, Field(description="snapshot id or weights version; empty: the one before")] = None,
+    what: Annotated[
+        Literal["graph", "weights", "ranker"], Field(description="the whole graph, or its weights or its ranker alone")
+    ] = "graph",
+    to: Annotated[str | None, Field(description="snapshot id, or version; empty: the one before")] = None,
 ) -> dict[str, Any]:
     """Let an older graph serve again at once, and give the store the weights that belong to it.
 
     Args:
-        what: the whole graph, or its weights alone
-        to: snapshot id or weights version; empty: the one before
+        what: the whole graph, or its weights or its ranker alone
+        to: snapshot id, or version; empty: the one before
     """
     return roll_back(what, to)

@@ -3,15 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hades.enhanced import MemoryEnhancedPathRAG
     from hades.wiring import open_hades
 
-__all__ = ["open_hades"]
+__all__ = ["MemoryEnhancedPathRAG", "open_hades"]
 
 
 def __getattr__(name: str) -> Any:
-    """`open_hades`, imported when it is asked for: the package itself must stay light."""
+    """A public name, imported when it is asked for: the package itself must stay light."""
     if name == "open_hades":
         from hades.wiring import open_hades
 
         return open_hades
+    if name == "MemoryEnhancedPathRAG":
+        from hades.enhanced import MemoryEnhancedPathRAG
+
+        return MemoryEnhancedPathRAG
     raise AttributeError(f"module 'hades' has no attribute {name!r}")

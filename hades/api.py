@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from hades.cache.place import CachePlace
 from hades.errors import SettingsError
 from hades.ingest.door import Ingest
 from hades.ingest.edges import derive_edges
@@ -31,6 +34,9 @@ from hades.snapshot.publish import Published, publish
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
 from schemas.telemetry import Feedback, Judged
+
+if TYPE_CHECKING:
+    from hades.memory.service import Memory
 
 
 class Hades:
@@ -80,8 +86,10 @@ class Hades:
         return self._language_model
 
     def forget(self, ids: Sequence[str]) -> Certificate:
-        """Remove documents and every fact that only they support."""
-        return forget_documents(self.store, self.embedder, self._workshop.rules, ids)
+        """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
+        certificate = forget_documents(self.store, self.embedder, self._workshop.rules, ids)
+        place = self._site.kept_answers if self._site is not None else CachePlace.under(self.home)
+        return replace(certificate, answers_removed=place.forget_everything())
 
     def publish(self) -> Published:
         """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
@@ -100,6 +108,13 @@ class Hades:
         if self._site is None:
             raise SettingsError("this graph was opened without a registry; open it with `open_hades` to build it")
         return self._site
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What an agent or a team remembers, kept in the same store."""
+        from hades.memory.service import Memory
+
+        return Memory(self.store, self.embedder, utc_now, self._language_model, self._workshop.tokenizer)
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from hades.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from hades.api import Hades
+    from hades.memory.service import Memory
     from hades.nightly.site import Site
     from hades.ports.progress import Progress
     from hades.ports.view import GraphView
@@ -31,18 +32,16 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
     """
     from hades.api import Hades
+    from hades.cache.place import CachePlace
     from hades.nightly.site import Site
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
 
     settings = settings or load_settings()
-    if settings.store == "sqlite":
-        store = open_store(settings, Mode.ADMIN)
-        store.provision()
-    else:
-        store = open_store(settings, Mode.READ_WRITE)
+    store = open_written_store(settings)
     embedder = open_embedder(settings)
     language_model = open_language_model(settings)
+    answers = open_answers(settings, embedder)
     site = Site(
         store=store,
         home=settings.home,
@@ -51,6 +50,9 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         open_tracker=lambda: open_tracker(settings),
         language_model=language_model,
         progress=progress or silent,
+        learning=settings.learning,
+        cache=CachePlace.under(settings.home, settings.cache),
+        open_tools=lambda: answers.tools,
     )
     return Hades(
         store,
@@ -59,9 +61,17 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         settings.home,
         language_model,
         progress or silent,
-        open_answers(settings, embedder),
+        answers,
         site,
     )
+
+
+def observe(settings: Settings) -> None:
+    """Send spans where the settings say; safe to repeat, and nothing is loaded where they say nothing."""
+    if settings.otlp_endpoint is not None:
+        from hades.telemetry.traces import send_to
+
+        send_to(settings.otlp_endpoint)
 
 
 @contextmanager
@@ -71,22 +81,38 @@ def open_site(settings: Settings, *, progress: Progress | None = None) -> Iterat
         yield hades.site
 
 
+@contextmanager
+def open_memory(settings: Settings | None = None, *, embedder: Embedder | None = None) -> Iterator[Memory]:
+    """The memory kept in the store of the settings, closed at the end; the embedder is the settings' unless given."""
+    from hades.memory.service import Memory
+    from hades.ports.clock import utc_now
+    from hades.providers.tokens import MiniLmTokenizer
+
+    settings = settings or load_settings()
+    with closing(open_written_store(settings)) as store:
+        language_model = open_language_model(settings)
+        yield Memory(store, embedder or open_embedder(settings), utc_now, language_model, MiniLmTokenizer())
+
+
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
     from hades.providers.tokens import MiniLmTokenizer
     from hades.retrieval.answers import Answers
     from hades.retrieval.pipeline import Tools
+    from hades.retrieval.swaps import Swapping
 
     settings = settings or load_settings()
+    observe(settings)
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
         settings.hirag_pathrag,
         beliefs=cache(lambda: _beliefs(settings)),
+        swapping=Swapping(settings.learning.explore, settings.learning.explore_seed),
     )
     return Answers(
         lambda: open_view(settings),
-        lambda: _version(settings),
+        _version_of(settings),
         tools,
         settings.plan,
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
@@ -116,13 +142,13 @@ def _beliefs(settings: Settings) -> Beliefs:
         return Beliefs()
 
 
-def _version(settings: Settings) -> str:
-    """What serves now, cheaply, so that a long-lived process notices a new snapshot."""
+def _version_of(settings: Settings) -> Callable[[], str]:
+    """Asks what serves now, cheaply, so that a long-lived process notices a new snapshot."""
     if settings.view == "arango":
-        return "live"
-    from hades.snapshot.pointer import served
+        return lambda: "live"
+    from hades.snapshot.pointer import Served
 
-    return served(settings.home)
+    return Served(settings.home)
 
 
 def open_store(settings: Settings, mode: Mode) -> GraphStore:
@@ -132,6 +158,15 @@ def open_store(settings: Settings, mode: Mode) -> GraphStore:
     from hades.stores.sqlite.store import SqliteStore
 
     return SqliteStore.open(settings.home / "graph.db", mode)
+
+
+def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:
+    """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades provision`."""
+    if settings.store != "sqlite":
+        return open_store(settings, mode)
+    store = open_store(settings, Mode.ADMIN)
+    store.provision()
+    return store
 
 
 def open_embedder(settings: Settings) -> Embedder:
@@ -174,7 +209,12 @@ def open_tracker(settings: Settings) -> Tracker:
     home = settings.home.resolve()
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
-    return MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+    tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+    if settings.tenant is None or settings.mlflow_uri is None:
+        return tracker
+    from hades.providers.tenant_tracker import TenantTracker
+
+    return TenantTracker(tracker, settings.tenant)
 
 
 def model_cache(settings: Settings) -> Path:

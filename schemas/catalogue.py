@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from schemas.bridges import Bridge
 from schemas.chunks import Chunk
+from schemas.curation import EntityEdit
 from schemas.edges import ClusterEdge, CodeEdge, Mention, Reference, Relation
 from schemas.hierarchy import Cluster, MembershipChange
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
@@ -152,7 +153,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         "memory_states",
         MemoryState,
         "versions of what is known about a topic",
-        (Index(("topic", "version")), Index(("topic", "valid_from")), Index(("timestamp",))),
+        (Index(("topic", "version"), broad=True), Index(("topic", "valid_from")), Index(("timestamp",), broad=True)),
         text_fields=("topic", "content"),
         vector_field="embedding",
     ),
@@ -168,6 +169,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("quarantine", Quarantined, "input set aside, with the reason", (Index(("source",), broad=True),)),
     Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
     Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
+    Collection("entity_edits", EntityEdit, "corrections of entities by hand, with who agreed", (Index(("entity",)),)),
     Collection("sources", KnownSource, "corpora that nightly builds read again"),
     Collection("build_stages", StageRecord, "which stage of the build last completed, and from what"),
     Collection(
@@ -199,7 +201,11 @@ COLLECTIONS: tuple[Collection, ...] = (
         "memory_edges",
         MemoryEdge,
         "state to state, with both time axes",
-        (Index(("relationship_type",), broad=True), Index(("valid_from",)), Index(("superseded_by",), sparse=True)),
+        (
+            Index(("relationship_type",), broad=True),
+            Index(("valid_from",), broad=True),
+            Index(("superseded_by",), sparse=True),
+        ),
         edge=EdgeShape(("memory_states",), ("memory_states",), type_field="relationship_type", weight_field="strength"),
     ),
 )

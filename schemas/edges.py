@@ -54,6 +54,9 @@ def allows(relation: RelationType, source: EntityType, target: EntityType) -> bo
     return source in sources and target in targets
 
 
+MAX_LEARNED = 4.0  # no setting lets judged answers move a logit further than this
+
+
 class Provenance(Record):
     """Where a fact was read: a document and the [start, end) characters in it."""
 
@@ -77,6 +80,9 @@ class Relation(Edge):
     weight: Unit | None = None
     weight_components: WeightComponents | None = None
     cost: float | None = Field(None, ge=0.0, description="-ln(weight * boost), what path searches minimise")
+    learned: float | None = Field(
+        None, ge=-MAX_LEARNED, le=MAX_LEARNED, description="what judged answers added to the logit of the weight"
+    )
     layer_bridge: bool = False
     sim: float | None = None
     created: datetime | None = Field(None, description="event date of the source document")
@@ -116,6 +122,9 @@ class Mention(Edge):
 
     type: MentionType = MentionType.MENTIONS
     weight: Unit | None = None
+    learned: float | None = Field(
+        None, ge=-MAX_LEARNED, le=MAX_LEARNED, description="what judged answers added to the logit of the weight"
+    )
     count: int = Field(1, ge=1)
     positions: tuple[int, ...] = Field((), description="character offsets in the chunk")
 

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from schemas.intervals import contains
 from schemas.record import Edge, Json, Keyed, Unit, Vector
+
+RELATION_PATTERN = r"^[a-z][a-z0-9_]{0,62}$"
 
 
 class StorageTier(StrEnum):
@@ -22,7 +25,7 @@ class MemoryState(Keyed):
     """One version of what is known about a topic."""
 
     topic: str
-    content: str
+    content: str = Field(description="whole, or, of an older delta as it is stored, only what it added to its parent")
     version: int = Field(ge=1)
     timestamp: datetime
     valid_from: datetime | None = None
@@ -42,6 +45,11 @@ class MemoryState(Keyed):
     consolidation_level: int = Field(0, ge=0, le=3, description="0 raw, 1 daily, 2 weekly, 3 monthly")
     diff_from_parent: str | None = None
     is_delta: bool = False
+
+    @property
+    def id(self) -> str:
+        """The specification's name for the key."""
+        return self.key
 
 
 class MemoryTrace(Keyed):
@@ -91,16 +99,36 @@ class MemoryEdgeKind(StrEnum):
 
 
 class MemoryEdge(Edge):
-    """A relation between two states. `source_state_id` and `target_state_id` are its `_from` and `_to`."""
+    """What was believed of a relation between two states, from `recorded_at` until `retracted_at`.
 
-    relationship_type: MemoryRelation
+    An edge is its rows: each change of mind is another one, `id` and a running number make the key. `source_state_id`
+    and `target_state_id` are its `_from` and `_to`.
+    """
+
+    relationship_type: str = Field(
+        pattern=RELATION_PATTERN, description="one of MemoryRelation, or a name of your own in the same form"
+    )
     kind: MemoryEdgeKind
     strength: Unit = 1.0
     timestamp: datetime
     bidirectional: bool = False
     description: str = ""
-    superseded_by: str | None = None
+    superseded_by: str | None = Field(None, description="id of the edge that took its place")
     metadata: Json = Field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """What all beliefs about this edge share."""
+        return self.key.rpartition("_")[0]
+
+    @property
+    def revision(self) -> int:
+        """Which belief about the edge this is, counted from 1."""
+        return int(self.key.rpartition("_")[2])
+
+    def is_active(self, as_of: datetime) -> bool:
+        """Whether it was true at that moment, as far as this row says."""
+        return contains(self.valid_from, self.valid_until, as_of)
 
     @property
     def source_state_id(self) -> str:

@@ -24,6 +24,7 @@ class PathNode(Shape):
     type: str
     document: str = ""
     span: tuple[int, int] | None = None
+    deg_out: int = Field(0, description="edges that leave it: what its flow is split over")
 
 
 class Source(Shape):
@@ -56,6 +57,7 @@ class Path(Shape):
     origin: str = Field("", description="the search that found it")
     nodes: tuple[PathNode, ...]
     edges: tuple[PathEdge, ...]
+    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
 
 
 class CitedPassage(Shape):
@@ -71,6 +73,7 @@ class CitedPassage(Shape):
     span: tuple[int, int] = (0, 0)
     document_id: str = Field("", description="the `_id` whose text the span points into")
     tiers: dict[str, float] = Field(default_factory=dict)
+    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
 
 
 class Topic(Shape):

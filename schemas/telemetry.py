@@ -8,6 +8,8 @@ from pydantic import Field
 
 from schemas.record import Json, Keyed, Record, Unit
 
+FORGOTTEN = "forgotten"  # stands in a log where something was that has been forgotten
+
 
 class ShownPath(Record):
     """A path as it was shown, by ids, so that training can find its edges again.

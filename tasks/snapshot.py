@@ -20,6 +20,13 @@ def release(night: Night, keep: int) -> dict[str, Any]:
     return released
 
 
+@unit("publish what changed", policies.LOCAL)
+def release_if(changed: bool, night: Night, keep: int) -> dict[str, Any] | None:
+    """Publish if something that serves has changed; None where nothing has."""
+    with opened_site("publish") as site:
+        return publishing.release(site, night.as_of, keep).as_dict() if changed else None
+
+
 @unit("roll back", policies.LOCAL)
 def roll_back(what: str, to: str | None) -> dict[str, Any]:
     """Let an older graph, or older weights, serve again."""

@@ -10,10 +10,10 @@ from tasks.context import opened_store
 
 
 @task(name="provision store", **policies.NETWORK)
-def provision_store() -> ProvisionReport:
-    """Create what the catalogue declares and is not there."""
+def provision_store(only: str | None = None) -> ProvisionReport:
+    """Create what the catalogue, or a part of it, declares and is not there."""
     with opened_store(Mode.ADMIN) as store:
-        return store.provision()
+        return store.provision(only)
 
 
 @task(name="check store", **policies.HEAVY)

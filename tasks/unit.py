@@ -19,6 +19,8 @@ from prefect.tasks import Task
 
 from hades.ports.progress import Progress, silent
 from hades.settings import load_settings
+from hades.telemetry.traces import span
+from hades.wiring import observe
 from tasks.policies import TRANSIENT, task_runner
 
 logger = logging.getLogger(__name__)
@@ -83,18 +85,20 @@ def unit(name: str, policy: dict[str, Any], **options: Any) -> Callable[[Callabl
     """Make a function a unit under a named policy."""
 
     def wrap(function: Callable[..., R]) -> Unit[R]:
-        return Unit(_timed(function), name=name, **policy, **options)
+        return Unit(_timed(name, function), name=name, **policy, **options)
 
     return wrap
 
 
-def _timed(function: Callable[..., R]) -> Callable[..., R]:
-    """The same function, whose report also says how long it took."""
+def _timed(name: str, function: Callable[..., R]) -> Callable[..., R]:
+    """The same function, whose report also says how long it took; a span where the settings name a collector."""
 
     @functools.wraps(function)
     def timed(*args: Any, **kwargs: Any) -> R:
+        observe(load_settings())
         began = time.perf_counter()
-        report = function(*args, **kwargs)
+        with span(f"hades.build.{name}"):
+            report = function(*args, **kwargs)
         if isinstance(report, dict):
             report["took"] = round(time.perf_counter() - began, 3)
         return report

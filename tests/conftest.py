@@ -23,6 +23,11 @@ QUIET = {
 }
 
 
+def pytest_addoption(parser):
+    """`--picture FILE`: keep what the explorer looks like when its test asks a question."""
+    parser.addoption("--picture", help="write the explorer's picture of docs/explorer.md here")
+
+
 def pytest_configure():
     """Before anything is imported that reads these."""
     os.environ.update(QUIET)

@@ -18,7 +18,7 @@ _FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the sett
 
 def weight_frames(store: RowStore) -> Frames:
     """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
-    relations = read(store, "relations", "type", "weight", "weight_components", "cost")
+    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
     if column(relations, "weight").null_count == relations.num_rows:
         return Frames({}, absent="no relation has been weighed yet")
     config = read(store, "weight_config", "relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
@@ -39,6 +39,7 @@ def _relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Ta
     weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
     sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
     logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
+    logit += np.nan_to_num(numbers(column(table, "learned")))
     again = 0.5 * (1.0 + np.tanh(0.5 * logit))
     with np.errstate(divide="ignore", invalid="ignore"):
         length = np.maximum(0.0, -np.log(weight * boost))

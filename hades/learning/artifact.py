@@ -22,8 +22,8 @@ from schemas.telemetry import WeightConfig
 
 FILE = "weights.parquet"
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "relations": ("_key", "weight", "weight_components", "cost", "sim"),
-    "mentions": ("_key", "weight"),
+    "relations": ("_key", "weight", "weight_components", "cost", "sim", "learned"),
+    "mentions": ("_key", "weight", "learned"),
 }
 _COLLECTION = "collection"
 _FOOTER = b"hades.weights"
@@ -67,6 +67,8 @@ def read(path: Path) -> WeightFile:
             f"{path.name} holds weights of format {footer.get('format')}, this version reads {_FORMAT}; "
             "restore another version"
         )
+    if "learned" not in table.column_names:  # written before use taught anything
+        table = table.append_column("learned", pa.nulls(table.num_rows, pa.float64()))
     rows = {name: _of(table, name) for name in COLUMNS}
     return WeightFile(rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"])
 

@@ -20,9 +20,9 @@ from schemas.catalogue import collection_named
 
 _RELATION_COLUMNS = (
     "_key", "_from", "_to", "type", "created", "evidence_count", "strength",
-    "weight", "weight_components", "cost", "sim",
+    "weight", "weight_components", "cost", "learned", "sim",
 )  # fmt: skip
-_MENTION_COLUMNS = ("_key", "_to", "count", "positions", "weight")
+_MENTION_COLUMNS = ("_key", "_to", "count", "positions", "weight", "learned")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOWHERE = -1
 

@@ -23,7 +23,7 @@ class WeightReport:
     """Counts, the fitted bias and the distributions. `data_hash` stands for everything the weights were made from.
 
     `histograms` counts values in `BINS` equal bins of [0, 1]: weights of relations and mentions, and each component.
-    `neutral` is what an unknown similarity or date counted.
+    `neutral` is what an unknown similarity or date counted, `learned` what judged answers taught (`LearningReport`).
     """
 
     as_of: str
@@ -35,6 +35,7 @@ class WeightReport:
     quantiles: Mapping[str, float]
     types: Mapping[str, Mapping[str, float]]
     histograms: Mapping[str, list[int]]
+    learned: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, int] = field(default_factory=lambda: {"relations": 0, "mentions": 0})
     seconds: float = 0.0
     skipped: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hades.errors import HadesError
 from hades.settings.hirag import DEFAULT_BOOSTS, PathSettings
+from hades.settings.learning import LearningSettings
 from models.weights.mentions import MentionRules
 from schemas.edges import RelationType
 
@@ -50,6 +51,7 @@ class WeightRules:
     evidence_full: int = 15
     median: float = 0.5
     mentions: MentionRules = field(default_factory=MentionRules)
+    learning: LearningSettings = field(default_factory=LearningSettings)
 
     def __post_init__(self) -> None:
         if missing := [str(kind) for kind in RelationType if kind not in self.boosts]:

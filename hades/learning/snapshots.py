@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -137,4 +138,17 @@ def _metrics(report: WeightReport) -> dict[str, float]:
     metrics |= {f"changed.{name}": float(count) for name, count in report.changed.items()}
     metrics |= {f"weight.p{100 * float(share):02.0f}": value for share, value in report.quantiles.items()}
     metrics |= {f"mean.{kind}": found["mean"] for kind, found in report.types.items()}
+    metrics |= _lessons(report.learned)
     return metrics | {"seconds": report.seconds}
+
+
+def _lessons(learned: Mapping[str, Any]) -> dict[str, float]:
+    """What judged answers taught, in numbers; nothing where nobody judged any."""
+    if not learned.get("turns"):
+        return {}
+    held = learned["held_out"]
+    lessons = {f"learned.{name}": float(learned[name]) for name in ("turns", "pairs", "kept")}
+    lessons |= {f"learned.moved.{name}": float(count) for name, count in learned["moved"].items()}
+    lessons |= {f"learned.held_out.{name}": float(held[name]) for name in ("questions", "before", "after")}
+    ends = zip(("low", "high"), held["interval"] or (), strict=False)
+    return lessons | {f"learned.held_out.{name}": float(end) for name, end in ends}

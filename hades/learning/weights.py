@@ -22,6 +22,8 @@ from hades.learning import edge_columns as columns
 from hades.learning import report as reports
 from hades.learning.config import TYPES, TypeTable, read_config, table_of, weighed_config
 from hades.learning.edge_columns import EntityColumns
+from hades.learning.feedback import judged_digest
+from hades.learning.online import Edges, Learned, learn_from_use, shifted
 from hades.learning.report import WeightReport
 from hades.learning.rules import WeightError, WeightRules
 from hades.ports.progress import Progress, silent
@@ -48,7 +50,7 @@ from schemas.telemetry import WeightConfig
 
 Doubles = NDArray[np.float64]
 
-VERSION = 1  # raise it with any change of what is computed: the next build weighs anew
+VERSION = 2  # raise it with any change of what is computed: the next build weighs anew
 WRITTEN = ("relations", "mentions", "weight_config", "build_stages")
 _BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
 _MARK_DIGITS = 24
@@ -57,15 +59,20 @@ _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Relations as they are stored: `sim` is what was measured (NaN: nothing), `parts` what counted."""
+    """Relations as they are stored: `sim` is what was measured, `parts` what counted, `learned` what use taught.
+
+    NaN: nothing was. `sums` are the logits of the parts alone, without bias.
+    """
 
     types: Codes
     sim: Doubles
     parts: dict[str, Doubles]
     neutral: dict[str, float]
     bias: float
+    sums: Reals
     weights: Doubles
     costs: Doubles
+    learned: Doubles
 
 
 def weigh_relations(
@@ -79,24 +86,39 @@ def weigh_relations(
 ) -> WeightReport:
     """Weigh every relation and mention as of a week, unless nothing they depend on has changed.
 
+    What judged answers taught is added to the logit of a weight, and kept beside its components.
+
     `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
     be compared. `as_of` counts to the week, so that a build of the next night writes only what changed.
     """
     started = time.perf_counter()
     week = week_of(as_of)
     config = read_config(store, rules)
-    digest = ledger.digest_of(inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, VERSION)
+    judged = judged_digest(store)
+    parts = (inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, judged, VERSION)
+    digest = ledger.digest_of(*parts)
     done = ledger.completed(store, ledger.WEIGHTS)
     if done is not None and done.digest == digest:
         return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
     entities = columns.read_entities(store, model)
     relations, mentions = columns.read_relations(store), columns.read_mentions(store)
     progress("weights", 1, 3)
-    weighed = _weigh(relations, entities, table_of(config), rules, week)
+    table = table_of(config)
+    weighed = _weigh(relations, entities, table, rules, week)
     named = _weigh_mentions(mentions, entities, rules.mentions)
+    before = {
+        "relations": Edges(relations.column("_key"), weighed.weights),
+        "mentions": Edges(mentions.column("_key"), named),
+    }
+    learned = learn_from_use(store, before, rules.learning, judged)
+    weighed = _with_use(weighed, learned, table, rules)
+    named, taught = shifted(named, learned.offsets["mentions"]), _or_none(learned.offsets["mentions"])
     progress("weights", 2, 3)
     generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
-    changes = {"relations": _changed_relations(relations, weighed), "mentions": _changed_mentions(mentions, named)}
+    changes = {
+        "relations": _changed_relations(relations, weighed),
+        "mentions": _changed_mentions(mentions, named, taught),
+    }
     report = WeightReport(
         as_of=iso(week),
         data_hash=digest,
@@ -107,11 +129,12 @@ def weigh_relations(
         quantiles=reports.quantiles_of(weighed.weights),
         types=reports.by_type(weighed.weights, weighed.types),
         histograms=_histograms(weighed, named),
-        changed={name: table.num_rows for name, table in changes.items()},
+        learned=learned.report.as_dict(),
+        changed={name: rows.num_rows for name, rows in changes.items()},
     )
     with store.transaction(WRITTEN) as inside:
-        for name, table in changes.items():
-            inside.patch(name, in_batches(table))
+        for name, rows in changes.items():
+            inside.patch(name, in_batches(rows))
         after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
         inside.upsert("weight_config", to_table(WeightConfig, after))
         ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, week, report.lasting()))
@@ -169,9 +192,30 @@ def _weigh(
         parts={name: _decimals(getattr(parts, name)) for name in PARTS},
         neutral=neutral,
         bias=bias,
+        sums=sums,
         weights=weights.astype(np.float64),
         costs=costs(weights, types, table.boost, rules.eps).astype(np.float64),
+        learned=np.full(len(types), np.nan),
     )
+
+
+def _with_use(weighed: _Weighed, learned: Learned, table: TypeTable, rules: WeightRules) -> _Weighed:
+    """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
+    offsets = learned.offsets["relations"]
+    if not offsets.any():
+        return weighed
+    weights = squash(weighed.sums + offsets.astype(np.float32), weighed.bias)
+    return replace(
+        weighed,
+        weights=weights.astype(np.float64),
+        costs=costs(weights, weighed.types, table.boost, rules.eps).astype(np.float64),
+        learned=_or_none(offsets),
+    )
+
+
+def _or_none(offsets: Doubles) -> Doubles:
+    """Offsets as they are stored: nothing where nothing was learned."""
+    return np.where(offsets == 0.0, np.nan, offsets)
 
 
 def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionRules) -> Doubles:
@@ -184,6 +228,7 @@ def _changed_relations(relations: pa.Table, weighed: _Weighed) -> pa.Table:
     held = relations.column("weight_components")
     same = _equal(relations.column("weight"), weighed.weights)
     same &= _equal(relations.column("cost"), weighed.costs) & _equal(relations.column("sim"), weighed.sim)
+    same &= _equal(relations.column("learned"), weighed.learned)
     for name, values in weighed.parts.items():
         same &= _equal(pc.struct_field(held, name), values)
     parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
@@ -193,15 +238,18 @@ def _changed_relations(relations: pa.Table, weighed: _Weighed) -> pa.Table:
             "weight": weighed.weights,
             "weight_components": parts,
             "cost": weighed.costs,
-            "sim": pa.array(weighed.sim, from_pandas=True),  # NaN is null
+            "learned": pa.array(weighed.learned, from_pandas=True),  # NaN is null
+            "sim": pa.array(weighed.sim, from_pandas=True),
         }
     )
     return new.filter(pa.array(~same))
 
 
-def _changed_mentions(mentions: pa.Table, weights: Doubles) -> pa.Table:
-    new = pa.table({"_key": mentions.column("_key"), "weight": weights})
-    return new.filter(pa.array(~_equal(mentions.column("weight"), weights)))
+def _changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
+    same = _equal(mentions.column("weight"), weights) & _equal(mentions.column("learned"), learned)
+    taught = pa.array(learned, from_pandas=True)
+    new = pa.table({"_key": mentions.column("_key"), "weight": weights, "learned": taught})
+    return new.filter(pa.array(~same))
 
 
 def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
@@ -224,4 +272,9 @@ def _histograms(weighed: _Weighed, mentions: Doubles) -> dict[str, list[int]]:
 def _plain(rules: WeightRules) -> dict[str, Any]:
     """The rules as a digest reads them."""
     boosts = {str(kind): boost for kind, boost in rules.boosts.items()}
-    return {**vars(rules), "boosts": boosts, "mentions": vars(rules.mentions)}
+    return {
+        **vars(rules),
+        "boosts": boosts,
+        "mentions": vars(rules.mentions),
+        "learning": rules.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
+    }

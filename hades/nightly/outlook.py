@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hades.builds import ledger
 from hades.ingest import manifest
+from hades.learning.feedback import judged_digest
 from hades.ports.store import RowStore, Term
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
 _AFTER_DERIVING = ("topics", "weights", "bridges")
+_AFTER_WEIGHING = ("weights", "bridges")
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Stages that a nightly would really do, with seconds as the last build took them; None: never measured."""
+    """Stages that a nightly would really do, with seconds as the last build took them; None: never measured.
+
+    `learned` is what the last weighing learned from judged answers (`LearningReport`).
+    """
 
     stages: dict[str, float | None]
     chunks_to_embed: int
     sources: int
+    learned: dict[str, Any] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -68,13 +74,18 @@ def outlook(store: RowStore, home: Path) -> Outlook:
     if missing:
         stages["embeddings"] = seconds.get("embeddings")
     digest = manifest.derived_digest(store)
-    stale = digest is None or digest != before.get("derived_from") or ledger.completed(store, ledger.WEIGHTS) is None
+    weighed = ledger.completed(store, ledger.WEIGHTS)
+    stale = digest is None or digest != before.get("derived_from") or weighed is None
     if stale or missing:
         for name in ("edges", *_AFTER_DERIVING):
             stages[name] = seconds.get(name)
+    learned = weighed.report.get("learned", {}) if weighed is not None else {}
+    if "weights" not in stages and learned.get("judged") != judged_digest(store):
+        for name in _AFTER_WEIGHING:
+            stages[name] = seconds.get(name)
     for name in ("contracts", "released"):
         stages[name] = seconds.get(name)
-    return Outlook(stages, missing, sources)
+    return Outlook(stages, missing, sources, learned)
 
 
 def _body(path: Path) -> dict[str, Any]:

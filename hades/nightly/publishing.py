@@ -35,6 +35,8 @@ class Released:
             "is_new": self.published.is_new,
             "weights_version": self.weights_version,
             "removed": self.removed,
+            "ranker": self.published.parts.get("ranker", ""),
+            "ranker_left_out": self.published.ranker_left_out,
         }
 
 
@@ -53,6 +55,8 @@ def release(site: Site, as_of: datetime, keep: int | None) -> Released:
     if version is not None:
         promote(tracker, version, published.snapshot)
     removed = prune(site.home, keep=keep) if keep is not None else []
+    if removed:
+        site.kept_answers.forget_everything()  # or they would go on saying what the removed snapshots said
     if version is not None and keep is not None:
         retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(site.home)])
     return Released(published, version, removed)

@@ -9,13 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hades.learning.online_report import told as what_use_taught
 from hades.nightly.outlook import REPORTS, newest_report
 from hades.nightly.site import Site, derivation
 from hades.ports.store import RowStore, Term
 from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
 from hades.reports.charts import Move
 
-STAGES = ("sources", "embeddings", "edges", "topics", "weights", "bridges", "released")
+STAGES = ("sources", "embeddings", "edges", "topics", "weights", "bridges", "ranker", "released")
 _MOVES = 24
 
 
@@ -106,9 +107,12 @@ def _sentence(name: str, report: Mapping[str, Any]) -> str:
     if name == "topics":
         return f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved"
     if name == "weights":
-        return str(report["why"]) or f"{sum(report['changed'].values()):,} weights changed, bias {report['bias']:.3f}"
+        weighed = f"{sum(report['changed'].values()):,} weights changed, bias {report['bias']:.3f}"
+        return "; ".join(filter(None, (str(report["why"]) or weighed, what_use_taught(report["learned"]))))
     if name == "bridges":
         return f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched"
+    if name == "ranker":
+        return str(report["why"])
     return f"{report['snapshot']} serves, weights version {report['weights_version']}"
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from hades.builds import ledger
+from hades.cache.place import CachePlace
 from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ports.progress import Progress, silent
 from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.ports.tracking import Tracker
+from hades.retrieval.pipeline import Tools
+from hades.settings.learning import LearningSettings
 from schemas.edges import RelationType
 
 Mode = Literal["auto", "full", "incremental"]  # of the topics
@@ -27,7 +30,10 @@ class NotBuilt(HadesError):
 
 @dataclass(frozen=True)
 class Site:
-    """The store and what surrounds it. The tracker is opened when a stage first needs it: that takes seconds."""
+    """The store and what surrounds it. The tracker is opened when a stage first needs it: that takes seconds.
+
+    `open_tools` gives what asking questions needs, for the stage that learns from them.
+    """
 
     store: GraphStore
     home: Path
@@ -36,6 +42,14 @@ class Site:
     open_tracker: Callable[[], Tracker]
     language_model: LanguageModel | None = None
     progress: Progress = silent
+    learning: LearningSettings = field(default_factory=LearningSettings)
+    cache: CachePlace | None = None
+    open_tools: Callable[[], Tools] | None = None
+
+    @property
+    def kept_answers(self) -> CachePlace:
+        """Where answers are kept; what is forgotten goes there too."""
+        return self.cache or CachePlace.under(self.home)
 
 
 def default_moment(now: datetime) -> datetime:

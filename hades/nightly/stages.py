@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hades.builds import ledger
 from hades.builds.bridges import BridgeRules, build_bridges
@@ -13,6 +13,12 @@ from hades.hierarchy.rules import HierarchyRules
 from hades.learning.rules import WeightRules
 from hades.learning.weights import weigh_relations
 from hades.nightly.site import Mode, Site, derivation, generation_of
+from hades.snapshot.pointer import served
+
+if TYPE_CHECKING:
+    from hades.nightly.ranker import QuestionSet
+
+RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be expected
 
 
 def build_topics(
@@ -33,10 +39,10 @@ def build_topics(
 
 
 def weigh(site: Site, as_of: datetime, rules: WeightRules | None = None) -> dict[str, Any]:
-    """Weight and cost of every relation, weight of every mention."""
+    """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
     report = weigh_relations(
         site.store,
-        rules or WeightRules(boosts=site.boosts),
+        rules or WeightRules(boosts=site.boosts, learning=site.learning),
         model=site.model,
         inputs=derivation(site),
         as_of=as_of,
@@ -62,3 +68,25 @@ def bridge(
         progress=site.progress,
     )
     return report.as_dict()
+
+
+def train(
+    site: Site, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
+) -> dict[str, Any]:
+    """A ranker from labelled questions and judged answers, asked of the graph that serves now.
+
+    Without sets the file of questions under HADES_HOME is one, where there is one. It is left for another night when
+    the time box is nearly spent: what serves goes on serving.
+    """
+    from hades.nightly.ranker import QUESTIONS, QuestionSet, train_ranker
+
+    own = site.home / QUESTIONS
+    chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
+    if seconds_left is not None and seconds_left < RANKER_SECONDS:
+        return {
+            "skipped": True,
+            "why": f"{seconds_left:.0f} s of the time box are left, too few to train",
+        }
+    if site.open_tools is None or not served(site.home):
+        return {"skipped": True, "why": "nothing is published that questions could be asked of"}
+    return train_ranker(site, site.open_tools(), chosen, as_of)

@@ -13,7 +13,8 @@ from hades.nightly.gate import check_boundaries
 from hades.nightly.publishing import release
 from hades.nightly.report import build_name, write_reports
 from hades.nightly.site import Mode, Site
-from hades.nightly.stages import bridge, build_topics, weigh
+from hades.nightly.stages import bridge, build_topics, train, weigh
+from hades.telemetry.traces import span
 
 AFTER_INGEST = ("nodes", "chunks", "embeddings", "edges")
 
@@ -35,10 +36,12 @@ def build(
     report: dict[str, Any] = {"as_of": as_of.isoformat(), "contracts": []}
 
     def stage(name: str, work: Callable[[], dict[str, Any]]) -> None:
-        report[name] = _timed(work, clock)
+        with span(f"hades.build.{name}"):
+            report[name] = _timed(work, clock)
 
     def gate(*boundaries: str) -> None:
-        report["contracts"].append(_timed(lambda: check_boundaries(site, boundaries).require().as_dict(), clock))
+        with span("hades.build.contracts", boundaries=boundaries):
+            report["contracts"].append(_timed(lambda: check_boundaries(site, boundaries).require().as_dict(), clock))
 
     stage("sources", lambda: {"sources": ingest.again(None, (Phase.NODES, Phase.CHUNKS))})
     stage("embeddings", lambda: ingest.nothing([Phase.EMBEDDINGS]).as_dict())
@@ -50,6 +53,7 @@ def build(
     gate("weights")
     stage("bridges", lambda: bridge(site, as_of))
     gate("bridges")
+    stage("ranker", lambda: train(site, as_of))
     stage("released", lambda: release(site, as_of, keep).as_dict())
     report["report"] = str(write_reports(site, as_of, build_name(now), report))
     return report

@@ -150,6 +150,23 @@ class RowStore(Protocol):
         """
         ...
 
+    def last(
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """The `limit` rows with the greatest `by` not above `at_most` among those that `same` (an equality) selects.
+
+        Greatest first, then greatest key. The catalogue must declare an index on (`same.column`, `by`): the cost is one
+        look-up and the rows returned, however many there are.
+        """
+        ...
+
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """How many rows satisfy the predicate; constant time without one."""
         ...
@@ -211,8 +228,12 @@ class RowStore(Protocol):
 class GraphStore(RowStore, Protocol):
     """The store itself: rows, transactions, provisioning, health."""
 
-    def provision(self) -> ProvisionReport:
-        """Create what the catalogue declares and is not there. Admin only; safe to repeat."""
+    def provision(self, only: str | None = None) -> ProvisionReport:
+        """Create what the catalogue declares and is not there. Admin only; safe to repeat.
+
+        `only` names a part (`schemas.parts`): a smaller database for one purpose. Without it a database stays what it
+        was made for, and a new one gets everything.
+        """
         ...
 
     def transaction(self, collections: Sequence[str]) -> AbstractContextManager[RowStore]:
@@ -223,7 +244,7 @@ class GraphStore(RowStore, Protocol):
         ...
 
     def counts(self) -> dict[str, int]:
-        """Rows per collection, in catalogue order."""
+        """Rows per collection, in catalogue order; 0 for one that a smaller database does not have."""
         ...
 
     def dangling(self) -> dict[str, list[str]]:

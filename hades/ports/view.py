@@ -226,6 +226,15 @@ class SourceFacts:
     sha256: str
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The learned ranker as it lies in a snapshot: its signature (JSON bytes), its numbers, a state for each node."""
+
+    signature: NDArray[np.uint8]
+    numbers: NDArray[np.float32]
+    states: NDArray[np.float16]
+
+
 @dataclass(frozen=True)
 class BridgePath:
     """A path between two topics that was computed ahead: n nodes, n - 1 edges, as numbers and handles of the view.
@@ -361,6 +370,10 @@ class GraphView(Protocol):
         Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
         stale is not there. Cost: the bridges of the topics asked; over AQL one query.
         """
+        ...
+
+    def fitted(self) -> Fitted | None:
+        """The learned ranker that was published with the graph; None where there is none or it was damaged."""
         ...
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:

@@ -1,21 +1,43 @@
-"""An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it."""
+"""An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it.
+
+Any number of threads may ask at once. Each question holds a lease on one view from its first read to its last, so a
+publish in the middle neither mixes two graphs in an answer nor closes one that is being read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
 from hades.ports.clock import utc_now
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, ViewInfo
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.plan import clamp
 from hades.retrieval.recipes import DEFAULT, MODES
+from hades.telemetry.structured import turn_fields
+from hades.telemetry.traces import span
 from schemas.intervals import Mask
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Held:
+    """An open view, the version it was opened for, and how many questions are reading it."""
+
+    view: GraphView
+    version: str
+    leases: int = 0
+    retired: bool = False
 
 
 class Answers:
@@ -33,19 +55,54 @@ class Answers:
         self.tools, self.plan = tools, plan
         self._open_version = open_version
         self._open_view, self._version, self._now = open_view, version, now
-        self._view: GraphView | None = None
-        self._opened = ""
+        self._held: _Held | None = None
+        self._lock = threading.Lock()
 
     @property
     def view(self) -> GraphView:
-        """The newest published graph."""
-        newest = self._version()
-        if self._view is None or newest != self._opened:
-            opened = self._open_view()
-            if self._view is not None:
-                self._view.close()
-            self._view, self._opened = opened, newest
-        return self._view
+        """The newest published graph, for a caller that asks alone; beside others, read it under a `lease`."""
+        with self._lock:
+            return self._newest().view
+
+    @contextmanager
+    def lease(self) -> Iterator[GraphView]:
+        """The newest published graph for the length of one question; it stays open until the last lease ends."""
+        with self._lock:
+            held = self._newest()
+            held.leases += 1
+        try:
+            yield held.view
+        finally:
+            with self._lock:
+                held.leases -= 1
+                if held.retired and not held.leases:
+                    held.view.close()
+
+    def ready(self) -> ViewInfo | None:
+        """What serves, if it is open already; never opens and never waits, so that an event loop may ask it."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            held = self._held
+            return held.view.info if held is not None and held.version == self._version() else None
+        finally:
+            self._lock.release()
+
+    def _newest(self) -> _Held:
+        """What serves now, opened if need be; the caller holds the lock. One that is being read closes later."""
+        version = self._version()
+        held = self._held
+        if held is None or version != held.version:
+            self._held = _Held(self._open_view(), version)
+            self._retire(held)
+            held = self._held
+        return held
+
+    def _retire(self, held: _Held | None) -> None:
+        if held is not None:
+            held.retired = True
+            if not held.leases:
+                held.view.close()
 
     def retrieve(
         self,
@@ -63,19 +120,23 @@ class Answers:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
         mask = Mask(as_of, known_at)
-        return retrieve(
-            self.view,
-            text,
-            self.tools,
-            at=self._now(),
-            recipe=recipe,
-            plan=chosen,
-            mask=mask,
-            max_paths=max_paths,
-            mode=mode,
-            near=near,
-            domain=domain,
-        )
+        with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
+            answer = retrieve(
+                view,
+                text,
+                self.tools,
+                at=self._now(),
+                recipe=recipe,
+                plan=chosen,
+                mask=mask,
+                max_paths=max_paths,
+                mode=mode,
+                near=near,
+                domain=domain,
+            )
+            mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
+        logger.info("answered", extra=turn_fields(answer))
+        return answer
 
     def as_published(self, snapshot: str) -> Answers:
         """The same over a named snapshot, which opens or is refused; the caller closes it."""
@@ -85,10 +146,10 @@ class Answers:
         return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
 
     def close(self) -> None:
-        """Give back files and connections."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        """Give back files and connections; a question that is being answered finishes first with its own."""
+        with self._lock:
+            self._retire(self._held)
+            self._held = None
 
     def __enter__(self) -> Self:
         return self

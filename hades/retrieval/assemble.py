@@ -87,6 +87,7 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
             span=passage.span,
             document_id=passage.document_id,
             tiers=dict(sorted(found.tiers.items())),
+            propensity=found.propensity,
         )
         for rank, (found, passage) in enumerate(kept, 1)
     )
@@ -144,8 +145,11 @@ def _written(
         text=path_text(counter, nodes, edges, path.outbound),
         why=f"{reason}; {path.why}" if path.why else reason,
         origin=path.origin,
+        propensity=path.propensity,
         nodes=tuple(
-            PathNode(id=node.id, name=node.name, type=node.type, document=node.document, span=node.span)
+            PathNode(
+                id=node.id, name=node.name, type=node.type, document=node.document, span=node.span, deg_out=node.deg_out
+            )
             for node in nodes
         ),
         edges=tuple(

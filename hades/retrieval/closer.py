@@ -68,7 +68,7 @@ class Pool:
 def look_closer(pool: Pool, want: Wanted) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = first_look(pool, want)
-    return _weighed(second_look(pool, want, _weighed(first, FIRST), linked), SECOND)
+    return weighed(second_look(pool, want, weighed(first, FIRST), linked), SECOND)
 
 
 def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
@@ -83,9 +83,9 @@ def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
     like, place = _namesakes([reading.title for reading in readings], cosine)
     return {
         "walk": walk,
-        "walk_rank": _reciprocal(walk),
+        "walk_rank": reciprocal(walk),
         "again": again,
-        "again_rank": _reciprocal(again),
+        "again_rank": reciprocal(again),
         "cosine": cosine - cosine.max(),
         "remaining_cosine": _remaining(pool, walk, cosine),
         "lexical": pool.lexical / max(float(pool.lexical.max()), 1e-9),
@@ -113,7 +113,7 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
     return {
         "first": first - first.max(),
         "share": worth,
-        "rank": _reciprocal(first),
+        "rank": reciprocal(first),
         "spoken_of": (voice[:, None] * linked).max(axis=0),
         "speaks_of": (voice[None, :] * linked).max(axis=1),
         "adds_to_1": _added(holds, ranked, 1),
@@ -123,12 +123,13 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
     }
 
 
-def _weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
+def weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
+    """(n,) the weighted sum of columns."""
     worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
     return worth
 
 
-def _reciprocal(scores: Floats) -> Floats:
+def reciprocal(scores: Floats) -> Floats:
     """1 for the best, 1/2 for the second, 1/3 ..."""
     place = np.empty(len(scores))
     place[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
@@ -147,7 +148,7 @@ def _namesakes(titles: Sequence[str], cosine: Floats) -> tuple[Floats, Floats]:
 
 def _remaining(pool: Pool, walk: Floats, cosine: Floats) -> Floats:
     """Cosine with what the best passage leaves of the question: the question's vector without the passage's part."""
-    best = pool.vectors[int(np.argmax(0.3 * walk + 4.0 * _reciprocal(walk) + 3.0 * cosine))]
+    best = pool.vectors[int(np.argmax(0.3 * walk + 4.0 * reciprocal(walk) + 3.0 * cosine))]
     rest = pool.asked - (pool.asked @ best) * best
     remaining: Floats = (pool.vectors @ rest / max(float(np.linalg.norm(rest)), 1e-9)).astype(np.float64)
     return remaining

@@ -40,7 +40,8 @@ class Seed:
 class FoundPath:
     """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from node i to i + 1.
 
-    `score` ranks paths of one answer, `reliability` is the flow that arrives, in [0, 1].
+    `score` ranks paths of one answer, `reliability` is the flow that arrives, in [0, 1], `propensity` the chance that
+    it stands where it stands.
     """
 
     nodes: tuple[int, ...]
@@ -50,6 +51,7 @@ class FoundPath:
     reliability: float = 0.0
     origin: str = "beam"
     why: str = ""
+    propensity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,4 @@ class FoundPassage:
     node: int
     score: float
     tiers: dict[str, float] = field(default_factory=dict)
+    propensity: float = 1.0

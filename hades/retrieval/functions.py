@@ -87,7 +87,7 @@ def retrieve_paths(
     which is then the one that answers, or a time, at which the edges were true.
     """
     try:
-        found = _retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
+        found = retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
     return {
@@ -117,7 +117,7 @@ def retrieve_and_format(
 ) -> FoundPrompt | Failed:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
     try:
-        found = _retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
+        found = retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
     return {
@@ -231,18 +231,18 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
         return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
 
 
-def _retrieved(
+def retrieved(
     answers: Answers,
     query: str,
     max_paths: int,
     domain: str | None,
     version: str | None,
     recipe: str,
-    plan: Mapping[str, Any] | None,
+    plan: Plan | Mapping[str, Any] | None,
     as_of: datetime | None,
     known_at: datetime | None,
 ) -> Retrieval:
-    """The answer of the version that was asked for."""
+    """The whole answer of the version that was asked for; what `retrieve_paths` and `retrieve_and_format` read."""
     if max_paths < 1:
         raise BadQuestion(f"max_paths is {max_paths}; ask for at least 1")
     then = None if version is None else _moment(version)
@@ -256,9 +256,14 @@ def _retrieved(
         return published.retrieve(query, **asked)
 
 
+def is_snapshot_id(version: str | None) -> bool:
+    """Whether a version names a snapshot, which never changes; a time or a live view does not."""
+    return version is not None and _SNAPSHOT_ID.fullmatch(version) is not None
+
+
 def _moment(version: str) -> datetime | None:
     """The time that a version spells, in UTC where it names no zone; None for the id of a snapshot."""
-    if _SNAPSHOT_ID.fullmatch(version):
+    if is_snapshot_id(version):
         return None
     try:
         moment = datetime.fromisoformat(version)

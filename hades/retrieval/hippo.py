@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import KINDS, Expansion, Kind
-from hades.retrieval.closer import Pool, look_closer
+from hades.retrieval.closer import Pool
 from hades.retrieval.facts_link import FactRules, linked_facts
 from hades.retrieval.found import FoundPassage, Question, Seed
+from hades.retrieval.judge import BY_HAND, Judge
 from hades.retrieval.placed import search_from
 from hades.retrieval.ppr import Floats, Ppr, personalized_pagerank
 from hades.retrieval.reading import LINK, Reading, Wanted, read_closely, wanted
@@ -92,7 +93,9 @@ class Gathered:
     entities: list[Seed]
 
 
-def hippo_search(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> HippoFound:
+def hippo_search(
+    view: MeteredView, question: Question, rules: HippoRules = HippoRules(), judge: Judge = BY_HAND
+) -> HippoFound:
     """Passages for a question by personalized PageRank and a closer look.
 
     A question that names nothing in the graph starts from the nearest passages, with the reason. One that is asked from
@@ -101,12 +104,14 @@ def hippo_search(view: MeteredView, question: Question, rules: HippoRules = Hipp
     if question.near:
         return HippoFound(search_from(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
-    return HippoFound(_judged(gathered, rules.limit), gathered.entities)
+    return HippoFound(_judged(question, gathered, rules.limit, judge), gathered.entities)
 
 
-def multi_hop(view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP) -> HippoFound:
+def multi_hop(
+    view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP, judge: Judge = BY_HAND
+) -> HippoFound:
     """The same with several walks on from what was found; the restart mass of each hop decays with the next."""
-    return hippo_search(view, question, rules)
+    return hippo_search(view, question, rules, judge)
 
 
 def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> Gathered:
@@ -144,12 +149,12 @@ def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fa
     return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
 
 
-def _judged(gathered: Gathered, limit: int) -> list[FoundPassage]:
+def _judged(question: Question, gathered: Gathered, limit: int, judge: Judge) -> list[FoundPassage]:
     """What was read by the closer look, its scores falling from 1; then what the walk reached but nobody read."""
     if not gathered.nodes:
         return gathered.ranked[:limit]
     pool = gathered.pool
-    worth = look_closer(pool, gathered.want)
+    worth = judge.walked(question, gathered.nodes, pool, gathered.want)
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     cosine = pool.vectors @ pool.asked
     found = [

@@ -102,11 +102,18 @@ def _results_of(retrieval: Retrieval) -> ShownResults:
                 why=path.why,
                 nodes=tuple(node.id for node in path.nodes),
                 edges=tuple(edge.id for edge in path.edges),
+                propensity=path.propensity,
             )
             for path in retrieval.paths
         ),
         passages=tuple(
-            ShownPassage(rank=passage.rank, score=passage.score, id=passage.id, tiers=passage.tiers)
+            ShownPassage(
+                rank=passage.rank,
+                score=passage.score,
+                id=passage.id,
+                tiers=passage.tiers,
+                propensity=passage.propensity,
+            )
             for passage in retrieval.passages
         ),
         hierarchy=tuple(ShownTopic(id=topic.id, level=topic.level) for topic in retrieval.hierarchy),

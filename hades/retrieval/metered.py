@@ -20,6 +20,7 @@ from hades.ports.view import (
     Codes,
     EdgeFacts,
     Expansion,
+    Fitted,
     Flags,
     GraphView,
     Hits,
@@ -187,6 +188,10 @@ class MeteredView:
         found = self._view.bridges(clusters_from, clusters_to, limit=allowed) if allowed > 0 else []
         self._spend(len(found), short=allowed < limit and len(found) >= allowed)
         return found
+
+    def fitted(self) -> Fitted | None:
+        """See `GraphView.fitted`; arrays in memory, nothing is counted."""
+        return self._view.fitted()
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`; over a network each row that travels is a read."""

@@ -17,6 +17,8 @@ from hades.retrieval.assemble import Shown, show
 from hades.retrieval.bayes import Beliefs
 from hades.retrieval.domain import within_domain
 from hades.retrieval.found import OPEN, Question
+from hades.retrieval.judge import BY_HAND, Judge
+from hades.retrieval.learned import judge_of
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.narrow import CandidateGraph, narrow
 from hades.retrieval.near import nodes_near
@@ -24,11 +26,12 @@ from hades.retrieval.pack import pack
 from hades.retrieval.plan import caps_of
 from hades.retrieval.quick_counts import QuickCounts
 from hades.retrieval.recipes import AUTO, DEFAULT, MODES, GraphStep, Recipe, recipe_named
-from hades.retrieval.report import Asked, Turned, reported
+from hades.retrieval.report import Asked, Turned, query_id_of, reported
 from hades.retrieval.seeds import Found, entry_points, find_seeds
 from hades.retrieval.select import Selected, select
 from hades.retrieval.steps import Reached, Start, take_step
 from hades.retrieval.subqueries import subqueries
+from hades.retrieval.swaps import Swapping, swap_some
 from hades.retrieval.warm import make_ready
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
@@ -55,6 +58,8 @@ class Tools:
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     clock: Callable[[], float] = time.perf_counter
     beliefs: Callable[[], Beliefs] = Beliefs
+    swapping: Swapping = field(default_factory=Swapping)
+    judge: Callable[[MeteredView, Question], Judge] = judge_of
 
 
 def retrieve(
@@ -95,11 +100,17 @@ def retrieve(
     if near:
         parts = _placed(metered, parts, near)
     found = _seeded(metered, parts, plan, chosen)
-    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, mode, domain)
-    selected = select(metered, parts[0], found, reached, chosen, plan, max_paths=max_paths, must_support=recipe == AUTO)
-    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
+    judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
+    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, judge, mode, domain)
+    selected = select(
+        metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=recipe == AUTO
+    )
     why = "; ".join(filter(None, (why, selected.doubt)))
-    return reported(Asked(text, chosen.name, why, plan, mask, at, tuple(near)), turn, view.info.snapshot, turned)
+    asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near))
+    if tools.swapping.share:
+        selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
+    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
+    return reported(asked, turn, view.info.snapshot, turned)
 
 
 def embedded(
@@ -164,6 +175,7 @@ def _walked(
     recipe: Recipe,
     plan: Plan,
     tools: Tools,
+    judge: Judge,
     mode: str,
     domain: str | None,
 ) -> tuple[CandidateGraph | None, Reached]:
@@ -182,7 +194,7 @@ def _walked(
         if not starts:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         stage.taken = len(starts)
-        start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs)
+        start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge)
         reached = take_step(recipe.step, view, question, start)
         if domain is not None:
             reached = replace(reached, paths=within_domain(view, reached.paths, domain))

@@ -20,6 +20,7 @@ class GraphStep(StrEnum):
     PAGERANK = "pagerank"
     MULTI_HOP = "multi_hop"
     FUSION = "fusion"
+    RECOLLECTION = "recollection"
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ RECIPES: dict[str, Recipe] = {
         Recipe("hipporag", "passages by personalized PageRank", step=GraphStep.PAGERANK),
         Recipe("hipporag_multihop", "the same, with restart that decays hop by hop", step=GraphStep.MULTI_HOP),
         Recipe("nexus", "vector, graph and feedback tiers, fused", step=GraphStep.FUSION),
+        Recipe("memory", "what was said, in its order and at its time", step=GraphStep.RECOLLECTION),
     )
 }
 DEFAULT = "hirag_pathrag"
 AUTO = "auto"
-MEMORY = "memory"
 NAMES_OF_RECIPES: tuple[str, ...] = (*RECIPES, AUTO)
 MODES: tuple[str, ...] = ("execution", "planning", "brainstorming")  # of nexus
 
@@ -74,8 +75,6 @@ class UnknownRecipe(HadesError):
 
 def recipe_named(name: str) -> Recipe:
     """The recipe, or an error that names those there are."""
-    if name == MEMORY:
-        raise UnknownRecipe(f"recipe 'memory' is not built yet; until then use one of {', '.join(NAMES_OF_RECIPES)}")
     if name not in RECIPES:
         raise UnknownRecipe(f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}")
     return RECIPES[name]

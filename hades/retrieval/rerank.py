@@ -50,10 +50,10 @@ class Weights:
         """See `Scorer`."""
         titles = [text.title for text in candidates.texts]
         total = (
-            self.similarity * _spread(candidates.similarity)
-            + self.words * _spread(candidates.words.bm25)
+            self.similarity * spread(candidates.similarity)
+            + self.words * spread(candidates.words.bm25)
             + self.title * named_titles(question.text, titles)
-            + self.earlier * _spread(np.array([one.score for one in candidates.found], np.float64))
+            + self.earlier * spread(np.array([one.score for one in candidates.found], np.float64))
         )
         weight = self.similarity + self.words + self.title + self.earlier
         return np.asarray(total / weight if weight > 0 else total, np.float64)
@@ -115,7 +115,7 @@ def rerank_paths(
         return list(paths)
     spoken = wording(question.text, [words(text) for text in texts[: len(best)]])
     own = np.array([path.score for path in best], np.float64)
-    worth = (_spread(own) + _spread(spoken.bm25)) / 2
+    worth = (spread(own) + spread(spoken.bm25)) / 2
     order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(coverage, 0.0))
     return [best[place] for place in order] + list(paths[len(best) :])
 
@@ -150,7 +150,7 @@ def _similarity(view: GraphView, question: Question, passages: Sequence[FoundPas
     return np.where(there, cosines, 0.0).astype(np.float64)
 
 
-def _spread(values: Array) -> Array:
+def spread(values: Array) -> Array:
     """Values over [0, 1]; all 0 where they do not differ."""
     if not len(values) or values.max() <= values.min():
         return np.zeros(len(values))

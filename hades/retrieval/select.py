@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.retrieval.abstain import LOOKED_AT, should_abstain
+from hades.retrieval.abstain import LOOKED_AT
 from hades.retrieval.found import FoundPassage, FoundPath, Question
+from hades.retrieval.judge import Judge
 from hades.retrieval.metered import MeteredView
 from hades.retrieval.passages import passages_of
 from hades.retrieval.recipes import Recipe
-from hades.retrieval.rerank import rerank, rerank_paths
-from hades.retrieval.seeds import VECTOR, Found
+from hades.retrieval.seeds import Found
 from hades.retrieval.steps import Reached, blended
 from schemas.plan import Plan, Reason
 
@@ -34,6 +34,7 @@ def select(
     reached: Reached,
     recipe: Recipe,
     plan: Plan,
+    judge: Judge,
     *,
     max_paths: int | None,
     must_support: bool,
@@ -43,12 +44,11 @@ def select(
         passages = _pooled(view, question, found, reached, plan.reranker.m)
         stage.taken = len(reached.paths) + len(passages) + stage.repeats
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
-            passages = rerank(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
+            passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
         paths = list(reached.paths)
         if paths and not view.turn.expired():
-            words = _path_words(view, paths[: plan.reranker.m])
-            paths = rerank_paths(question, paths, words, len(words))
-        doubt = _doubt(view, question, passages) if must_support else ""
+            paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
+        doubt = _doubt(view, question, passages, judge) if must_support else ""
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
         chosen = Selected(tuple(paths[: min(most, plan.final_context)]), tuple(passages[: plan.final_context]))
         stage.given = 0 if doubt else len(chosen.paths) + len(chosen.passages)
@@ -91,12 +91,11 @@ def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     return texts
 
 
-def _doubt(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> str:
+def _doubt(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> str:
     """Why nothing found supports an answer; empty when something does."""
     looked_at = passages[:LOOKED_AT]
-    similarities = [passage.tiers[VECTOR] for passage in looked_at if VECTOR in passage.tiers]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
-    support = should_abstain(question, read, max(similarities, default=None))
+    support = judge.support(question, looked_at, read)
     if not support.should_abstain:
         return ""
     view.turn.because(Reason.ABSTAINED)

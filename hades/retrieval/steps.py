@@ -17,6 +17,7 @@ from hades.ports.view import Hits
 from hades.retrieval.bayes import Beliefs
 from hades.retrieval.beam import BeamRules, joined, search_beam
 from hades.retrieval.found import FoundPassage, FoundPath, Question, Seed
+from hades.retrieval.judge import BY_HAND, Judge
 from hades.retrieval.neighbourhood import NeighbourhoodRules, neighbourhood
 from hades.retrieval.passages import passages_of
 from hades.retrieval.recipes import GraphStep
@@ -45,6 +46,7 @@ class Start:
     rules: HiragPathrag
     mode: str
     beliefs: Callable[[], Beliefs] = Beliefs
+    judge: Judge = BY_HAND
 
 
 @dataclass(frozen=True)
@@ -169,14 +171,14 @@ def _flow(view: MeteredView, question: Question, start: Start) -> Reached:
 def _pagerank(view: MeteredView, question: Question, start: Start) -> Reached:
     from hades.retrieval.hippo import HippoRules, hippo_search
 
-    found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m))
+    found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m), start.judge)
     return _judged(found.passages, found.entities, start)
 
 
 def _multi_hop(view: MeteredView, question: Question, start: Start) -> Reached:
     from hades.retrieval.hippo import MULTI_HOP, multi_hop
 
-    found = multi_hop(view, question, replace(MULTI_HOP, limit=start.plan.reranker.m))
+    found = multi_hop(view, question, replace(MULTI_HOP, limit=start.plan.reranker.m), start.judge)
     return _judged(found.passages, found.entities, start)
 
 
@@ -196,6 +198,16 @@ def _fusion(view: MeteredView, question: Question, start: Start) -> Reached:
     return _judged(found, (), start)
 
 
+def _recollection(view: MeteredView, question: Question, start: Start) -> Reached:
+    """What was read at a moment is all there is: passages of the seeds may be of a later one."""
+    from hades.retrieval.recollect import RecollectRules, recollect
+
+    m = start.plan.reranker.m
+    rules = RecollectRules()
+    found = recollect(view, question, replace(rules, read=min(rules.read, m), limit=m))
+    return Reached(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
+
+
 _STEPS: dict[GraphStep, Step] = {
     GraphStep.NOTHING: _nothing,
     GraphStep.BEAM: _beam,
@@ -205,4 +217,5 @@ _STEPS: dict[GraphStep, Step] = {
     GraphStep.PAGERANK: _pagerank,
     GraphStep.MULTI_HOP: _multi_hop,
     GraphStep.FUSION: _fusion,
+    GraphStep.RECOLLECTION: _recollection,
 }

@@ -14,7 +14,7 @@ import numpy as np
 from hades.ports.view import ALWAYS, Adjacency, Csr, Validity
 from hades.retrieval.recipes import GraphStep
 
-WALKS = (GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION)
+WALKS = (GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION, GraphStep.RECOLLECTION)
 _ready: set[tuple[GraphStep, bool]] = set()
 
 

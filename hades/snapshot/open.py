@@ -9,7 +9,7 @@ from hades.errors import SnapshotError
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import mapped, view_of
-from hades.snapshot.verification import verify
+from hades.snapshot.verification import sound
 from hades.snapshot.view import SnapshotView
 
 logger = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ def open_snapshot(home: Path, snapshot: str | None = None) -> SnapshotView:
 
 
 def open_folder(folder: Path, *, degraded_from: str | None = None) -> SnapshotView:
-    """One snapshot, checked against its manifest and mapped into memory."""
+    """One snapshot, checked against its manifest and mapped into memory; a damaged ranker is left out of it."""
     contents, _ = manifests.load(folder)
-    verify(folder, contents.arrays)
+    usable = sound(folder, contents.arrays, "ranker.")
     try:
         # Mapped now, so that the files may be pruned while they are in use.
-        arrays = {name: view_of(mapped(folder / name), spec) for name, spec in contents.arrays.items()}
+        arrays = {name: view_of(mapped(folder / name), spec) for name, spec in usable.items()}
     except (OSError, ValueError) as error:
         raise SnapshotError(f"snapshot {folder.name}: a file went away while it was opened ({error})") from error
     return SnapshotView(folder.name, contents, arrays, degraded_from=degraded_from)

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from hades.builds import ledger
+from hades.builds import ledger, ranker_file
 from hades.errors import SnapshotError
 from hades.ports.store import RowStore
 from hades.ports.view import EDGES, KINDS
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
-from hades.snapshot.arrays import Folder
+from hades.snapshot.arrays import Folder, mapped, view_of
 from hades.snapshot.bridge_rows import BridgeRows
 from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.edge_rows import EdgeRows, edge_types
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.node_rows import NodeRows, Progress
+from hades.snapshot.ranker_part import write_ranker
 from hades.snapshot.verification import note, stamps_of, verify
+from hades.snapshot.view import SnapshotView
+from models.ranker.infer import BadModel
 from schemas.catalogue import collection_named
 from schemas.intervals import iso
 
 ABOUT = "about.json"
-PARTS = (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES, "ranker")
+RANKER = "ranker"
+PARTS = (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES, RANKER)
 _BUILDING = ".building-"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Published:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
     `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
+    `ranker_left_out` says why the learned ranker is not in it, though there should be one.
     """
 
     snapshot: str
@@ -48,6 +56,7 @@ class Published:
     bridges: int = 0
     bridges_left_out: int = 0
     parts: dict[str, str] = field(default_factory=dict)
+    ranker_left_out: str = ""
 
 
 def publish(
@@ -71,6 +80,7 @@ def publish(
         building.mkdir()
         try:
             contents, left_out = build(store, building, progress)
+            contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifests.hash_of(body)
             snapshot = manifests.id_of(manifest_hash)
@@ -92,6 +102,7 @@ def publish(
         contents.bridges,
         left_out,
         contents.parts,
+        no_ranker,
     )
 
 
@@ -123,6 +134,24 @@ def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, in
         arrays=folder.files,
     )
     return contents, bridges.left_out
+
+
+def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:
+    """The manifest with the ranker that should serve; without one, and why, where it cannot be used on this graph.
+
+    A graph is worth more than its ranker: questions are judged by hand, and each answer says so.
+    """
+    generation = contents.parts.get(RANKER, "")
+    if not generation:
+        return contents, ""
+    arrays = {name: view_of(mapped(building / name), spec) for name, spec in contents.arrays.items()}
+    try:
+        with Folder(building) as folder:
+            write_ranker(folder, SnapshotView("building", contents, arrays), ranker_file.kept(home, generation))
+    except BadModel as problem:
+        logger.warning("published without the learned ranker: %s", problem)
+        return contents, str(problem)
+    return replace(contents, arrays={**contents.arrays, **folder.files}), ""
 
 
 def parts_of(store: RowStore) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,8 @@ from hades.errors import SnapshotError
 from hades.snapshot.arrays import ArrayFile, sha256_of
 
 VERIFIED = "verified.json"
+
+logger = logging.getLogger(__name__)
 
 Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
 
@@ -34,6 +37,20 @@ def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
             )
     note(folder, stamps)
     return True
+
+
+def sound(folder: Path, arrays: Mapping[str, ArrayFile], optional: str) -> Mapping[str, ArrayFile]:
+    """The arrays that may be used: all, or those whose name does not begin with `optional` where only such are hurt."""
+    try:
+        verify(folder, arrays)
+    except SnapshotError as problem:
+        needed = {name: spec for name, spec in arrays.items() if not name.startswith(optional)}
+        if len(needed) == len(arrays):
+            raise
+        verify(folder, needed)
+        logger.warning("snapshot %s serves without a part of it: %s", folder.name, problem)
+        return needed
+    return arrays
 
 
 def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]:

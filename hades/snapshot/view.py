@@ -38,6 +38,7 @@ from schemas.intervals import Mask
 if TYPE_CHECKING:
     from hades.ports.store import Direction
 
+RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -60,6 +61,7 @@ class SnapshotView:
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
+        self._fitted = port.Fitted(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
 
     @property
     def info(self) -> ViewInfo:
@@ -217,6 +219,10 @@ class SnapshotView:
         _positive("limit", limit)
         ends = None if clusters_to is None else self._checked(clusters_to)
         return self._bridges.find(self._checked(clusters_from), ends, limit)
+
+    def fitted(self) -> port.Fitted | None:
+        """See `GraphView.fitted`."""
+        return self._fitted
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""

@@ -52,6 +52,17 @@ def check_limit(name: str, value: int) -> int:
     return value
 
 
+def check_last(collection: Collection, same: Term, by: str, at_most: object) -> tuple[Term, Term]:
+    """An equality and a bound that an index of the collection answers together, with values of the columns' types."""
+    if same.op != "==" or not any(index.fields == (same.column, by) for index in collection.indexes):
+        raise BadQuery(
+            f"{collection.name} has no index on ({same.column}, {by}) to find last rows by an equality; "
+            "declare it in schemas/catalogue.py"
+        )
+    equality, bound = check_terms(collection, (same, Term(by, "<=", at_most)))
+    return equality, bound
+
+
 def matches(rows: pa.RecordBatch | pa.Table, where: Sequence[Term]) -> pa.Array | None:
     """Which rows satisfy every term; None when there is no term."""
     keep: pa.Array | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial as partial_of
@@ -18,6 +19,7 @@ from schemas.record import TIME, Column, canonical_json, repeated
 
 REV = "_rev"
 _MANY_ROWS = 100_000
+_FEW_ROWS = 16
 
 
 def require(name: str) -> Collection:
@@ -165,7 +167,10 @@ def _key_at(table: pa.Table, row: int | None) -> str | None:
 
 def _refuse(collection: Collection, table: pa.Table, bad: pa.Array, rule: str) -> None:
     """Raise for the first row marked bad; nulls count as good."""
-    first = pc.index(pc.fill_null(bad, False), True).as_py()
+    if len(bad) <= _FEW_ROWS:  # a Python loop over a few values costs less than one call into Arrow
+        first = next((row for row, wrong in enumerate(bad.to_pylist()) if wrong), -1)
+    else:
+        first = pc.index(pc.fill_null(bad, False), True).as_py()
     if first >= 0:
         raise BadRows(collection.name, first, rule, _key_at(table, first))
 
@@ -180,7 +185,7 @@ def _refuse_values(collection: Collection, table: pa.Table, column: str, bad: pa
 def _check_keys(collection: Collection, table: pa.Table) -> None:
     keys = table.column("_key")
     _refuse(collection, table, pc.is_null(keys), "_key is missing")
-    legal = pc.match_substring_regex(keys, KEY_PATTERN)
+    legal = _are_like(keys, KEY_PATTERN)
     _refuse(collection, table, pc.invert(legal), "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %")
     if not _strictly_rising(keys) and pc.count_distinct(keys).as_py() < len(keys):
         seen: set[str] = set()
@@ -188,6 +193,15 @@ def _check_keys(collection: Collection, table: pa.Table) -> None:
             if key in seen:
                 raise BadRows(collection.name, row, "_key stands twice in one batch", key)
             seen.add(key)
+
+
+def _are_like(values: pa.Array | pa.ChunkedArray, pattern: str) -> pa.Array | pa.ChunkedArray:
+    """Which texts have the form of the pattern. Arrow compiles it anew each time, which a few texts do not repay."""
+    if len(values) > _FEW_ROWS:
+        return pc.match_substring_regex(values, pattern)
+    form = re.compile(pattern)
+    alike = [None if text is None else form.fullmatch(text) is not None for text in values.to_pylist()]
+    return pa.array(alike, pa.bool_())
 
 
 def _strictly_rising(keys: pa.ChunkedArray) -> bool:
@@ -198,7 +212,7 @@ def _strictly_rising(keys: pa.ChunkedArray) -> bool:
 
 def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
     values = table.column(column.name)
-    if not column.nullable:
+    if not column.nullable and values.null_count:
         _refuse(collection, table, pc.is_null(values), f"{column.name} is missing")
     if column.choices:
         wrong = pc.invert(pc.is_in(values, value_set=pa.array(column.choices), skip_nulls=False))
@@ -280,7 +294,7 @@ def _check_ends(collection: Collection, table: pa.Table) -> None:
     for end, allowed in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
         values = table.column(end)
         distinct = pc.unique(values)
-        legal = pc.match_substring_regex(distinct, ID_PATTERN)
+        legal = _are_like(distinct, ID_PATTERN)
         _refuse_values(collection, table, end, distinct.filter(pc.invert(legal)), "an id of the form collection/key")
         wrong: pa.Array = pa.repeat(True, len(distinct))
         for name in allowed:

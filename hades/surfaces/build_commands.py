@@ -15,7 +15,9 @@ FLOWS = (
     "build_hierarchy",
     "weigh_edges",
     "build_bridges",
+    "train_ranker",
     "publish",
+    "consolidate_memory",
     "evaluate",
     "rollback",
     "reembed",
@@ -65,7 +67,8 @@ def snapshots(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
 def rollback(
     what: Annotated[str, typer.Argument(metavar="[weights|ranker|graph]", help="What goes back.")] = "graph",
     to: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Snapshot id, or version of weights; default: the one before.")
+        str | None,
+        typer.Option(metavar="VERSION", help="Snapshot id, or version (of a ranker also `none`); default: before."),
     ] = None,
     as_json: JsonFlag = False,
     debug: DebugFlag = False,

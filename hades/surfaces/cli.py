@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from hades.surfaces import build_commands, eval_commands
+from hades.surfaces import (
+    build_commands,
+    cli_entity,
+    cli_mcp,
+    eval_commands,
+    memory_commands,
+    memory_search_commands,
+    operation_commands,
+    serve_commands,
+)
 from hades.surfaces.output import Answer, DebugFlag, JsonFlag, answer_with
 
 app = typer.Typer(
@@ -93,16 +102,26 @@ def doctor(
 
 
 @app.command()
-def provision(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
+def provision(
+    only: Annotated[
+        str | None,
+        typer.Option(help="memory: a smaller database for memory alone; all: everything, also in a smaller one."),
+    ] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
     """Create the collections, indexes and views the catalogue declares; safe to repeat.
 
-    The only command that needs the admin endpoint or credential.
+    The only command that needs the admin endpoint or credential. A database stays what it was made for unless --only
+    says otherwise. With HADES_TENANT it is the tenant's own.
     """
+    if only not in (None, "memory", "all"):
+        raise typer.BadParameter(f"{only!r} is no part of the catalogue; use memory or all")
 
     def body() -> Answer:
         from hades.surfaces.cli_store import provision_store
 
-        return provision_store()
+        return provision_store(only)
 
     answer_with(body, as_json=as_json, debug=debug)
 
@@ -246,6 +265,12 @@ def publish(
 
 build_commands.register(app)
 eval_commands.register(app)
+memory_commands.register(app)
+memory_search_commands.register()
+serve_commands.register(app)
+operation_commands.register(app)
+cli_entity.register(app)
+cli_mcp.register(app)
 
 
 @app.command()

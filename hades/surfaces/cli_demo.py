@@ -13,6 +13,7 @@ from rich.text import Text
 
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.nightly.report import told
+from hades.reports.answer_picture import answer_picture
 from hades.settings import load_settings
 from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
@@ -41,8 +42,12 @@ def run_demo() -> Answer:
         night = hades.build()
         answers = [hades.retrieve(question, recipe=recipe) for question, recipe in QUESTIONS]
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
+    picture = settings.home / "reports" / "answer.svg"
+    picture.write_text(answer_picture(next((one for one in answers if one.paths), answers[0])), encoding="utf-8")
     document = {
         "home": str(settings.home),
+        "picture": str(picture),
+        "explorer": f"http://127.0.0.1:{settings.serve_port}/",
         "seconds": round(time.perf_counter() - began, 1),
         "report": report,
         "night": night,
@@ -84,5 +89,7 @@ def _next(document: dict[str, Any]) -> RenderableType:
     home = document["home"]
     return Text(
         f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
-        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?' --recipe auto"
+        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?' --recipe auto\n"
+        f"picture of one answer: {document['picture']}\n"
+        f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
     )

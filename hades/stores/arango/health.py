@@ -12,12 +12,14 @@ from hades.ports.store import RowStore
 from hades.stores import rows
 from hades.stores.arango import provision
 from hades.stores.arango.client import ArangoSession
-from schemas.catalogue import COLLECTIONS, Collection, edge_collections
+from schemas.catalogue import Collection
+from schemas.parts import collections_in
 
 
-def dangling(session: ArangoSession) -> dict[str, list[str]]:
-    """Keys of edges whose end is missing, in key order, per edge collection that has any."""
-    found = {collection.name: sorted(_dangling_keys(session, collection)) for collection in edge_collections()}
+def dangling(session: ArangoSession, part: str) -> dict[str, list[str]]:
+    """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
+    edges = [collection for collection in collections_in(part) if collection.edge]
+    found = {collection.name: sorted(_dangling_keys(session, collection)) for collection in edges}
     return {name: keys for name, keys in found.items() if keys}
 
 
@@ -26,9 +28,10 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     try:
         for one in provision.missing(session):
             yield f"{one.name} is missing; run `hades provision`"
-        for collection in COLLECTIONS:
+        part = provision.held_part(session)
+        for collection in collections_in(part):
             yield from _bad_rows(collection, store)
-        for name, keys in dangling(session).items():
+        for name, keys in dangling(session, part).items():
             yield f"{name}: {len(keys)} edges without an end"
     except (NotProvisioned, provision.Stranger) as error:
         yield str(error)

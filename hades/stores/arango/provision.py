@@ -14,7 +14,8 @@ from hades.errors import StoreError
 from hades.ports.store import ProvisionReport
 from hades.stores.arango import vectors
 from hades.stores.arango.client import ArangoSession
-from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Collection, Graph, collection_named
+from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collection_named
+from schemas.parts import collections_in, graphs_in, notes_on, part_of
 
 _NO_DATABASE = 1228
 
@@ -57,30 +58,37 @@ class Missing:
     make: Callable[[], object]
 
 
-def provision(session: ArangoSession) -> ProvisionReport:
+def provision(session: ArangoSession, only: str | None = None) -> ProvisionReport:
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
-    for one in missing(session):
+    for one in missing(session, only):
         session.run(f"creating {one.name}", one.make, again=False, writes=True)
         created.append(one.name)
-    notes = [*_strange_graphs(session), *vectors.make_missing(session, created)]
+    part = held_part(session)
+    notes = [*notes_on(part), *_strange_graphs(session, part), *vectors.make_missing(session, created, part)]
     return ProvisionReport(tuple(created), tuple(notes))
 
 
-def missing(session: ArangoSession) -> Iterator[Missing]:
+def held_part(session: ArangoSession) -> str:
+    """What the database was made for, from the collections it has."""
+    return part_of(_collection_kinds(session, session.patient_db))
+
+
+def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing]:
     """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
     if not _database_exists(session):
         yield Missing(f"database {session.database_name}", partial(_create_database, session))
     db = session.patient_db
-    yield from _missing_collections(session, db)
+    part = only or held_part(session)
+    yield from _missing_collections(session, db, part)
     there = _collection_kinds(session, db)
-    for collection in COLLECTIONS:
+    for collection in collections_in(part):
         if collection.name in there:
             yield from _missing_indexes(session, db, collection)
     yield from _missing_analyzers(session, db)
-    yield from _missing_views(session, db)
+    yield from _missing_views(session, db, part)
     present = {graph["name"] for graph in _graphs(session)}
-    for graph in GRAPHS:
+    for graph in graphs_in(part):
         if graph.name not in present:
             yield Missing(f"graph {graph.name}", partial(_create_graph, db, graph))
 
@@ -103,9 +111,9 @@ def _create_database(session: ArangoSession) -> None:
     session.system_database().create_database(session.database_name, sharding="single")
 
 
-def _missing_collections(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
     kinds = _collection_kinds(session, db)
-    for collection in COLLECTIONS:
+    for collection in collections_in(part):
         wanted = "edge" if collection.edge else "document"
         held = kinds.get(collection.name)
         if held is None:
@@ -157,10 +165,10 @@ def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator
             )
 
 
-def _missing_views(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
     listed = session.run("listing views", lambda: cast(list[Any], db.views()), again=True)
     present = {one["name"] for one in listed}
-    for collection in COLLECTIONS:
+    for collection in collections_in(part):
         if collection.view is None:
             continue
         links = {
@@ -215,10 +223,10 @@ def _definitions(graph: Graph) -> list[dict[str, Any]]:
     ]
 
 
-def _strange_graphs(session: ArangoSession) -> Iterator[str]:
+def _strange_graphs(session: ArangoSession, part: str) -> Iterator[str]:
     """Graphs that exist with other edge definitions than the catalogue's; changing them is for a person."""
     held = {one["name"]: one["edge_definitions"] for one in _graphs(session)}
-    for graph in GRAPHS:
+    for graph in graphs_in(part):
         if _comparable(held[graph.name]) != _comparable(_definitions(graph)):
             yield f"graph {graph.name} joins other collections than declared; drop it and provision again"
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aql import load
-from hades.ports.store import Predicate
+from hades.ports.store import Predicate, Term
 from hades.stores import questions, rows
 from hades.stores.arango import encode
 from hades.stores.arango.scope import Scope, chunks
-from hades.stores.arango.terms import Kind, condition
+from hades.stores.arango.terms import Kind, bound_value, condition
 from schemas.catalogue import Collection
 
 KEYS_PER_QUERY = 5_000
@@ -44,6 +44,32 @@ def scan(
     questions.check_limit("batch_rows", batch_rows)
     binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
     return _scanned(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
+
+
+def last(
+    scope: Scope,
+    collection: Collection,
+    same: Term,
+    by: str,
+    at_most: object,
+    limit: int,
+    columns: Sequence[str] | None,
+) -> pa.Table:
+    """See `RowStore.last`."""
+    equality, bound = questions.check_last(collection, same, by, at_most)
+    questions.check_limit("limit", limit)
+    names = questions.check_columns(collection, columns)
+    binds = {
+        "@collection": collection.name,
+        "column": equality.column,
+        "value": bound_value(collection, equality),
+        "by": by,
+        "high": bound_value(collection, bound),
+        "limit": limit,
+        "columns": names,
+    }
+    documents = scope.query(load("rows/list_last"), binds, f"reading the last rows of {collection.name}")
+    return encode.to_table(collection, documents, names)
 
 
 def count(scope: Scope, collection: Collection, where: Predicate) -> int:

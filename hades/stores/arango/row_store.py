@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, Direction, Mode, Predicate, Rows, StorePath, WriteReport
+from hades.ports.store import BATCH_ROWS, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import reading, searching, walking, writing
 from hades.stores.arango.scope import Scope
@@ -87,6 +87,19 @@ class ArangoRows:
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
         return reading.scan(self._scope, rules.require(collection), where, columns, batch_rows)
+
+    def last(
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """See `RowStore.last`."""
+        return reading.last(self._scope, rules.require(collection), same, by, at_most, limit, columns)
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

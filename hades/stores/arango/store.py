@@ -15,7 +15,8 @@ from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.row_store import ArangoRows
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.transaction import begin, commit, give_up
-from schemas.catalogue import COLLECTIONS
+from schemas.catalogue import NAMES
+from schemas.parts import ALL, names_in
 
 
 class ArangoStore(ArangoRows):
@@ -66,10 +67,10 @@ class ArangoStore(ArangoRows):
         """For the specification's own queries (`hades.stores.arango.queries`)."""
         return self._session
 
-    def provision(self) -> ProvisionReport:
+    def provision(self, only: str | None = None) -> ProvisionReport:
         """See `GraphStore.provision`."""
         self._session.require_admin("provisioning")
-        return provision.provision(self._session)
+        return provision.provision(self._session, only)
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
@@ -88,11 +89,12 @@ class ArangoStore(ArangoRows):
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
-        return {collection.name: self.count(collection.name) for collection in COLLECTIONS}
+        held = names_in(self._part)
+        return {name: self.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
-        return health.dangling(self._session)
+        return health.dangling(self._session, self._part)
 
     def check(self) -> list[str]:
         """See `GraphStore.check`."""
@@ -107,9 +109,16 @@ class ArangoStore(ArangoRows):
             "mode": str(self.mode),
             "version": self._session.version,
         }
+        if (part := self._part) != ALL:
+            facts["holds"] = part
         if self.mode is Mode.ADMIN:
             facts["vector_index"] = "available" if self._session.has_vector_index else "not available; search is exact"
         return facts
+
+    @property
+    def _part(self) -> str:
+        """What the database was made for; asked of the server, which another process may have provisioned since."""
+        return provision.held_part(self._session)
 
     def close(self) -> None:
         """See `GraphStore.close`."""

@@ -60,6 +60,11 @@ def unnarrowed(collection: Collection, where: Predicate) -> list[dict[str, Any]]
     return _bound(columns, questions.check_terms(collection, where))
 
 
+def bound_value(collection: Collection, term: Term) -> Any:
+    """The value of a checked term as the server compares it."""
+    return _value(next(column for column in collection.columns if column.name == term.column), term.value)
+
+
 def _indexed(collection: Collection) -> set[str]:
     own = {"_key", "_from", "_to"} if collection.edge else {"_key"}
     return own | {index.fields[0] for index in collection.indexes}

@@ -12,14 +12,15 @@ from arango.collection import StandardCollection
 from aql import load
 from hades.stores.arango.client import ArangoSession
 from schemas.catalogue import COLLECTIONS, Collection
+from schemas.parts import ALL, collections_in
 
 
-def make_missing(session: ArangoSession, created: list[str]) -> Iterator[str]:
+def make_missing(session: ArangoSession, created: list[str], part: str = ALL) -> Iterator[str]:
     """Make the vector index of each collection that holds vectors; notes say why one was not made (X-34)."""
     if not session.has_vector_index:
         yield f"the server ({session.version}) makes no vector index that passes over rows without one; search is exact"
         return
-    for collection in COLLECTIONS:
+    for collection in collections_in(part):
         if collection.vector_field is None or is_indexed(session, collection):
             continue
         note = _make(session, collection)

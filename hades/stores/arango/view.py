@@ -252,6 +252,10 @@ class ArangoView:
             for row in self._query(load("bridges/find_bridges"), binds, "looking for bridges")
         ]
 
+    def fitted(self) -> port.Fitted | None:
+        """See `GraphView.fitted`. The ranker's states lie in snapshots; over AQL questions are judged by hand."""
+        return None
+
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
         found = find_named(self._store, text, limit)

@@ -15,11 +15,14 @@ _WORD = re.compile(r"\w+")
 
 
 def create(connection: sqlite3.Connection, collection: Collection) -> bool:
-    """Make the index of a collection that has text; whether it is new."""
-    if (
-        not collection.text_fields
-        or connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_table(collection),)).fetchone()
-    ):
+    """Make the index of a collection that has text, anew where its fields are others now; whether it is empty."""
+    held = tuple(name for _, name, *_ in connection.execute(f"PRAGMA table_info({_table(collection)})"))
+    if held == collection.text_fields:
+        return False
+    if held:
+        connection.execute(f"DROP TABLE {_table(collection)}")
+        connection.execute(f"DROP TABLE {_table(collection)}_key")
+    if not collection.text_fields:
         return False
     fields = ", ".join(collection.text_fields)
     connection.execute(

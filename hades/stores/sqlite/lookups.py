@@ -52,7 +52,7 @@ def maintain(
     for lookup, prepared_entries in zip(lookups_of(collection), new, strict=True):
         tree = registry.lookup(collection, lookup)
         entries, gone = prepared_entries(), make_entries(tree, collection, lookup, old)
-        if entries is not None and gone.num_rows and entries.equals(gone):
+        if entries is not None and (entries.equals(gone) if gone.num_rows else not entries.num_rows):
             continue
         drop = pages.sort_keys(tree, gone).to_pylist() if gone.num_rows else []
         _, grown = pages.write(connection, tree, entries, drop)
@@ -82,7 +82,7 @@ def make_entries(tree: Tree, collection: Collection, lookup: Lookup, rows: pa.Ta
     entries = pa.table(columns, schema=tree.schema)
     if value.null_count:
         entries = entries.filter(pc.is_valid(value))
-    return entries.take(_order(entries.column(VALUE)))
+    return entries.take(_order(entries.column(VALUE))) if entries.num_rows > 1 else entries
 
 
 def answerable(collection: Collection, where: Sequence[Term]) -> tuple[Lookup, Term] | None:
@@ -117,6 +117,25 @@ def keys_for(connection: sqlite3.Connection, tree: Tree, lookup: Lookup, term: T
                 hit = pc.or_(hit, pc.starts_with(held, text + (end if len(lookup.fields) > 1 else "")))
         keys.update(batch.column("_key").filter(hit).to_pylist())
     return sorted(keys)
+
+
+def last_lookup(collection: Collection, column: str, by: str) -> Lookup | None:
+    """The look-up in which rows of one value of `column` stand in the order of `by`."""
+    return next((one for one in lookups_of(collection) if one.fields == (column, by)), None)
+
+
+def last_keys(connection: sqlite3.Connection, tree: Tree, same: object, at_most: object, limit: int) -> list[str]:
+    """Keys of the last rows of one value at or below a bound, last first."""
+    low = _encoded(same) + SEPARATOR
+    high = low + _encoded(at_most)
+    keys: list[str] = []
+    for batch in pages.backwards(connection, tree, high + SEPARATOR + pages.LAST):
+        held = batch.column(VALUE)
+        hit = pc.and_(pc.starts_with(held, low), pc.less_equal(held, high))
+        keys += reversed(batch.column("_key").filter(hit).to_pylist())
+        if len(keys) >= limit or held[0].as_py() < low:
+            break
+    return keys[:limit]
 
 
 def _edge_columns(far: str, shape: EdgeShape, rows: pa.Table) -> list[pa.ChunkedArray]:

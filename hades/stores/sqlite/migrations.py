@@ -24,16 +24,14 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         INSERT INTO counter VALUES ('revision', 0);
         """,
     ),
+    # The first files kept edges by node in a table of its own; they are look-ups of pages since, built from the rows.
+    ("edges by node are pages", "DROP TABLE IF EXISTS adjacency;"),
 )
 
 
 def migrate(connection: sqlite3.Connection) -> list[str]:
     """Bring the file to the newest version; the names of what was applied. The caller holds the transaction."""
-    current = version(connection)
-    if current > len(MIGRATIONS):
-        raise StoreError(
-            f"the file is at version {current}, this HADES knows {len(MIGRATIONS)}; upgrade HADES or use the older file"
-        )
+    current = known_version(connection)
     applied = []
     for number, (name, script) in enumerate(MIGRATIONS[current:], start=current + 1):
         for statement in script.split(";"):
@@ -42,6 +40,16 @@ def migrate(connection: sqlite3.Connection) -> list[str]:
         connection.execute(f"PRAGMA user_version = {number:d}")
         applied.append(f"migration {number} ({name})")
     return applied
+
+
+def known_version(connection: sqlite3.Connection) -> int:
+    """The file's version; one that a later HADES wrote is refused, because nobody here knows what it means."""
+    current = version(connection)
+    if current > len(MIGRATIONS):
+        raise StoreError(
+            f"the file is at version {current}, this HADES knows {len(MIGRATIONS)}; upgrade HADES or use the older file"
+        )
+    return current
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -34,6 +34,8 @@ _FENCES = "SELECT first FROM page WHERE tree = ? ORDER BY first"
 _FENCE_OF = "SELECT max(first) FROM page WHERE tree = ? AND first <= ?"
 _PAGES_BETWEEN = "SELECT layout, absent, data FROM page WHERE tree = ? AND first BETWEEN ? AND ? ORDER BY first"
 _PAGES_AFTER = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first > ? ORDER BY first LIMIT ?"
+_PAGE_UP_TO = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+_PAGE_BEFORE = _PAGE_UP_TO.replace("first <= ?", "first < ?")
 _DROP_BETWEEN = "DELETE FROM page WHERE tree = ? AND first BETWEEN ? AND ?"
 _INSERT = "INSERT INTO page (tree, first, rows, layout, absent, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PAGES_OF_KEYS = """
@@ -101,6 +103,10 @@ def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_P
 
 def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The pages in which these sorted keys would stand, in order; a page may come again for a later slice of keys."""
+    if len(keys) == 1:
+        for _, *page in connection.execute(_PAGE_UP_TO, (tree.id, keys[0])):
+            yield tree.codec.decode(tree, *page)
+        return
     for start in range(0, len(keys), _KEYS_PER_LOOKUP):
         wanted = json.dumps(list(keys[start : start + _KEYS_PER_LOOKUP]))
         for page in connection.execute(_PAGES_OF_KEYS, (tree.id, wanted)):
@@ -117,6 +123,17 @@ def raw_pages_of_prefixes(
 ) -> list[tuple[int, int, bytes]]:
     """The same pages as they are kept: layout, absent columns, bytes."""
     return connection.execute(_PAGES_OF_RANGES, (tree.id, json.dumps(list(prefixes)), LAST)).fetchall()
+
+
+def backwards(connection: sqlite3.Connection, tree: Tree, bound: str) -> Iterator[pa.RecordBatch]:
+    """The page in which the bound would stand, then the ones before it, last first."""
+    row = connection.execute(_PAGE_UP_TO, (tree.id, bound)).fetchone()
+    while row is not None:
+        first, *page = row
+        batch = tree.codec.decode(tree, *page)
+        if batch.num_rows:
+            yield batch
+        row = connection.execute(_PAGE_BEFORE, (tree.id, first)).fetchone()
 
 
 def are_there(connection: sqlite3.Connection, tree: Tree, keys: pa.Array) -> pa.Array:
@@ -203,9 +220,11 @@ def _write_pages(connection: sqlite3.Connection, tree: Tree, fence: str, rows: p
             _insert(connection, tree, [""], pa.RecordBatch.from_pylist([], schema=tree.schema), 1)
         return
     per_page = max(1, min(MAX_PAGE_ROWS, tree.page_bytes * rows.num_rows // max(1, rows.nbytes)))
-    batch = rows.select(tree.schema.names).cast(tree.schema).combine_chunks().to_batches()[0]
+    if not rows.schema.equals(tree.schema):
+        rows = rows.select(tree.schema.names).cast(tree.schema)
+    batch = rows.combine_chunks().to_batches()[0]
     starts = range(0, batch.num_rows, per_page)
-    fences = sort_keys(tree, rows.take(pa.array(list(starts)))).to_pylist()
+    fences = sort_keys(tree, rows.select(tree.sort).take(pa.array(list(starts)))).to_pylist()
     fences[0] = fence
     _insert(connection, tree, fences, batch, per_page)
 

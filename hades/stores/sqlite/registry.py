@@ -17,7 +17,8 @@ from hades.errors import NotProvisioned
 from hades.stores.rows import REV
 from hades.stores.sqlite.adjacency import VALUE, EdgePages, lookup_schema
 from hades.stores.sqlite.trees import ArrowPages, Codec, Tree
-from schemas.catalogue import COLLECTIONS, Collection, Index, edge_collections
+from schemas.catalogue import Collection, Index, edge_collections
+from schemas.parts import collections_in, part_of
 
 ROW_PAGE_BYTES = 128 * 1024
 LOOKUP_PAGE_BYTES = 16 * 1024
@@ -85,10 +86,10 @@ class Spec:
     defaults: dict[str, object]
 
 
-def tree_specs() -> Mapping[str, Spec]:
-    """Every sorted table by name."""
+def tree_specs(part: str) -> Mapping[str, Spec]:
+    """Every sorted table of a part of the catalogue, by name."""
     specs: dict[str, Spec] = {}
-    for collection in COLLECTIONS:
+    for collection in collections_in(part):
         defaults = {column.name: column.default for column in collection.columns}
         specs[collection.name] = Spec(row_schema(collection), ("_key",), ROW_PAGE_BYTES, ArrowPages(), defaults)
         for lookup in lookups_of(collection):
@@ -108,8 +109,9 @@ class Registry:
         for number, tree, schema in connection.execute("SELECT id, tree, schema FROM layout"):
             layouts.setdefault(tree, {})[number] = pa.ipc.read_schema(pa.py_buffer(schema))
             encoded[tree, bytes(schema)] = number
+        self.part = part_of(ids)
         self._trees: dict[str, Tree] = {}
-        for name, spec in tree_specs().items():
+        for name, spec in tree_specs(self.part).items():
             layout = encoded.get((ids.get(name, -1), spec.schema.serialize().to_pybytes()))
             if layout is None:
                 raise NotProvisioned(f"{name} is not as the catalogue declares it; run `hades provision`")
@@ -119,23 +121,39 @@ class Registry:
 
     def rows(self, collection: Collection) -> Tree:
         """The tree of a collection's rows."""
-        return self._trees[collection.name]
+        return self._tree(collection.name)
 
     def lookup(self, collection: Collection, lookup: Lookup) -> Tree:
         """The tree of one of its look-ups."""
-        return self._trees[collection.name + lookup.name]
+        return self._tree(collection.name + lookup.name)
 
     @cached_property
     def trees(self) -> tuple[Tree, ...]:
         """All of them."""
         return tuple(self._trees.values())
 
+    def _tree(self, name: str) -> Tree:
+        if name not in self._trees:
+            raise NotProvisioned(
+                f"this database is made for {self.part} and has no {name.partition('#')[0]}; "
+                "`hades provision --only all` makes the rest"
+            )
+        return self._trees[name]
 
-def register(connection: sqlite3.Connection) -> list[str]:
-    """Declare trees and layouts that are not there yet; names of the new trees."""
+
+def held_part(connection: sqlite3.Connection) -> str:
+    """What a file was made for, from the collections it keeps."""
+    return part_of({row[0] for row in connection.execute("SELECT name FROM tree")})
+
+
+def register(connection: sqlite3.Connection, part: str | None = None) -> list[str]:
+    """Declare trees and layouts of a part that are not there yet; without one, of what the file was made for.
+
+    The names of the new trees.
+    """
     known = {row[0] for row in connection.execute("SELECT name FROM tree")}
     created = []
-    for name, spec in tree_specs().items():
+    for name, spec in tree_specs(part or part_of(known)).items():
         if name not in known:
             connection.execute("INSERT INTO tree (name) VALUES (?)", (name,))
             created.append(name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +95,8 @@ class Session:
         names = [*questions.check_columns(target, columns), *([rows.REV] if with_rev else [])]
         found = list(self._rows_by_key(target, sorted(set(keys)), names))
         schema = _declared(target, names)
+        if len(found) == 1:
+            return pa.Table.from_arrays(_outward_columns(found[0], schema), schema=schema)
         return pa.Table.from_batches([_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
 
     def scan(
@@ -110,6 +114,30 @@ class Session:
         questions.check_limit("batch_rows", batch_rows)
         schema = _declared(target, names)
         return (_outward(batch, schema) for batch in _rebatched(self._matching(target, terms, names), batch_rows))
+
+    def last(
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """See `RowStore.last`."""
+        target = rows.require(collection)
+        equality, bound = questions.check_last(target, same, by, at_most)
+        questions.check_limit("limit", limit)
+        names = questions.check_columns(target, columns)
+        lookup = lookups.last_lookup(target, equality.column, by)
+        if lookup is None:  # a broad index, which this store answers by a scan
+            found = pa.Table.from_batches(self._matching(target, (equality, bound), list(target.schema.names)))
+            order = [(by, "descending"), ("_key", "descending")]
+            return found.take(pc.sort_indices(found, order)[:limit]).select(names)
+        tree = self._registry.lookup(target, lookup)
+        keys = lookups.last_keys(self._connection, tree, equality.value, bound.value, limit)
+        return self.get(collection, keys, columns=names).take(_places(keys))
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
@@ -222,7 +250,8 @@ class Session:
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
         new = table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
-        self._replace(collection, new.cast(self._registry.rows(collection).schema), ())
+        schema = self._registry.rows(collection).schema
+        self._replace(collection, pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema), ())
 
     def _replace(self, collection: Collection, new: pa.Table | None, drop: Sequence[str]) -> int:
         """Put rows and remove keys, with every look-up and the full text; by how many rows the collection grew."""
@@ -265,9 +294,12 @@ class Session:
         tree = self._registry.rows(collection)
         for start in range(0, len(keys), 1_000):
             part = keys[start : start + 1_000]
-            wanted = pa.array(part, pa.string())
+            wanted = pa.array(part, pa.string()) if len(part) > 1 else None
             for batch in pages.pages_of_keys(self._connection, tree, part):
-                kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=wanted))
+                if wanted is None:  # finding the one row and cutting it out beats testing and copying every row
+                    kept = _row_of(batch, part[0]).select(names)
+                else:
+                    kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=wanted))
                 if kept.num_rows:
                     yield kept
 
@@ -305,6 +337,19 @@ class Session:
         raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
 
 
+def _row_of(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
+    """The row of a key in a page that is sorted by it; no row when it is not there."""
+    held = batch.column("_key")
+    place = bisect_left(range(len(held)), key, key=lambda number: held[number].as_py())
+    return batch.slice(place, int(place < len(held) and held[place].as_py() == key))
+
+
+def _places(keys: Sequence[str]) -> pa.Array:
+    """Where each of these keys stands when they are sorted."""
+    place = {key: number for number, key in enumerate(sorted(keys))}
+    return pa.array([place[key] for key in keys], pa.int64())
+
+
 def _edges(name: str) -> Collection:
     collection = rows.require(name)
     if collection.edge is None:
@@ -327,17 +372,26 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 def _declared(collection: Collection, names: Sequence[str]) -> pa.Schema:
     """The catalogue's fields of these columns; revisions are text, because to callers they are opaque."""
-    revision = pa.field(rows.REV, pa.string())
-    return pa.schema([revision if name == rows.REV else collection.schema.field(name) for name in names])
+    return _declared_once(collection.name, tuple(names))
+
+
+@cache
+def _declared_once(collection: str, names: tuple[str, ...]) -> pa.Schema:
+    revision, schema = pa.field(rows.REV, pa.string()), rows.require(collection).schema
+    return pa.schema([revision if name == rows.REV else schema.field(name) for name in names])
 
 
 def _outward(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch as callers see it."""
-    columns = [
-        column.cast(pa.string()) if field.name == rows.REV else column
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(_outward_columns(batch, schema), schema=schema)
+
+
+def _outward_columns(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
+    columns: list[pa.Array] = batch.columns
+    if rows.REV in schema.names:
+        place = schema.get_field_index(rows.REV)
+        columns[place] = columns[place].cast(pa.string())
+    return columns
 
 
 def _rebatched(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -21,15 +21,17 @@ from hades.ports.store import (
     Rows,
     RowStore,
     StorePath,
+    Term,
     WriteReport,
 )
 from hades.stores import questions, rows
 from hades.stores.sqlite import fulltext, lookups, migrations, pages
 from hades.stores.sqlite.connection import Connections
-from hades.stores.sqlite.registry import Registry, lookups_of, register
+from hades.stores.sqlite.registry import Registry, held_part, lookups_of, register
 from hades.stores.sqlite.session import Session
-from schemas.catalogue import COLLECTIONS, edge_collections
+from schemas.catalogue import NAMES
 from schemas.intervals import Mask
+from schemas.parts import ALL, collections_in, names_in, notes_on
 
 
 class SqliteStore:
@@ -49,23 +51,24 @@ class SqliteStore:
         """What this handle may do."""
         return self._connections.mode
 
-    def provision(self) -> ProvisionReport:
+    def provision(self, only: str | None = None) -> ProvisionReport:
         """See `GraphStore.provision`."""
         if self.mode is not Mode.ADMIN:
             raise ReadOnly("provisioning", needed="admin")
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
             created = migrations.migrate(connection)
-            new_trees = register(connection)
+            new_trees = register(connection, only)
             self._registry = Registry(connection)
             self._build_lookups(connection, set(new_trees))
             created += [name for name in new_trees if "#" not in name]
-            for collection in COLLECTIONS:
+            for collection in collections_in(self._registry.part):
                 if fulltext.create(connection, collection):
                     for batch in pages.scan(connection, self._registry.rows(collection)):
                         table = pa.Table.from_batches([batch])
                         fulltext.maintain(connection, collection, table.slice(0, 0), table)
-        return ProvisionReport(tuple(created))
+            notes = notes_on(self._registry.part)
+        return ProvisionReport(tuple(created), notes)
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
@@ -115,6 +118,20 @@ class SqliteStore:
     ) -> Iterator[pa.RecordBatch]:
         with self._reading() as session:
             yield from session.scan(collection, where=where, columns=columns, batch_rows=batch_rows)
+
+    def last(
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """See `RowStore.last`."""
+        with self._reading() as session:
+            return session.last(collection, same=same, by=by, at_most=at_most, limit=limit, columns=columns)
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
@@ -176,14 +193,20 @@ class SqliteStore:
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
-        with self._reading() as session:
-            return {collection.name: session.count(collection.name) for collection in COLLECTIONS}
+        with self._connections.reading() as connection:
+            registry = self._known(connection)
+            held, session = names_in(registry.part), Session(connection, registry, self.mode)
+            return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
         found: dict[str, list[str]] = {}
-        with self._reading() as session:
-            for collection in edge_collections():
+        with self._connections.reading() as connection:
+            registry = self._known(connection)
+            session = Session(connection, registry, self.mode)
+            for collection in collections_in(registry.part):
+                if collection.edge is None:
+                    continue
                 for batch in session.scan(collection.name, columns=["_key", "_from", "_to"]):
                     lost = session.missing_nodes(
                         pc.unique(pa.concat_arrays([batch.column("_from"), batch.column("_to")]))
@@ -204,8 +227,9 @@ class SqliteStore:
             for tree in registry.trees:
                 problems += pages.damaged(connection, tree)
                 problems += pages.miscounted(connection, tree)
-            for collection in edge_collections():
-                problems += lookups.miscounted(connection, registry, collection)
+            for collection in collections_in(registry.part):
+                if collection.edge is not None:
+                    problems += lookups.miscounted(connection, registry, collection)
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 
@@ -217,6 +241,8 @@ class SqliteStore:
             facts["bytes"] = str(path.stat().st_size)
             with self._connections.reading() as connection:
                 facts["version"] = str(migrations.version(connection))
+                if facts["version"] != "0" and (part := held_part(connection)) != ALL:
+                    facts["holds"] = part
         return facts
 
     def close(self) -> None:
@@ -243,7 +269,7 @@ class SqliteStore:
 
     def _known(self, connection: sqlite3.Connection) -> Registry:
         if self._registry is None:
-            if migrations.version(connection) == 0:
+            if migrations.known_version(connection) == 0:
                 raise NotProvisioned(f"{self._connections.path} is not provisioned; run `hades provision`")
             self._registry = Registry(connection)
         return self._registry
@@ -251,7 +277,7 @@ class SqliteStore:
     def _build_lookups(self, connection: sqlite3.Connection, new_trees: set[str]) -> None:
         """Fill look-ups that the catalogue gained after rows were written."""
         assert self._registry is not None
-        for collection in COLLECTIONS:
+        for collection in collections_in(self._registry.part):
             if collection.name in new_trees:
                 continue
             for lookup in lookups_of(collection):

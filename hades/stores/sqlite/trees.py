@@ -42,6 +42,7 @@ class Tree:
     page_bytes: int
     codec: Codec
     partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
+    gaps: dict[tuple[int, int], list[pa.Array | None]] = field(default_factory=dict, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -67,14 +68,9 @@ class ArrowPages:
         """The message as rows, with what was left out or came later filled in."""
         batch = pa.ipc.read_record_batch(pa.py_buffer(data), _present(tree, layout, absent))
         if absent:
-            schema, columns, rows = tree.schemas[layout], iter(batch.columns), batch.num_rows
-            batch = pa.RecordBatch.from_arrays(
-                [
-                    _nulls(column.type, rows) if absent >> number & 1 else next(columns)
-                    for number, column in enumerate(schema)
-                ],
-                schema=schema,
-            )
+            columns, rows = iter(batch.columns), batch.num_rows
+            filled = [next(columns) if nulls is None else nulls.slice(0, rows) for nulls in _gaps(tree, layout, absent)]
+            batch = pa.RecordBatch.from_arrays(filled, schema=tree.schemas[layout])
         return batch if layout == tree.layout else _upgraded(tree, batch)
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
@@ -82,8 +78,15 @@ class ArrowPages:
         return pa.Table.from_batches((self.decode(tree, *page) for page in pages), schema=tree.schema)
 
 
-def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
-    return _many_nulls(kind).slice(0, rows) if rows <= MAX_PAGE_ROWS else pa.nulls(rows, kind)
+def _gaps(tree: Tree, layout: int, absent: int) -> list[pa.Array | None]:
+    """For each column, nulls for a whole page where it was left out, else None; kept like the schema beside it."""
+    gaps = tree.gaps.get((layout, absent))
+    if gaps is None:
+        gaps = tree.gaps[layout, absent] = [
+            _many_nulls(column.type) if absent >> number & 1 else None
+            for number, column in enumerate(tree.schemas[layout])
+        ]
+    return gaps
 
 
 @cache

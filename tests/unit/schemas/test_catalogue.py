@@ -57,7 +57,8 @@ def test_edge_columns_exist(collection):
     wanted = {"_from", "_to", shape.type_field, shape.weight_field, "valid_from", "valid_until", "recorded_at"}
     wanted |= {shape.cost_field} if shape.cost_field else set()
     assert wanted <= set(collection.schema.names)
-    assert next(column for column in collection.columns if column.name == shape.type_field).choices
+    is_open = collection.name == "memory_edges"  # its relations are a known set and any name of the same form
+    assert is_open or next(column for column in collection.columns if column.name == shape.type_field).choices
 
 
 @each_edge

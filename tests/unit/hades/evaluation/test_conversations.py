@@ -6,7 +6,7 @@ import json
 import pytest
 
 from hades.evaluation.cases import BadCases
-from hades.evaluation.conversations import prepare
+from hades.evaluation.conversations import prepare, split_of
 from hades.surfaces.cli import app
 
 
@@ -43,8 +43,36 @@ def test_each_conversation_is_a_corpus_and_what_was_never_said_is_not_asked(talk
     told = prepare(talks, tmp_path / "files")
     assert [one.name for one in told] == ["a", "b"]
     turns = [json.loads(line) for line in told[0].corpus.read_text().splitlines()]
-    assert turns[0] == {"id": "D1:1", "title": "Ada, 8 May, 2023", "text": "Ada: I bought a blue kayak in Galway."}
+    dated = {"title": "Ada, 8 May, 2023", "date": "8 May, 2023"}
+    assert turns[0] == {"id": "D1:1", "text": "Ada: I bought a blue kayak in Galway.", "after": "", **dated}
+    assert turns[1]["after"] == "D1:1"
     assert len(told[1].questions.read_text().splitlines()) == 1
+
+
+def test_paragraphs_follow_each_other_and_questions_are_told_apart_by_their_time(tmp_path):
+    texts = ["A house.", " ", "Ann owned it.", "Bo owned it."]
+    paragraphs = [{"id": f"House#{place}", "doc": "The_House", "text": text} for place, text in enumerate(texts)]
+    write(tmp_path, "passages", paragraphs)
+    asked = {"Who owned it from 1811 to 1827?": "from to", "Who owned it in 1811?": "at a time"}
+    asked |= {"Who owned it after 1827?": "before or after", "Who owned it?": "no time"}
+    rows = [{"id": text, "doc": "The_House", "question": text, "gold": ["House#2"]} for text in asked]
+    write(tmp_path, "questions", rows)
+    [told] = prepare(tmp_path, tmp_path / "files")
+    lines = [json.loads(line) for line in told.corpus.read_text().splitlines()]
+    assert [(row["id"], row["after"]) for row in lines] == [
+        ("House#0", ""),
+        ("House#2", "House#0"),
+        ("House#3", "House#2"),
+    ]
+    questions = [json.loads(line) for line in told.questions.read_text().splitlines()]
+    assert {row["question"]: row["type"] for row in questions} == asked
+    assert {row["split"] for row in questions} == {split_of("The_House")}
+
+
+def test_halves_follow_from_names_alone():
+    halves = [split_of(f"article {place}") for place in range(200)]
+    assert halves == [split_of(f"article {place}") for place in range(200)]
+    assert 70 < halves.count("held out") < 130
 
 
 def test_a_folder_of_neither_kind_is_refused(tmp_path):
@@ -58,9 +86,13 @@ def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
 
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    done = CliRunner().invoke(app, ["eval", "memory", str(talks), "--recipes", "hipporag", "-k", "1,2", "--json"])
+    done = CliRunner().invoke(
+        app, ["eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json"]
+    )
     document = json.loads(done.stdout)
     assert document["dataset"]["questions"] == 2
     assert document["dataset"]["passages"] == 4
     assert document["recipes"]["bm25"]["recall"]["1"] == 1.0
-    assert set(document["recipes"]) == {"bm25", "dense", "fusion", "hipporag"}
+    assert set(document["recipes"]) == {"bm25", "dense", "fusion", "memory", "hipporag"}
+    assert document["recipes"]["memory"]["recall"]["1"] == 1.0
+    assert sum(half["questions"] for half in document["splits"].values()) == 2

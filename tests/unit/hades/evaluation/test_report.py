@@ -43,7 +43,28 @@ def test_figures_stand_between_the_markers(tmp_path, monkeypatch):
     assert "| hipporag | 60.0 | 90.0 | 40.0 to 60.0 |" in eval_report.filled(page.replace("short", "full"))
 
 
-@pytest.mark.parametrize("name", ["docs/evaluation.md", "README.md"])
+def test_sets_of_memory_are_shown_by_kind_of_question_and_by_half(tmp_path, monkeypatch):
+    row = {**ROW, "groups": {"temporal": {"questions": 20, "recall@5": 0.7}}}
+    halves = {
+        half: {"questions": 10, "recall": {"bm25": {"5": share}}}
+        for half, share in (("fitted", 0.4), ("held out", 0.6))
+    }
+    document = {
+        "dataset": {"passages": 1000, "questions": 20, "sha256": "ab" * 32},
+        "build": {"seconds": 1.0, "peak_mb": 300.0, "embedded": 20},
+        "snapshot": "g1",
+        "compared_at": 5,
+        "recipes": {"bm25": row},
+        "splits": halves,
+    }
+    (tmp_path / "eval_talks.json").write_text(json.dumps(document), "utf-8")
+    monkeypatch.setattr(eval_report, "RESULTS", tmp_path)
+    filled = eval_report.filled("<!-- eval:memory -->\n<!-- eval:end -->\n")
+    assert "| R@5 | temporal (20) | fitted half (10) | held out half (10) |" in filled
+    assert "| bm25 | 70.0 | 40.0 | 60.0 |" in filled
+
+
+@pytest.mark.parametrize("name", ["docs/evaluation.md", "docs/memory_evaluation.md", "README.md"])
 def test_pages_are_up_to_date(name):
     text = (ROOT / name).read_text("utf-8")
     assert eval_report.filled(text) == text, "run `python benchmarks/eval_report.py`"

@@ -8,6 +8,7 @@ import pytest
 
 from hades.builds import ledger
 from hades.errors import ContractBroken
+from hades.learning.ranker import RankerError
 from hades.nightly.alerts import append_alert
 from hades.nightly.gate import STORE_BOUNDARIES, check_boundaries
 from hades.nightly.outlook import last_runs, outlook
@@ -82,7 +83,7 @@ def test_weights_alone_can_go_back(nights):
     went = roll_back(hades.site, "weights", first["released"]["weights_version"])
     assert went.weights_version == first["released"]["weights_version"]
     assert read(root_of(hades.home)).snapshot == went.snapshot
-    with pytest.raises(NotBuilt, match="no ranker"):
+    with pytest.raises(RankerError, match="no ranker serves"):
         roll_back(hades.site, "ranker", None)
 
 

@@ -214,8 +214,6 @@ def test_what_cannot_be_asked_is_refused(options, error):
         ask(**options)
 
 
-def test_an_unknown_recipe_names_those_there_are_and_memory_says_that_it_is_not_there_yet():
-    with pytest.raises(UnknownRecipe, match="hirag_pathrag"):
+def test_an_unknown_recipe_names_those_there_are():
+    with pytest.raises(UnknownRecipe, match=r"hirag_pathrag.*memory"):
         ask(recipe="pathfinder")
-    with pytest.raises(UnknownRecipe, match="not built yet"):
-        ask(recipe="memory")

@@ -108,6 +108,21 @@ def test_edges_that_the_mask_hides_carry_nothing_and_count_in_no_degree():
             assert scores(walk, 3)[2] == pytest.approx(third, abs=1e-9)
 
 
+def test_walks_at_different_moments_on_one_thread_do_not_mix_what_they_know():
+    always, forever = np.full(2, ALWAYS), np.full(2, FOREVER)
+    validity = Validity(np.array([ALWAYS, 100]), np.array([FOREVER, 200]), always, forever)
+    graph = adjacency([(0, 1, 1.0), (0, 2, 1.0)], 3, validity=validity)
+    moments = [150, 50, 150, 200, 199]
+    walks = [Walk(graph, *start(), factors=ONES, moments=(moment, int(ALWAYS))) for moment in moments]
+    for max_work in (1, 10**6):  # each is cut and taken up again after the others
+        for walk in walks:
+            walk.run(1e-9, 0.5, max_work)
+    reached = [bool(scores(walk, 3)[2] > 0.0) for walk in walks]
+    for walk in walks:
+        walk.close()
+    assert reached == [True, False, True, False, True]
+
+
 def test_an_edge_to_itself_counts_once():
     edges = [(0, 0, 1.0), (0, 1, 1.0)]
     with Walk(adjacency(edges, 2), *start(), factors=ONES) as walk:

@@ -95,7 +95,7 @@ def test_every_call_is_audited(home):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["query", "x", "--recipe", "memory"], 1, "not built yet"),
+        (["query", "x", "--recipe", "recall"], 1, "no recipe is called 'recall'"),
         (["query", " "], 1, "question is empty"),
         (["query", "x", "--as-of", "soon"], 1, "--as-of"),
         (["query", "x", "--format", "xml"], 2, "text or prompt"),

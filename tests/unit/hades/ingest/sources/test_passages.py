@@ -45,6 +45,24 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
     assert (fourth.uri, fourth.reason) == ("t.jsonl:3", RejectReason.MALFORMED)
 
 
+def test_a_passage_may_say_when_it_was_written_and_what_it_follows(tmp_path: Path) -> None:
+    corpus = write(
+        tmp_path / "c.jsonl",
+        {"id": "a", "text": "Hello.", "date": "1:56 pm on 8 May, 2023"},
+        {"id": "b", "text": "Hello!", "date": "2023-05-09T10:00:00+02:00", "after": "a"},
+        {"id": "c", "text": "Bye.", "date": 2024, "after": None},
+        {"id": "d", "text": "Bye!", "date": "some day"},
+    )
+    found = [one for one in PassagesSource(corpus).read() if isinstance(one, Material)]
+    assert [one.follows for one in found] == ["", "a", "", ""]
+    assert [one.created and one.created.isoformat() for one in found] == [
+        "2023-05-08T00:00:00+00:00",
+        "2023-05-09T08:00:00+00:00",
+        "2024-01-01T00:00:00+00:00",
+        None,
+    ]
+
+
 def test_bad_passages_are_named_by_line(tmp_path: Path) -> None:
     good = {"id": "a", "title": "T", "text": "x"}
     corpus = write(tmp_path / "c.jsonl", good, good, {"text": "x"}, {"id": "b", "text": " "}, {"id": "c", "text": 5})

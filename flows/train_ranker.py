@@ -1,0 +1,41 @@
+"""The ranker alone: export, contract, fit, gate; a champion is published at once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+from hades.nightly.ranker import QuestionSet
+from tasks import policies
+from tasks.night import begin
+from tasks.ranker import ranker
+from tasks.snapshot import release_if
+
+
+@flow(name="train_ranker", **policies.BUILD)
+def train_ranker(
+    questions: Annotated[
+        Path | None, Field(description="questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME")
+    ] = None,
+    also: Annotated[
+        list[QuestionSet] | None, Field(description="more of them, each with the home of its published graph")
+    ] = None,
+    as_of: Annotated[datetime | None, Field(description="the moment the build stands at; empty: today")] = None,
+    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots and weights to keep")] = 7,
+) -> dict[str, Any]:
+    """Fit a ranker to labelled questions and judged answers; it serves only if it is better on questions unseen.
+
+    Args:
+        questions: questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME
+        also: more of them, each with the home of its published graph
+        as_of: the moment the build stands at; empty: today
+        keep: how many of the newest snapshots and weights to keep
+    """
+    night = begin(as_of)
+    own = [QuestionSet(questions)] if questions is not None else []
+    report = ranker(night, [*own, *(also or [])])
+    return {"ranker": report, "released": release_if(report.get("is_champion", False), night, keep)}

@@ -1,0 +1,391 @@
+"""Memory as one object: what is known of a topic now, what was known when, and what joins topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from hades.memory import edges as drawing
+from hades.memory import states, traces
+from hades.memory.account import Account, account_of
+from hades.memory.around import edges_around
+from hades.memory.asof import state_at
+from hades.memory.audit import Act, acts_on
+from hades.memory.change import Change, Fact, change_fact
+from hades.memory.checks import problems, write_traces
+from hades.memory.conflicts import Trust
+from hades.memory.consolidate import Consolidated, consolidate
+from hades.memory.edges import NewEdge
+from hades.memory.erase import Certificate, erase_states
+from hades.memory.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
+from hades.memory.leftovers import find_leftovers
+from hades.memory.names import NEWEST, MemoryRefused, aware, is_state_key, state_id
+from hades.memory.promote import Promotion, grounds_of, promote_topic, synthesised
+from hades.memory.recall import Recall
+from hades.memory.states import NewState
+from hades.memory.turning import EdgeChange, find_edge_change
+from hades.memory.undo import Undone, undo_act
+from hades.memory.units import in_unit
+from hades.ports.clock import utc_now
+from hades.ports.store import Direction, GraphStore, RowStore
+from hades.ports.text import Embedder, LanguageModel, Tokenizer
+from schemas.intervals import Mask
+from schemas.memory import RELATION_PATTERN, MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
+
+Result = TypeVar("Result")
+_TRIES = 20
+
+
+class Memory(Recall):
+    """The memory kept in a store. Every write is one transaction and says who did it and why."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        embedder: Embedder | None = None,
+        now: Callable[[], datetime] = utc_now,
+        language_model: LanguageModel | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.now = now
+        self.language_model = language_model
+        self.tokenizer = tokenizer
+
+    # States
+
+    def add(
+        self,
+        topic: str,
+        content: str,
+        *,
+        tags: Sequence[str] = (),
+        confidence: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        importance: float | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryState:
+        """Say something new about a topic: its next version."""
+        new = NewState(topic, content, tuple(tags), confidence, metadata or {}, valid_from, valid_until, importance)
+        return self.add_many([new], who=who, why=why)[0]
+
+    def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
+        """Write versions in the order given, all in one transaction: what a bulk load calls."""
+        prepared = self.prepared(list(new))
+
+        def work(rows: RowStore) -> list[MemoryState]:
+            act = self.act(who, why, is_one=False)
+            written = states.append(rows, prepared, act)
+            act.keep(rows)
+            return written
+
+        return in_unit(self.store, work)
+
+    def latest(self, topic: str) -> MemoryState | None:
+        """The newest version of a topic, or None when nothing was said of it."""
+        return states.latest(self.store, topic)
+
+    def state(self, state_id: str) -> MemoryState | None:
+        """One version by its id, or None when there is none or it was erased."""
+        found = states.by_keys(self.store, [state_id.rpartition("/")[2]])
+        return found[0] if found else None
+
+    def states(self, state_ids: Sequence[str]) -> list[MemoryState]:
+        """Versions by their ids, in key order; those that are not there are left out."""
+        return states.by_keys(self.store, [one.rpartition("/")[2] for one in state_ids])
+
+    def history(self, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
+        """The versions of a topic, oldest first; of more than `limit`, the newest."""
+        return traces.history(self.store, topic, limit=limit, mask=mask)
+
+    def at(self, topic: str, moment: datetime, *, known_at: datetime | None = None) -> MemoryState | None:
+        """What was true of a topic at a moment, as known now or at `known_at`; None before the first version."""
+        then = aware("known_at", known_at) if known_at else NEWEST
+        return state_at(self.store, topic, aware("moment", moment), then)
+
+    query_at_time = at
+
+    def topics(self, prefix: str = "") -> list[str]:
+        """The topics whose names begin so, sorted."""
+        return traces.topics(self.store, prefix)
+
+    def trace(self, topic: str) -> MemoryTrace:
+        """All versions of a topic by id, oldest first."""
+        return traces.trace(self.store, topic)
+
+    # Edges
+
+    def link(
+        self,
+        source: str,
+        target: str,
+        relation: str,
+        *,
+        kind: MemoryEdgeKind | None = None,
+        strength: float = 1.0,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        description: str = "",
+        bidirectional: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryEdge:
+        """Join two states; a topic stands for its newest version."""
+        checked_relation(relation)
+
+        def work(rows: RowStore, act: Act) -> MemoryEdge:
+            tail, head = (state_id(states.named(rows, name).key) for name in (source, target))
+            new = NewEdge(
+                tail,
+                head,
+                relation,
+                kind,
+                strength,
+                valid_from,
+                valid_until,
+                description,
+                bidirectional,
+                metadata or {},
+            )
+            return drawing.draw(rows, new, act)
+
+        return self._in_act(who, why, work)
+
+    def link_many(self, new: Iterable[NewEdge], *, who: str = "", why: str = "") -> list[MemoryEdge]:
+        """Join many pairs in one transaction; ends are given as topics or states."""
+        links = list(new)
+        for link in links:
+            checked_relation(link.relation)
+
+        def work(rows: RowStore) -> list[MemoryEdge]:
+            act = self.act(who, why, is_one=False)
+            ids = states.named_many(rows, [name for link in links for name in (link.source, link.target)])
+            drawn = drawing.draw_many(
+                rows, [replace(link, source=ids[link.source], target=ids[link.target]) for link in links], act
+            )
+            act.keep(rows)
+            return drawn
+
+        return in_unit(self.store, work)
+
+    def close(
+        self,
+        edge_id: str,
+        *,
+        at: datetime | None = None,
+        superseded_by: str | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryEdge:
+        """Say that an edge stopped being true (now, or at a moment), and which edge took its place."""
+
+        return self._in_act(
+            who, why, lambda rows, act: drawing.end(rows, edge_id, act, at=at, superseded_by=superseded_by)
+        )
+
+    def edges(
+        self,
+        topic_or_state: str,
+        *,
+        mask: Mask | None = None,
+        direction: Direction = Direction.ANY,
+        types: Sequence[str] | None = None,
+        everything: bool = False,
+    ) -> list[MemoryEdge]:
+        """Edges true now, or as the mask says; `everything` adds those that had ended or were yet to begin."""
+        seen = self.mask(mask)
+        if everything:
+            seen = replace(seen, as_of=None)
+        return edges_around(self.store, topic_or_state, seen, direction=direction, types=types)
+
+    def beliefs(self, edge_id: str) -> list[MemoryEdge]:
+        """Everything that was ever believed of an edge, oldest first."""
+        return drawing.beliefs_of(self.store, edge_id)
+
+    def successor(self, edge_id: str, as_of: datetime | None = None) -> MemoryEdge | None:
+        """The active edge that in the end took the place of this one, or None."""
+        return drawing.successor(self.store, edge_id, as_of or self.now())
+
+    def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
+        """When one relation of a topic last gave way to another, or None when it never did."""
+        return find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
+
+    def why(self, topic: str, *, mask: Mask | None = None) -> Account:
+        """What holds of a topic, why, and what no longer does; now, or as the mask says."""
+        seen = self.mask(mask)
+        return account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
+
+    # Promotion and change
+
+    def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
+        """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
+
+        def once() -> Promotion:
+            grounds = grounds_of(self.store, topic, self.mask())
+            text = content or synthesised(grounds, reason, self.language_model)
+            metadata = {"reason": reason} if content else {"reason": reason, "made_from": grounds.sources}
+            current = grounds.current
+            new = NewState(
+                current.topic, text, current.tags, current.confidence, metadata, importance=current.importance_score
+            )
+            ready = self.prepared([replace(new, after=grounds.count)])[0]
+            return self._in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))
+
+        return repeated(once)
+
+    promote_memory = promote
+
+    def change(
+        self,
+        old_state_id: str,
+        change_description: str,
+        *,
+        facts: Sequence[Fact] = (),
+        content: str | None = None,
+        at: datetime | None = None,
+        who: str = "",
+    ) -> Change:
+        """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
+        for fact in facts:
+            checked_relation(fact.relation)
+        old = states.named(self.store, old_state_id)
+        moment = aware("at", at) if at else None
+        new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
+        ready = self.prepared([new])[0]
+        return self._in_act(
+            who,
+            change_description,
+            lambda rows, act: change_fact(rows, old, change_description, ready, facts, act, moment),
+        )
+
+    handle_fact_change = change
+
+    def assert_fact(
+        self,
+        subject: str,
+        relation: str,
+        object_: str,
+        *,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        confidence: float = 1.0,
+        source: str = "",
+        functional: bool | None = None,
+        description: str = "",
+        trust: Mapping[str, float] | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> FactResult:
+        """Believe a fact; where it excludes another, the rule of `conflicts.judge` decides and a record says how.
+
+        `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
+        """
+        fact = Asserted(
+            subject,
+            checked_relation(relation),
+            object_,
+            valid_from,
+            valid_until,
+            confidence,
+            source,
+            functional,
+            description,
+        )
+        unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
+        unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
+        created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
+        weights = Trust(trust or {})
+        return self._in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
+
+    def conflicts(self, *, open_only: bool = False) -> list[Recorded]:
+        """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""
+        return recorded(self.store, open_only=open_only)
+
+    def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> Recorded:
+        """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
+        return self._in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
+
+    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[Consolidated]:
+        """Summaries of the days (1), also the weeks (2), also the months (3) that are over; twice is once."""
+        return consolidate(self, level, as_of=as_of or self.now(), who=who)
+
+    # Who, when, why
+
+    def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
+        """Take back an act by new beliefs and new versions; what was said stays in the history."""
+        return self._in_act(who, why, lambda rows, act: undo_act(rows, audit_id, act))
+
+    def erase(self, names: str | Sequence[str], *, who: str, why: str) -> Certificate:
+        """Erase states by id or whole topics by name, for good, with all that was made of them; says who and why."""
+        if not who.strip() or not why.strip():
+            raise MemoryRefused("erasing loses something for good; say who asks for it and why")
+        wanted = [names] if isinstance(names, str) else list(names)
+        gone = self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
+        return replace(gone.certificate, left_behind=find_leftovers(self.store, gone.words))
+
+    def check(self, *, write_out: bool = False) -> list[str]:
+        """What is wrong with memory, in sentences; also writes `memory_traces` out where asked."""
+        if write_out:
+            write_traces(self.store)
+        return problems(self.store)
+
+    def audit(self, subject: str) -> list[MemoryAudit]:
+        """What was done to a topic, a state or an edge, oldest first."""
+        return acts_on(self.store, [subject])
+
+    def mask(self, mask: Mask | None = None) -> Mask:
+        """Where a reader stands: now, unless the mask says when; what was known then is what counts as true then."""
+        asked = mask or Mask()
+        return Mask(as_of=asked.as_of or asked.known_at or self.now(), known_at=asked.known_at or NEWEST)
+
+    def act(self, who: str, why: str, *, is_one: bool = True) -> Act:
+        """An act that begins now; call it inside the transaction, so that its time is that of the writing."""
+        return Act(who, why, aware("now", self.now()), is_one)
+
+    def _in_act(self, who: str, why: str, work: Callable[[RowStore, Act], Result]) -> Result:
+        """Do something in one transaction and record it there."""
+
+        def unit(rows: RowStore) -> Result:
+            act = self.act(who, why)
+            result = work(rows, act)
+            act.keep(rows)
+            return result
+
+        return in_unit(self.store, unit)
+
+    def prepared(self, new: Sequence[NewState]) -> list[NewState]:
+        """Versions checked and with their vectors: all that needs no transaction."""
+        checked = [states.checked(one) for one in new]
+        if self.embedder is None or not checked:
+            return checked
+        vectors = self.embedder.embed([one.content for one in checked])
+        tag = self.embedder.model.tag
+        return [
+            one if one.vector else replace(one, vector=tuple(vector.tolist()), model=tag)
+            for one, vector in zip(checked, vectors, strict=True)
+        ]
+
+
+def repeated(once: Callable[[], Result]) -> Result:
+    """What `once` returns, tried again while others overtake it: it reads, thinks, and then writes."""
+    for _ in range(_TRIES):
+        try:
+            return once()
+        except states.Overtaken:
+            continue
+    return once()
+
+
+def checked_relation(relation: str) -> str:
+    """A relation's name in the form that the stores keep."""
+    if not re.fullmatch(RELATION_PATTERN, relation):
+        raise MemoryRefused(f"{relation!r} is no relation; use small letters, digits and _, for example blocked_by")
+    return relation

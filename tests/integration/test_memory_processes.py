@@ -1,0 +1,60 @@
+"""Many processes write one memory, some are killed: versions without gaps, nothing lost, the latest right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVER = Path(__file__).with_name("memory_driver.py")
+
+
+def test_eight_processes_write_without_gaps(tmp_path: Path) -> None:
+    check(run(tmp_path, writers=8, versions=120, topics=5, kills=0), versions=120, topics=5)
+
+
+def test_kills_lose_nothing_that_was_committed_and_leave_no_gap(tmp_path: Path) -> None:
+    report = run(tmp_path, writers=4, versions=80, topics=5, kills=6)
+    assert report["killed"] >= 1, "the kills came too late to prove anything"
+    check(report, versions=80, topics=5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kills", [0, 40])
+def test_ten_thousand_versions_of_fifty_topics(tmp_path: Path, kills: int) -> None:
+    report = run(tmp_path, writers=8, versions=10_000, topics=50, kills=kills)
+    assert report["killed"] == kills
+    check(report, versions=10_000, topics=50)
+
+
+def check(report: dict[str, Any], *, versions: int, topics: int) -> None:
+    assert report["problems"] == []
+    assert report["wrong_latest"] == []
+    assert report["unreadable"] == []
+    assert report["lost"] == []
+    assert report["noted_twice"] == 0
+    assert report["topics"] == topics
+    assert report["noted"] == versions
+    # A writer that was killed between its commit and its note wrote more than it noted, never less.
+    assert versions <= report["versions"] <= versions + 5 * report["killed"]
+    assert report["edges"] == report["versions"] - topics
+    assert report["acts"] == report["versions"]
+
+
+def run(folder: Path, *, writers: int, versions: int, topics: int, kills: int) -> dict[str, Any]:
+    numbers = [str(number) for number in (writers, versions, topics, kills)]
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(folder / "graph.db"), *numbers],
+        capture_output=True,
+        text=True,
+        timeout=3_000,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report

@@ -1,0 +1,160 @@
+"""The tier on disk: survives, stays inside its bytes, and reads damage as a miss (A32 to A38, X-10 to X-12)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hades.cache.disk import DiskCache
+from hades.cache.tier import GIB, MISS
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def of_bytes(folder: Path, size: int, **options: Any) -> DiskCache:
+    return DiskCache(folder, size / GIB, **options)
+
+
+def files(cache: DiskCache) -> list[Path]:
+    return sorted(cache.data_path.iterdir()) if cache.data_path.is_dir() else []
+
+
+def held(cache: DiskCache) -> int:
+    return sum(path.stat().st_size for path in files(cache))
+
+
+@pytest.mark.parametrize("value", [None, [], {}, 0, "", {"a": [1, "ü", None]}])
+def test_values_survive_a_restart_and_empty_ones_are_no_miss(tmp_path, value):
+    DiskCache(tmp_path).put("a: key / with \\ anything\n", value)
+    again = DiskCache(tmp_path)
+    assert again.get("a: key / with \\ anything\n", MISS) == value
+    assert again.get("another", MISS) is MISS
+
+
+def test_an_entry_says_what_the_requirement_lists(tmp_path):
+    clock = Clock()
+    cache = DiskCache(tmp_path, now=clock)
+    cache.put("key", "x" * 100, {"importance": 0.5})
+    clock.now = 1060.0
+    cache.get("key")
+    entry = cache.index["items"]["key"]
+    assert entry | {"filename": ""} == {
+        "filename": "", "size_mb": 102 / 1024**2, "created": 1000.0, "last_accessed": 1060.0, "access_count": 2,
+        "metadata": {"importance": 0.5},
+    }  # fmt: skip
+    assert (tmp_path / "data" / entry["filename"]).is_file()
+    assert cache.index["total_size_mb"] == 102 / 1024**2
+
+
+def test_removing_deletes_the_file_and_says_whether_it_was_there(tmp_path):
+    cache = DiskCache(tmp_path)
+    cache.put("key", 1)
+    assert cache.remove("key")
+    assert not cache.remove("key")
+    assert (files(cache), cache.current_bytes, len(cache)) == ([], 0, 0)
+
+
+def test_the_least_recently_used_leaves_first_and_of_equals_the_least_used(tmp_path):
+    clock = Clock()
+    cache = of_bytes(tmp_path, 36, now=clock)
+    for name in ("old", "rare", "often"):
+        cache.put(name, "x" * 10)
+    clock.now += 1
+    for name in ("rare", "often", "often"):
+        cache.get(name)
+    clock.now += 1
+    cache.put("new", "x" * 10)
+    assert [name in cache for name in ("old", "rare", "often", "new")] == [False, True, True, True]
+    cache.put("newer", "x" * 10)
+    assert [name in cache for name in ("rare", "often")] == [False, True]
+
+
+def test_overwriting_by_a_bigger_value_stays_inside_the_budget(tmp_path):
+    cache = of_bytes(tmp_path, 100)
+    cache.put("a", "x" * 40)
+    cache.put("b", "x" * 40)
+    assert cache.put("b", "x" * 90)
+    assert "a" not in cache
+    assert held(cache) == cache.current_bytes == 92
+
+
+def test_a_value_larger_than_the_cache_is_refused_and_leaves_no_old_one(tmp_path):
+    cache = of_bytes(tmp_path, 100)
+    cache.put("key", "x")
+    assert not cache.put("key", "x" * 200)
+    assert cache.get("key", MISS) is MISS
+    assert held(cache) == 0
+
+
+def test_what_json_cannot_hold_is_refused(tmp_path):
+    assert not DiskCache(tmp_path).put("key", object())
+
+
+@pytest.mark.parametrize("damage", ["truncate", "change", "delete", "directory"])
+def test_a_damaged_entry_reads_as_a_miss_and_goes(tmp_path, damage):
+    cache = DiskCache(tmp_path)
+    cache.put("key", {"text": "x" * 50})
+    (path,) = files(cache)
+    if damage == "truncate":
+        path.write_bytes(path.read_bytes()[:10])
+    elif damage == "change":
+        path.write_bytes(path.read_bytes().replace(b"x", b"y"))
+    else:
+        path.unlink()
+        if damage == "directory":
+            path.symlink_to(tmp_path)
+    assert cache.get("key", MISS) is MISS
+    assert "key" not in cache
+    assert (files(cache), cache.current_bytes, cache.counts.damaged) == ([], 0, 1)
+
+
+@pytest.mark.parametrize("body", [b"", b"this is no database" * 100])
+def test_a_damaged_index_starts_anew(tmp_path, body):
+    before = DiskCache(tmp_path)
+    before.put("key", 1)
+    before.close()
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"index.db{suffix}").unlink(missing_ok=True)
+    (tmp_path / "index.db").write_bytes(body)
+    cache = DiskCache(tmp_path)
+    assert cache.get("key", MISS) is MISS
+    assert cache.put("other", 2)
+    assert cache.get("other") == 2
+    assert len(files(cache)) == 1
+
+
+def test_files_that_dead_processes_left_are_swept(tmp_path):
+    cache = DiskCache(tmp_path)
+    cache.put("key", 1)
+    (cache.data_path / "left.json").write_text("secret")
+    (cache.data_path / "left.json.partial").write_text("secret")
+    again = DiskCache(tmp_path)
+    again.put("other", 2)
+    assert len(files(again)) == 2
+
+
+def test_clearing_leaves_no_file_behind(tmp_path):
+    cache = DiskCache(tmp_path)
+    cache.put("key", "secret")
+    (cache.data_path / "left.json").write_text("secret")
+    assert cache.clear() == 1
+    assert (files(cache), cache.current_bytes) == ([], 0)
+    cache.close()
+    assert not any(b"secret" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_disk_that_cannot_be_written_costs_a_miss_and_no_answer(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    cache = DiskCache(tmp_path / "file")
+    assert not cache.put("key", 1)
+    assert cache.get("key", MISS) is MISS
+    assert cache.counts.failed == 2

@@ -1,0 +1,99 @@
+"""The tier in memory: least recently used first, sizes exact, a miss unlike any value (A26 to A31, X-08, X-10)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hades.cache.lru import UNKNOWN_BYTES, LRUCache
+from hades.cache.tier import MIB, MISS
+
+TENTH = 0.1
+
+
+@pytest.mark.parametrize("value", [None, [], {}, 0, "", False])
+def test_a_stored_empty_value_is_no_miss(value):
+    cache = LRUCache(1)
+    assert cache.put("key", value)
+    assert cache.get("key", MISS) == value
+    assert cache.get("key", MISS) is not MISS
+    assert cache.get("nobody", MISS) is MISS
+    assert cache.get("nobody") is None
+
+
+def test_the_least_recently_used_leaves_first():
+    cache = LRUCache(1)
+    for name in "abc":
+        cache.put(name, name, 0.3)
+    cache.get("a")
+    cache.put("d", "d", 0.3)
+    assert [name in cache for name in "abcd"] == [True, False, True, True]
+
+
+def test_an_item_larger_than_the_cache_is_refused():
+    cache = LRUCache(1)
+    assert cache.put("small", "x")
+    assert not cache.put("big", "x", 1.01)
+    assert "small" in cache
+    assert cache.put("exact", "x", 1.0)
+
+
+def test_a_value_that_was_replaced_is_never_handed_out_again():
+    cache = LRUCache(1)
+    cache.put("key", "old")
+    assert not cache.put("key", "new", 2.0)
+    assert cache.get("key", MISS) is MISS
+    assert cache.current_bytes == 0
+
+
+def test_what_is_added_is_what_is_taken_off():
+    cache = LRUCache(1)
+    cache.put("key", "tiny", 0.9)
+    cache.put("key", "tiny", 0.2)
+    assert cache.current_size_mb == pytest.approx(0.2, abs=1e-6)
+    cache.put("other", "x" * 1000)
+    assert cache.current_bytes == round(0.2 * MIB) + 1002
+    cache.remove("key")
+    assert cache.current_bytes == 1002
+
+
+def test_a_size_is_the_bytes_of_its_json():
+    cache = LRUCache(1)
+    value = {"name": "Müller", "numbers": [1, 2.5, None]}
+    cache.put("key", value)
+    assert cache.current_bytes == len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def test_what_json_cannot_hold_counts_a_tenth_and_is_kept_as_it_is():
+    cache, thing = LRUCache(1), object()
+    cache.put("key", thing)
+    assert cache.get("key") is thing
+    assert cache.current_bytes == UNKNOWN_BYTES == int(TENTH * MIB)
+
+
+def test_changing_what_a_look_up_returned_changes_nothing():
+    cache = LRUCache(1)
+    cache.put("key", {"paths": [1]})
+    cache.get("key")["paths"].append(2)
+    assert cache.get("key") == {"paths": [1]}
+
+
+def test_whoever_is_pushed_out_is_told_of():
+    told = []
+    cache = LRUCache(1, on_evict=lambda key, value: told.append((key, value)))
+    cache.put("a", [1], 0.6)
+    cache.put("b", [2], 0.6)
+    assert told == [("a", [1])]
+    assert cache.counts.evicted == 1
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_cache_needs_room(size):
+    with pytest.raises(ValueError, match="room"):
+        LRUCache(size)
+
+
+def test_a_negative_size_is_refused():
+    with pytest.raises(ValueError, match="negative"):
+        LRUCache(1).put("key", 1, -0.5)

@@ -1,0 +1,41 @@
+"""A memory on a real store with a clock that the test moves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hades.memory.service import Memory
+from hades.ports.store import GraphStore, Mode
+from hades.ports.text import Embedder, LanguageModel
+from hades.stores.sqlite.store import SqliteStore
+
+T1 = datetime(2024, 1, 10, tzinfo=UTC)
+T2 = datetime(2024, 3, 5, tzinfo=UTC)
+T3 = datetime(2024, 6, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+class Clock:
+    """Stands still until it is set; each look is a microsecond later, as looks are."""
+
+    def __init__(self, at: datetime = T1) -> None:
+        self.at = at
+
+    def __call__(self) -> datetime:
+        self.at += timedelta(microseconds=1)
+        return self.at
+
+
+def empty_store(folder: Path) -> GraphStore:
+    """A provisioned store with nothing in it."""
+    store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
+    store.provision()
+    return store
+
+
+def memory_on(
+    store: GraphStore, clock: Clock, embedder: Embedder | None = None, language_model: LanguageModel | None = None
+) -> Memory:
+    """A memory that reads this clock."""
+    return Memory(store, embedder, clock, language_model)

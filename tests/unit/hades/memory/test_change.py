@@ -1,0 +1,201 @@
+"""Promotion, change and facts that exclude each other: nothing is touched that was not said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hades.memory.change import Fact
+from hades.memory.conflicts import Claim, Outcome, Trust, judge
+from hades.memory.inversions import inverse_of
+from hades.memory.names import MemoryRefused
+from hades.memory.service import Memory
+from hades.ports.text import Completion
+from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on
+
+
+class Echo:
+    """A language model that answers with what it was asked for."""
+
+    model = "echo"
+
+    def __init__(self) -> None:
+        self.prompt = ""
+
+    def complete(self, prompt: str, *, max_tokens: int) -> Completion:
+        self.prompt = prompt
+        return Completion("written by a model", 1, 1)
+
+
+def test_promotion_picks_sentences_without_a_model(memory: Memory) -> None:
+    memory.add("project", "The parser is half done. Tests are missing.")
+    memory.add("bug", "The parser loses comments. It was found by Ana.")
+    memory.add("lunch", "Noodles on Friday.")
+    memory.link("project", "bug", "relates_to")
+    memory.link("lunch", "project", "causes")
+    done = memory.promote("project", "the bug is fixed", who="ben")
+    assert done.state.version == 2
+    assert done.state.content == (
+        "the bug is fixed. The parser is half done. Tests are missing. The parser loses comments. Noodles on Friday."
+    )
+    kept = {edge.target for edge in done.edges}
+    assert kept == {f"memory_states/{memory.latest(name).id}" for name in ("bug", "lunch")}  # type: ignore[union-attr]
+    assert memory.promote("project", "the bug is fixed").state.content.startswith("the bug is fixed. The parser")
+
+
+def test_neighbours_a_new_version_left_behind_are_not_kept(memory: Memory) -> None:
+    memory.add("project", "The parser is half done.")
+    memory.add("lunch", "Noodles on Friday.")
+    memory.link("project", "lunch", "relates_to")
+    done = memory.promote("project", "moved on", "The renderer comes next.")
+    assert (done.state.content, done.edges) == ("The renderer comes next.", [])
+
+
+def test_a_language_model_is_told_history_and_neighbours(memory: Memory, clock: Clock) -> None:
+    model = Echo()
+    told = memory_on(memory.store, clock, language_model=model)
+    for number in range(7):
+        told.add("project", f"state number {number}")
+    told.add("bug", "loses comments")
+    told.link("project", "bug", "causes")
+    assert told.promote("project", "because").state.content == "written by a model"
+    assert "state number 1" not in model.prompt
+    assert all(f"v{version}: state number {version - 1}" in model.prompt for version in range(3, 8))
+    assert "bug: loses comments" in model.prompt
+
+
+def test_the_inversion_table_is_closed() -> None:
+    named = ("contradicts", "rejected_because", "blocked_by", "relates_to", "evolves_to", "works_at")
+    assert [inverse_of(name) for name in named] == ["supports", "viable_after_fix", "enabled_by", None, None, None]
+
+
+def test_a_change_ends_only_what_it_names(memory: Memory, clock: Clock) -> None:
+    for topic in ("x", "bugs/bug_y", "teams/core", "review"):
+        memory.add(topic, f"about {topic}")
+    blocked = memory.link("x", "bugs/bug_y", "blocked_by", valid_from=T1)
+    other = memory.link("x", "teams/core", "blocked_by", valid_from=T1)
+    plain = memory.link("x", "review", "relates_to", valid_from=T1)
+    clock.at = T2
+    done = memory.change("x", "Bug Y was fixed")
+    assert [edge.id for edge in done.obsolete_edges] == [blocked.id]
+    assert [(edge.relationship_type, edge.target) for edge in done.new_edges] == [
+        ("enabled_by", f"memory_states/{memory.latest('bugs/bug_y').id}")  # type: ignore[union-attr]
+    ]
+    assert done.reasons == [
+        "blocked_by bugs/bug_y ended: the change names bugs/bug_y; blocked_by ended, so enabled_by",
+        "blocked_by teams/core stays: the change does not name teams/core",
+        "relates_to review stays: relates_to has no inversion; state the new fact to have an edge for it",
+    ]
+    active = {edge.id for edge in memory.edges("x")}
+    assert {other.id, plain.id} < active
+    assert blocked.id not in active
+
+
+def test_the_end_of_a_contradiction_is_not_support(memory: Memory) -> None:
+    memory.add("claim", "water boils at 90 degrees")
+    memory.add("paper", "measured at 100 degrees")
+    edge = memory.link("claim", "paper", "contradicts")
+    done = memory.change("claim", "the paper was withdrawn")
+    assert (done.new_edges, [one.id for one in done.obsolete_edges]) == ([], [edge.id])
+    assert "does not imply supports" in done.reasons[0]
+
+
+def test_a_stated_fact_replaces_what_it_says(memory: Memory, clock: Clock) -> None:
+    for topic in ("service", "team a", "team b"):
+        memory.add(topic, topic)
+    old = memory.link("service", "team a", "maintained_by", valid_from=T1)
+    clock.at = T2
+    done = memory.change("service", "handed over", facts=[Fact("maintained_by", "team b", replaces=old.id)])
+    assert [(edge.id, edge.superseded_by) for edge in done.obsolete_edges] == [(old.id, done.new_edges[0].id)]
+    assert [edge.target for edge in memory.edges("service")] == [done.new_edges[0].target]
+
+
+def test_facts_over_disjoint_times_both_stay(memory: Memory, clock: Clock) -> None:
+    first = memory.assert_fact("ana", "works_at", "north", valid_from=T1, valid_until=T2)
+    second = memory.assert_fact("ana", "works_at", "south", valid_from=T2)
+    assert (first.conflicts, second.conflicts) == ([], [])
+    clock.at = T3
+    assert [edge.valid_until for edge in memory.edges("ana", everything=True)] == [T2, None]
+
+
+def test_a_relation_that_is_not_functional_excludes_nothing(memory: Memory) -> None:
+    memory.assert_fact("ana", "has_trait", "patience", valid_from=T1)
+    assert memory.assert_fact("ana", "has_trait", "humour", valid_from=T1).conflicts == []
+    assert len(memory.edges("ana")) == 2
+
+
+def test_the_later_of_two_equal_facts_ends_the_earlier_where_it_begins(memory: Memory, clock: Clock) -> None:
+    old = memory.assert_fact("ana", "works_at", "north", valid_from=T1).edge
+    new = memory.assert_fact("ana", "works_at", "south", valid_from=T2)
+    assert old is not None
+    assert new.edge is not None
+    assert [one.verdict.outcome for one in new.conflicts] == [Outcome.NEW]
+    assert [(one.id, one.valid_until, one.superseded_by) for one in new.conflicts[0].kept] == [
+        (old.id, T2, new.edge.id)
+    ]
+    assert [one.reason for one in memory.conflicts()] == ["true since 2024-03-05 against 2024-01-10"]
+
+
+def test_a_fact_in_the_middle_leaves_what_is_before_and_after(memory: Memory, clock: Clock) -> None:
+    memory.assert_fact("ana", "lives_in", "rome", valid_from=T1)
+    memory.assert_fact("ana", "lives_in", "oslo", valid_from=T2, valid_until=T3)
+    clock.at = T3 + timedelta(days=1)
+    topics = {f"memory_states/{memory.latest(name).id}": name for name in ("rome", "oslo")}  # type: ignore[union-attr]
+    periods = [
+        (topics[edge.target], edge.valid_from, edge.valid_until) for edge in memory.edges("ana", everything=True)
+    ]
+    assert periods == [("rome", T1, T2), ("oslo", T2, T3), ("rome", T3, None)]
+
+
+def test_a_fact_that_loses_is_believed_where_nothing_excludes_it(memory: Memory) -> None:
+    memory.assert_fact("ana", "works_at", "north", valid_from=T2)
+    early = memory.assert_fact("ana", "works_at", "south", valid_from=T1)
+    assert [(edge.valid_from, edge.valid_until) for edge in early.edges] == [(T1, T2)]
+    assert [one.outcome for one in memory.conflicts()] == [Outcome.OLD]
+
+
+def test_the_same_fact_said_again_is_not_a_second_one(memory: Memory) -> None:
+    first = memory.assert_fact("ana", "has_trait", "patience", valid_from=T2)
+    assert memory.assert_fact("ana", "has_trait", "patience", valid_from=T3).edges == first.edges
+    longer = memory.assert_fact("ana", "has_trait", "patience", valid_from=T1)
+    assert [(edge.valid_from, edge.valid_until) for edge in longer.edges] == [(T1, T2)]
+
+
+def test_a_weaker_claim_is_recorded_and_not_believed(memory: Memory) -> None:
+    memory.assert_fact("ana", "works_at", "north", valid_from=T1, confidence=0.9)
+    weak = memory.assert_fact("ana", "works_at", "south", valid_from=T2, confidence=0.4, source="rumour")
+    assert weak.edge is None
+    assert [one.outcome for one in memory.conflicts()] == [Outcome.OLD]
+    assert memory.conflicts()[0].claim["object"] == "south"
+    assert len(memory.edges("ana", everything=True)) == 1
+
+
+def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, clock: Clock) -> None:
+    old = memory.assert_fact("ana", "works_at", "north", valid_from=T1, confidence=0.3).edge
+    new = memory.assert_fact("ana", "works_at", "south", valid_from=T2, confidence=0.4).edge
+    assert old is not None
+    assert new is not None
+    waiting = memory.conflicts(open_only=True)
+    assert [(one.outcome, one.old_edge, one.new_edge) for one in waiting] == [(Outcome.ASK, old.id, new.id)]
+    clock.at = T3
+    assert len(memory.edges("ana")) == 2, "nobody is overruled while the question is open"
+    with pytest.raises(MemoryRefused, match="'both' is no decision"):
+        memory.resolve(waiting[0].id, "both", who="ben", why="")
+    memory.resolve(waiting[0].id, "new", who="ben", why="asked her")
+    assert [edge.id for edge in memory.edges("ana")] == [new.id]
+    assert memory.conflicts(open_only=True) == []
+    assert [(one.outcome, one.reason) for one in memory.conflicts()] == [(Outcome.NEW, "asked her")]
+
+
+def test_confidence_then_source_then_recency_decide() -> None:
+    def claim(confidence: float, source: str = "", at: object = T1) -> Claim:
+        return Claim(confidence, source, at)  # type: ignore[arg-type]
+
+    trust = Trust({"register": 0.9, "rumour": 0.1})
+    assert judge(claim(0.9), claim(0.6), trust).outcome is Outcome.OLD
+    assert judge(claim(0.8, "rumour"), claim(0.7, "register"), trust).outcome is Outcome.NEW
+    assert judge(claim(0.8), claim(0.75, at=T2), trust).outcome is Outcome.NEW
+    assert judge(claim(0.8, at=T2), claim(0.8, at=T1), trust).outcome is Outcome.OLD
+    assert judge(claim(0.8), claim(0.8), trust).outcome is Outcome.ASK
+    assert judge(claim(0.4), claim(0.1), trust).outcome is Outcome.ASK

@@ -1,0 +1,35 @@
+"""Deltas rebuild the exact content, whatever the texts; a damaged one is noticed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.errors import StoreDamaged
+from hades.memory.deltas import Delta, delta_between, pieces_of, rebuilt
+
+texts = st.text(st.sampled_from("ab c\n\r.\u2028é😀"), max_size=60) | st.text(max_size=40)
+
+
+@given(texts, texts)
+@settings(max_examples=300, deadline=None)
+def test_any_content_is_rebuilt_from_any_parent(parent: str, content: str) -> None:
+    delta = delta_between(parent, content)
+    assert rebuilt(parent, delta) == content
+    assert pieces_of(content, delta.recipe) == delta.pieces
+
+
+def test_a_small_edit_of_a_long_text_is_a_small_delta() -> None:
+    parent = "\n".join(f"line {number} of the text" for number in range(2_000))
+    delta = delta_between(parent, parent.replace("line 1000 of", "line 1000 (checked) of").replace("line 5 ", "row 5 "))
+    assert delta.pieces.split() == ["row", "(checked)"]
+    assert delta.size < 80
+
+
+def test_a_wrong_parent_is_noticed() -> None:
+    delta = delta_between("one two three", "one two four")
+    with pytest.raises(StoreDamaged, match="version 3 of 'x' does not rebuild"):
+        rebuilt("another parent", delta, "version 3 of 'x'")
+    with pytest.raises(StoreDamaged):
+        rebuilt("one two three", Delta(delta.recipe, "five"))

@@ -1,0 +1,101 @@
+"""Edges: append-only beliefs, half-open intervals, supersession without circles."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hades.memory.names import MemoryRefused, UnknownMemory
+from hades.memory.service import Memory
+from hades.ports.store import Direction
+from schemas.intervals import Mask
+from tests.unit.hades.memory.kept import T1, T2, T3, Clock
+
+
+@pytest.fixture
+def pair(memory: Memory) -> Memory:
+    """A memory with two topics."""
+    memory.add("a", "about a")
+    memory.add("b", "about b")
+    return memory
+
+
+def test_an_edge_is_active_from_its_beginning_and_not_at_its_end(pair: Memory, clock: Clock) -> None:
+    edge = pair.link("a", "b", "blocked_by", valid_from=T2, valid_until=T3)
+    seen = [pair.edges("a", mask=Mask(as_of=moment)) for moment in (T2, T3 - timedelta(microseconds=1), T3)]
+    assert [[one.id for one in some] for some in seen] == [[edge.id], [edge.id], []]
+    assert (edge.is_active(T2), edge.is_active(T3)) == (True, False)
+
+
+def test_kinds_follow_from_the_relation(pair: Memory) -> None:
+    kinds = {name: pair.link("a", "b", name).kind for name in ("causes", "references", "relates_to", "works_at")}
+    assert kinds == {
+        "causes": "causal",
+        "references": "reference",
+        "relates_to": "cross_topic",
+        "works_at": "cross_topic",
+    }
+
+
+def test_the_same_edge_twice_is_one_edge(pair: Memory) -> None:
+    first = pair.link("a", "b", "relates_to", description="said once")
+    assert pair.link("a", "b", "relates_to", description="said once") == first
+    other = pair.link("a", "b", "relates_to", description="said better")
+    assert (other.id, other.revision) == (first.id, 2)
+    assert [edge.description for edge in pair.edges("a")] == ["said better"]
+
+
+def test_two_edges_over_disjoint_times_both_stay(pair: Memory, clock: Clock) -> None:
+    pair.link("a", "b", "blocked_by", valid_from=T1, valid_until=T2)
+    pair.link("a", "b", "blocked_by", valid_from=T3)
+    clock.at = T3
+    assert [edge.valid_from for edge in pair.edges("a", everything=True)] == [T1, T3]
+    assert [edge.valid_from for edge in pair.edges("a")] == [T3]
+
+
+def test_direction_is_respected_and_both_ways_means_both(pair: Memory) -> None:
+    pair.link("a", "b", "causes")
+    pair.link("a", "b", "interacted_with", bidirectional=True)
+    seen = {
+        way: [edge.relationship_type for edge in pair.edges("b", direction=way)]
+        for way in (Direction.OUT, Direction.IN, Direction.ANY)
+    }
+    assert seen == {
+        Direction.OUT: ["interacted_with"],
+        Direction.IN: ["causes", "interacted_with"],
+        Direction.ANY: ["causes", "interacted_with"],
+    }
+
+
+def test_an_edge_cannot_end_before_it_begins(pair: Memory) -> None:
+    edge = pair.link("a", "b", "blocked_by", valid_from=T2)
+    with pytest.raises(MemoryRefused, match="give a later moment"):
+        pair.close(edge.id, at=T1)
+
+
+def test_supersession_cannot_go_in_a_circle(pair: Memory) -> None:
+    first, second, third = (pair.link("a", "b", name) for name in ("causes", "supports", "references"))
+    pair.close(first.id, superseded_by=second.id)
+    pair.close(second.id, superseded_by=third.id)
+    with pytest.raises(MemoryRefused, match="goes in a circle"):
+        pair.close(third.id, superseded_by=first.id)
+    with pytest.raises(MemoryRefused, match="goes in a circle"):
+        pair.close(third.id, superseded_by=third.id)
+    assert pair.successor(first.id) == third
+
+
+def test_closing_twice_changes_nothing(pair: Memory) -> None:
+    edge = pair.link("a", "b", "blocked_by", valid_from=T1)
+    closed = pair.close(edge.id, at=T2)
+    assert pair.close(edge.id, at=T2) == closed
+    assert len(pair.beliefs(edge.id)) == 2
+
+
+def test_names_that_are_not_there_are_named(pair: Memory) -> None:
+    with pytest.raises(UnknownMemory, match="no topic or state 'c'"):
+        pair.link("a", "c", "causes")
+    with pytest.raises(UnknownMemory, match="no edge 'nope'"):
+        pair.close("nope")
+    with pytest.raises(MemoryRefused, match="'Blocked By' is no relation"):
+        pair.link("a", "b", "Blocked By")

@@ -1,0 +1,115 @@
+"""Erasing: what is asked for is gone with all that was made of it; the rest stays to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.memory.names import MemoryRefused, UnknownMemory
+from hades.memory.service import Memory
+from hades.memory.states import NewState
+from hades.providers.hashing import HashingEmbedder
+from schemas.ids import sha256_text
+from tests.unit.hades.memory.kept import Clock, memory_on
+
+BASE = " ".join(f"word{number}" for number in range(60))
+SECRET = "her number is 555 0199"
+
+
+def test_a_version_leaves_an_empty_place_and_its_descendants_stay_exact(memory: Memory) -> None:
+    contents = [BASE, f"{BASE}. {SECRET}", f"{BASE} and more", f"{BASE} and more and more"]
+    states = [memory.add("ana", content, why="told me") for content in contents]
+    certificate = memory.erase([states[1].id], who="ben", why="she asked")
+    assert certificate.is_complete
+    assert certificate.rebased == [states[2].id]
+    assert [(one["id"], one["sha256"]) for one in certificate.states] == [(states[1].id, sha256_text(contents[1]))]
+    assert [state.content for state in memory.history("ana")] == [contents[0], *contents[2:]]
+    assert memory.state(states[1].id) is None
+    assert memory.trace("ana").states == tuple(state.id for state in states)
+    assert memory.add("ana", "next").version == 5
+    assert memory.check() == []
+    assert SECRET not in everything(memory)
+
+
+def test_erasing_the_newest_version_lets_the_one_before_be_the_latest(memory: Memory) -> None:
+    states = memory.add_many([NewState("ana", f"{BASE} {number}") for number in range(3)])
+    memory.erase([states[2].id], who="ben", why="she asked")
+    assert memory.latest("ana") == states[1]
+    again = memory.add("ana", f"{BASE} once more")
+    assert (again.version, again.parent_state_id) == (4, states[2].id)
+    assert [state.content for state in memory.history("ana")] == [f"{BASE} 0", f"{BASE} 1", f"{BASE} once more"]
+    assert memory.check() == []
+
+
+def test_a_topic_goes_whole_with_its_name_edges_and_records(memory: Memory, clock: Clock) -> None:
+    seen = memory_on(memory.store, clock, HashingEmbedder())
+    seen.add("people/ana ruiz", SECRET, why="told by ana ruiz")
+    seen.add("people/ana ruiz", f"{SECRET}, day and night")
+    seen.add("team", "a team of three")
+    seen.add("plan", "the plan")
+    first = seen.link("team", "people/ana ruiz", "relates_to", description="ana ruiz joined")
+    second = seen.link("team", "plan", "relates_to")
+    third = seen.link("plan", "team", "references")
+    seen.close(second.id, superseded_by=first.id)
+    seen.close(first.id, superseded_by=third.id)
+    certificate = seen.erase("people/ana ruiz", who="ben", why="she asked")
+    assert certificate.is_complete, certificate.left_behind
+    assert first.id in certificate.edges
+    assert certificate.topics == [sha256_text("people/ana ruiz")]
+    assert seen.topics() == ["plan", "team"]
+    assert seen.beliefs(second.id)[-1].superseded_by == third.id, "the chain skips the edge that went"
+    assert "ruiz" not in everything(memory)
+    assert memory.store.dangling() == {}
+    assert seen.check() == []
+    assert seen.add("people/ana ruiz", "someone new").version == 1
+
+
+def test_summaries_and_syntheses_go_with_what_they_were_made_of(memory: Memory) -> None:
+    secret = memory.add("note", SECRET)
+    memory.add_many(
+        [NewState("summary/day", f"one note: {SECRET}", consolidated_from=(secret.id,), consolidation_level=1)]
+    )
+    day = memory.latest("summary/day")
+    assert day is not None
+    memory.add_many([NewState("summary/week", f"a call: {SECRET}", consolidated_from=(day.id,), consolidation_level=2)])
+    memory.add("project", "the project")
+    memory.link("project", "note", "relates_to")
+    memory.promote("project", "a new week")
+    certificate = memory.erase("note", who="ben", why="she asked")
+    assert len(certificate.derived) == 3
+    assert certificate.is_complete
+    assert memory.latest("summary/week") is None
+    assert [state.content for state in memory.history("project")] == ["the project"]
+    assert SECRET not in everything(memory)
+
+
+def test_words_that_others_wrote_too_are_named_and_left(memory: Memory) -> None:
+    memory.add("note", SECRET)
+    copy = memory.add("copy", f"I heard that {SECRET}")
+    certificate = memory.erase("note", who="ben", why="she asked")
+    assert not certificate.is_complete
+    assert certificate.left_behind == {"memory_states": [copy.id]}
+
+
+def test_records_of_what_was_erased_say_only_who_and_when(memory: Memory) -> None:
+    state = memory.add("note", "one", why=SECRET, who="ana")
+    memory.add("note", "two")
+    act = memory.audit(state.id)[0].key
+    memory.erase([state.id], who="ben", why="she asked")
+    note = memory.audit(state.id)[0]
+    assert (note.who, note.action, note.why) == ("ana", "add", "")
+    with pytest.raises(MemoryRefused, match="was erased"):
+        memory.undo(act, who="ben")
+    with pytest.raises(UnknownMemory, match="left to erase"):
+        memory.erase([state.id], who="ben", why="again")
+
+
+def test_erasing_wants_a_name_and_a_reason(memory: Memory) -> None:
+    memory.add("note", "one")
+    with pytest.raises(MemoryRefused, match="say who asks for it and why"):
+        memory.erase("note", who="", why="")
+
+
+def everything(memory: Memory) -> str:
+    """All of memory as text, as a search of the rows would read it."""
+    names = ("memory_states", "memory_latest", "memory_traces", "memory_edges", "memory_audit")
+    return "\n".join(str(batch.to_pylist()) for name in names for batch in memory.store.scan(name))

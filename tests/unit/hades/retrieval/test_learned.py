@@ -1,0 +1,171 @@
+"""The learned ranker as it serves: no caller changes, and whatever is wrong with it, questions are answered by hand."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hades.builds import ranker_file
+from hades.learning import ranker as registry
+from hades.ports.store import Mode
+from hades.ports.view import GraphView
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.found import FoundPassage, Question
+from hades.retrieval.judge import BY_HAND, ByHand
+from hades.retrieval.learned import CONFIDENCE, Learned
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.reach import Known, cast_net
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import root_of, served
+from hades.snapshot.publish import publish
+from hades.snapshot.ranker_part import with_ranker
+from hades.stores.sqlite.store import SqliteStore
+from models.ranker.features import NET
+from models.ranker.infer import RankerModel
+from schemas.plan import Reason
+from schemas.retrieval import Retrieval
+from tests.unit.hades.retrieval.films import metered, published
+from tests.unit.hades.retrieval.test_pipeline import NOON
+from tests.unit.models.ranker.rankers import random_model
+
+QUESTION = "Who is the mother of the director of Glass Harbour?"
+EMBEDDER = HashingEmbedder()
+TAG, DIMENSION = EMBEDDER.model.tag, len(EMBEDDER.embed(["x"])[0])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("films")
+    published(folder)
+    return folder
+
+
+def ask(view: GraphView, recipe: str = "hirag_pathrag", **tools: object) -> Retrieval:
+    return retrieve(view, QUESTION, Tools(ByteTokenizer(), EMBEDDER, **tools), at=NOON, recipe=recipe)
+
+
+def order(answer: Retrieval) -> list[str]:
+    return [passage.document for passage in answer.passages]
+
+
+def chunks(view: GraphView, *documents: str) -> list[int]:
+    first = view.info.nodes["entities"]
+    numbers = np.arange(first, first + view.info.nodes["doc_chunks"])
+    place = {passage.document: number for number, passage in zip(numbers.tolist(), view.passages(numbers), strict=True)}
+    return [place[document] for document in documents]
+
+
+@pytest.mark.parametrize("recipe", ["hirag_pathrag", "hipporag", "pathrag", "graphrag"])
+def test_the_same_call_is_judged_by_hand_or_by_the_ranker(home: Path, recipe: str) -> None:
+    view = open_snapshot(home)
+    by_hand, learned = ask(view, recipe), ask(with_ranker(view, random_model(TAG, DIMENSION)), recipe)
+    assert Reason.RANKER_UNAVAILABLE not in learned.reasons
+    assert type(by_hand).model_fields == type(learned).model_fields
+    assert learned.telemetry.reads <= learned.plan.budget.docs_max
+    assert learned.passages
+    assert [one.score for one in learned.passages] == sorted((one.score for one in learned.passages), reverse=True)
+
+
+def test_another_ranker_gives_another_order_and_says_how_sure_it_is(home: Path) -> None:
+    view = open_snapshot(home)
+    answers = [ask(with_ranker(view, random_model(TAG, DIMENSION, seed))) for seed in range(6)]
+    assert len({tuple(order(answer)) for answer in answers}) > 1
+    assert all(0.1 <= one.tiers[CONFIDENCE] <= 0.9 for answer in answers for one in answer.passages)
+
+
+def test_the_net_holds_passages_that_share_a_rare_name_with_the_best_ones(home: Path) -> None:
+    view = metered(open_snapshot(home))
+    film, director, mother, bread = chunks(view, "Glass Harbour", "Ilse Moravec", "Hana Kolar", "Cold Bread")
+    net = cast_net(view, Question(QUESTION), [FoundPassage(director, 1.0)], np.array([director]), Known())
+    assert {film, mother} <= set(net.nodes.tolist())
+    assert bread not in net.nodes
+    linked = dict(zip(net.nodes.tolist(), net.columns["linked"].tolist(), strict=True))
+    assert linked[director] == 0.0
+    assert linked[mother] > 0.0
+    assert set(net.columns) == set(NET)
+
+
+def test_a_head_that_the_gate_left_out_is_judged_by_hand(home: Path) -> None:
+    view, model = open_snapshot(home), random_model(TAG, DIMENSION)
+    kept = {name: one for name, one in model.arrays.items() if name.partition(".")[0] not in ("read", "walk", "path")}
+    columns = {name: one for name, one in model.signature["columns"].items() if name not in ("read", "walk", "path")}
+    half = with_ranker(view, RankerModel({**model.signature, "columns": columns}, kept))
+    for recipe in ("hirag_pathrag", "hipporag"):
+        assert order(ask(half, recipe)) == order(ask(view, recipe))
+
+
+def test_below_its_doubt_nothing_is_answered() -> None:
+    judge = Learned(random_model(TAG, DIMENSION, doubt=0.95), Known())
+    found = [FoundPassage(node, 0.5, {CONFIDENCE: 0.5}) for node in range(2)]
+    support = judge.support(Question(QUESTION), found, [])
+    assert support.should_abstain
+    assert "0.95 needed" in support.why
+    sure = [replace(one, tiers={CONFIDENCE: 0.97}) for one in found]
+    assert not judge.support(Question(QUESTION), sure, []).should_abstain
+
+
+@pytest.mark.parametrize("change", [{"features": 0}, {"model": "another@1/256"}, {"state": 5}])
+def test_a_ranker_of_another_kind_is_not_asked_and_the_answer_says_so(home: Path, change: dict[str, object]) -> None:
+    view = open_snapshot(home)
+    model = random_model(TAG, DIMENSION)
+    odd = with_ranker(view, model)
+    fitted = odd.fitted()
+    assert fitted is not None
+    body = {**json.loads(fitted.signature.tobytes()), **change}
+    odd._fitted = replace(fitted, signature=np.frombuffer(json.dumps(body).encode(), np.uint8))  # type: ignore[attr-defined]
+    answer = ask(odd)
+    assert Reason.RANKER_UNAVAILABLE in answer.reasons
+    assert order(answer) == order(ask(view))
+
+
+def test_a_question_without_a_vector_is_judged_by_hand(home: Path) -> None:
+    view = with_ranker(open_snapshot(home), random_model(TAG, DIMENSION))
+    answer = retrieve(view, QUESTION, Tools(ByteTokenizer()), at=NOON)
+    assert Reason.RANKER_UNAVAILABLE in answer.reasons
+    assert answer.passages
+
+
+def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_path: Path) -> None:
+    published(tmp_path)
+    by_hand = order(ask(open_snapshot(tmp_path)))
+    with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
+        model = random_model(TAG, DIMENSION)
+        registry.record(store, ranker_file.keep(tmp_path, model), None, {})
+        done = publish(store, tmp_path)
+    assert done.ranker_left_out == ""
+    assert done.parts["ranker"] == ranker_file.generation_of(model)
+    view = open_snapshot(tmp_path)
+    assert order(ask(view)) == order(ask(with_ranker(view, model)))
+    states = root_of(tmp_path) / served(tmp_path) / "ranker.states"
+    states.write_bytes(bytes(states.stat().st_size))
+    hurt = ask(open_snapshot(tmp_path))
+    assert Reason.RANKER_UNAVAILABLE in hurt.reasons
+    assert hurt.snapshot == done.snapshot
+    assert order(hurt) == by_hand
+
+
+def test_a_lost_model_file_is_left_out_of_the_snapshot_with_the_reason(tmp_path: Path) -> None:
+    published(tmp_path)
+    with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
+        generation = ranker_file.keep(tmp_path, random_model(TAG, DIMENSION))
+        registry.record(store, generation, None, {})
+        ranker_file.path_of(tmp_path, generation).write_bytes(b"not a model")
+        assert "cannot be used" in publish(store, tmp_path).ranker_left_out
+        ranker_file.path_of(tmp_path, generation).unlink()
+        assert "is not there" in publish(store, tmp_path).ranker_left_out
+        foreign = ranker_file.keep(tmp_path, random_model("another@1/7", 7))
+        registry.record(store, foreign, None, {})
+        assert "another@1/7" in publish(store, tmp_path).ranker_left_out
+    assert Reason.RANKER_UNAVAILABLE in ask(open_snapshot(tmp_path)).reasons
+
+
+def test_whoever_asks_may_bring_a_judge(home: Path) -> None:
+    view = with_ranker(open_snapshot(home), random_model(TAG, DIMENSION))
+    assert order(ask(view, judge=lambda view, question: BY_HAND)) == order(ask(open_snapshot(home)))
+    assert isinstance(BY_HAND, ByHand)

@@ -1,0 +1,62 @@
+"""Answers that explore: neighbours swapped by the question's id, with the chance of it kept in the log."""
+
+import pytest
+
+from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.found import FoundPassage, FoundPath
+from hades.retrieval.logs import log_of
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.select import Selected
+from hades.retrieval.swaps import Swapping, swap_some
+from schemas.telemetry import ShownResults
+from tests.unit.hades.retrieval.memory_view import MemoryView
+from tests.unit.hades.retrieval.test_pipeline import NOON, East, cities
+
+PASSAGES = tuple(FoundPassage(number, 1.0 - number / 10) for number in range(5))
+PATHS = tuple(FoundPath((number, number + 1), (number,), (True,), 1.0) for number in range(3))
+CHOSEN = Selected(PATHS, PASSAGES)
+
+
+def order(selected: Selected) -> list[int]:
+    return [passage.node for passage in selected.passages]
+
+
+def test_the_same_question_is_swapped_the_same_way_and_another_seed_swaps_others() -> None:
+    half = Swapping(0.5)
+    assert swap_some(CHOSEN, half, "q1") == swap_some(CHOSEN, half, "q1")
+    orders = {tuple(order(swap_some(CHOSEN, half, f"q{number}"))) for number in range(40)}
+    assert len(orders) > 5
+    seeds = [order(swap_some(CHOSEN, Swapping(0.5, seed), "q1")) for seed in range(10)]
+    assert any(one != seeds[0] for one in seeds)
+
+
+def test_each_result_says_with_which_chance_it_stands_there() -> None:
+    for number in range(20):
+        found = swap_some(CHOSEN, Swapping(0.2), f"q{number}")
+        for rank, passage in enumerate(found.passages):
+            stays = 0.9 if rank in (0, 4) else 0.8
+            assert passage.propensity == pytest.approx(stays if passage.node == rank else 0.1)
+        assert sorted(order(found)) == [0, 1, 2, 3, 4]
+        assert {path.nodes for path in found.paths} == {path.nodes for path in PATHS}
+
+
+def test_a_share_of_0_leaves_everything_as_it_is() -> None:
+    assert swap_some(CHOSEN, Swapping(), "q1") == CHOSEN
+
+
+def test_an_exploring_turn_logs_the_chance_of_every_rank() -> None:
+    view = MemoryView(cities())
+    plain = retrieve(view, "where is Basel", Tools(ByteTokenizer(), East(), clock=lambda: 0.0), at=NOON)
+    assert {one.propensity for one in (*plain.paths, *plain.passages)} == {1.0}
+    seen = set()
+    for seed in range(12):
+        tools = Tools(ByteTokenizer(), East(), clock=lambda: 0.0, swapping=Swapping(0.4, seed))
+        found = retrieve(view, "where is Basel", tools, at=NOON)
+        assert found.query_id == plain.query_id
+        shown = ShownResults.model_validate(log_of(found, NOON).results)
+        assert [one.propensity for one in shown.passages] == [one.propensity for one in found.passages]
+        assert [one.rank for one in found.passages] == [1, 2]
+        is_swapped = found.passages[0].id != plain.passages[0].id
+        assert found.passages[0].propensity == pytest.approx(0.2 if is_swapped else 0.8)
+        seen.add(is_swapped)
+    assert seen == {True, False}

@@ -1,0 +1,75 @@
+"""`hades entity` on a real home: corrected, listed, agreed to, undone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hades.surfaces.cli import app
+from tests.unit.hades.surfaces.mcp_home import make_home
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    return make_home(tmp_path_factory.mktemp("curated"))
+
+
+@pytest.fixture(autouse=True)
+def here(settings, monkeypatch, tmp_path):
+    monkeypatch.setenv("HADES_HOME", str(settings.home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+
+
+def told(*arguments: str) -> Any:
+    done = CliRunner().invoke(app, ["entity", *arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(settings):
+    made = told("update", "entities/london", "--set", "summary=a city", "--as", "kim", "--why", "it was empty")
+    assert (made["state"], made["before"]) == ("applied", {"summary": ""})
+    waits = told("update", "entities/london", "--set", 'summary="a town"', "--as", "lee")
+    assert (waits["state"], waits["approvals_missing"]) == ("pending", 1)
+    pending = told("edits", "--state", "pending")["edits"]
+    assert [edit["_key"] for edit in pending] == [waits["edit"]]
+    assert told("approve", waits["edit"], "--as", "sam")["state"] == "applied"
+    assert told("undo", waits["edit"], "--as", "kim")["state"] == "undone"
+    assert [(edit["who"], edit["state"]) for edit in told("edits", "entities/london")["edits"]] == [
+        ("kim", "applied"),
+        ("lee", "undone"),
+    ]
+    lines = (settings.home / "logs" / "audit_rw.jsonl").read_text().splitlines()
+    assert [json.loads(line)["path"] for line in lines] == [
+        "entity update", "entity update", "entity approve", "entity undo",
+    ]  # fmt: skip
+
+
+def test_a_list_is_json_and_a_person_sees_what_changed():
+    done = CliRunner().invoke(
+        app, ["entity", "update", "entities/analytical_engine", "--set", 'aliases=["the Engine"]']
+    )
+    assert done.exit_code == 0
+    assert "['the Engine']" in done.stdout
+    assert "next publish" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("update", "entities/nobody", "--set", "name=x"), 1, "no entity has the id"),
+        (("update", "entities/london", "--set", "frequency=1"), 1, "frequency"),
+        (("update", "entities/london", "--set", "name"), 2, "is no field"),
+        (("approve", "edit_0"), 1, "no edit has the id"),
+        (("undo", "../x"), 1, "no edit has the id"),
+        (("edits", "--state", "lost"), 2, "is no state"),
+    ],
+)
+def test_what_cannot_be_done_says_why(arguments, code, said):
+    done = CliRunner().invoke(app, ["entity", *arguments])
+    assert done.exit_code == code
+    assert said in " ".join(done.output.split())

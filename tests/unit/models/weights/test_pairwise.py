@@ -1,0 +1,107 @@
+"""The learner on choices that a reader can check by hand, and against a plain loop of the same rule."""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.weights.pairwise import Pairs, Results, learn_offsets, scores_of
+from models.weights.replay import CALM
+
+FLAT = np.zeros(4)
+# Three results: edges {0, 1}, {1, 2} and {3}.
+RESULTS = Results(np.array([0, 2, 4, 5]), np.array([0, 1, 1, 2, 3]))
+
+
+def pairs(*rows: tuple[int, int, int, float], lifts: bool = True) -> Pairs:
+    turn, preferred, other = (np.array([row[at] for row in rows], np.int64) for at in range(3))
+    return Pairs(turn, preferred, other, np.array([row[3] for row in rows]), np.full(len(rows), lifts))
+
+
+def learned(chosen: Pairs, prior: np.ndarray = FLAT, rate: float = 0.5, radius: float = 1.0) -> list[float]:
+    return learn_offsets(prior, RESULTS, chosen, rate=rate, radius=radius).tolist()
+
+
+def test_edges_of_the_preferred_gain_edges_of_the_other_lose_and_shared_ones_stay() -> None:
+    first, shared, third, apart = learned(pairs((0, 0, 1, 1.0)))
+    step = 0.5 * 0.5 / math.sqrt(CALM + 0.25)  # both score 0, so the surprise is one half
+    assert (first, third) == (pytest.approx(step), pytest.approx(-step))
+    assert (shared, apart) == (0.0, 0.0)
+
+
+def test_a_choice_that_the_weights_foretold_teaches_less() -> None:
+    expected, surprising = np.array([3.0, 0.0, 0.0, -3.0]), np.array([-3.0, 0.0, 0.0, 3.0])
+    little, much = (learned(pairs((0, 0, 2, 1.0)), prior)[0] for prior in (expected, surprising))
+    assert 0.0 < little < 0.05 < 0.3 < much < 0.5
+
+
+def test_one_turn_moves_an_edge_by_less_than_the_rate_however_often_it_names_it() -> None:
+    many = pairs(*[(0, 0, 2, 100.0)] * 50)
+    assert all(abs(one) < 0.5 for one in learned(many))
+
+
+def test_no_number_of_turns_leaves_the_trust_region() -> None:
+    many = pairs(*[(turn, 0, 2, 1.0) for turn in range(2_000)])
+    offsets = learned(many, np.array([-9.0, -9.0, 0.0, 9.0]))
+    assert offsets == [pytest.approx(1.0, abs=0.01), pytest.approx(1.0, abs=0.01), 0.0, pytest.approx(-1.0, abs=0.01)]
+    assert max(abs(one) for one in offsets) <= 1.0
+
+
+def test_what_was_merely_not_rejected_does_not_gain() -> None:
+    offsets = learned(pairs((0, 0, 2, 1.0), lifts=False))
+    assert offsets[:2] == [0.0, 0.0]
+    assert offsets[3] < 0.0
+
+
+def test_without_choices_nothing_is_learned() -> None:
+    assert learned(pairs()) == [0.0] * 4
+
+
+def test_a_rate_larger_than_the_radius_is_refused() -> None:
+    with pytest.raises(ValueError, match="within the radius"):
+        learned(pairs((0, 0, 1, 1.0)), rate=2.0, radius=1.0)
+
+
+def test_a_result_scores_the_mean_of_its_edges() -> None:
+    found = scores_of(np.array([1.0, 3.0, 5.0, 7.0]), Results(np.array([0, 2, 4, 4]), np.array([0, 1, 1, 2])))
+    assert found[:2].tolist() == [2.0, 4.0]
+    assert np.isnan(found[2])
+
+
+def test_the_compiled_loop_says_what_a_plain_one_says() -> None:
+    chance = np.random.default_rng(3)
+    sizes = chance.integers(1, 5, 60)
+    members = np.concatenate([np.sort(chance.choice(40, size, replace=False)) for size in sizes])
+    results = Results(np.concatenate([[0], np.cumsum(sizes)]), members)
+    turn = np.sort(chance.integers(0, 80, 300))
+    preferred = chance.integers(0, 60, 300)
+    other = (preferred + chance.integers(1, 60, 300)) % 60
+    lifts = (turn % 5 > 0).astype(bool)
+    chosen = Pairs(turn, preferred, other, chance.random(300), lifts)
+    prior = chance.normal(size=40)
+    found = learn_offsets(prior, results, chosen, rate=0.3, radius=0.8)
+    np.testing.assert_allclose(found, plain(prior, results, chosen, 0.3, 0.8), atol=1e-12)
+
+
+def plain(prior: np.ndarray, results: Results, chosen: Pairs, rate: float, radius: float) -> list[float]:
+    edges = [results.edges[a:b].tolist() for a, b in zip(results.starts, results.starts[1:], strict=False)]
+    now, mean, squares, updates = ([start] * len(prior) for start in (0.0, 0.0, CALM, 0))
+    for turn in sorted(set(chosen.turn.tolist())):
+        pull: dict[int, float] = {}
+        gains: set[int] = set()
+        for at in np.flatnonzero(chosen.turn == turn).tolist():
+            good, rest = edges[chosen.preferred[at]], edges[chosen.other[at]]
+            score = [sum(prior[edge] + now[edge] for edge in one) / len(one) for one in (good, rest)]
+            surprise = float(chosen.weight[at]) / (1.0 + math.exp(score[0] - score[1]))
+            for edge in good:
+                pull[edge] = pull.get(edge, 0.0) + surprise
+                gains |= {edge} if chosen.lifts[at] else set()
+            for edge in rest:
+                pull[edge] = pull.get(edge, 0.0) - surprise
+        for edge, force in pull.items():
+            if force < 0.0 or (force > 0.0 and edge in gains):
+                squares[edge] += force**2
+                now[edge] = max(-radius, min(radius, now[edge] + rate * force / math.sqrt(squares[edge])))
+                updates[edge] += 1
+                mean[edge] += 2.0 / (updates[edge] + 1.0) * (now[edge] - mean[edge])
+    return mean
