@@ -25,9 +25,11 @@ WHAT = {
     "flow": "Flow-pruned paths beside enumeration over networkx (`benchmarks/bench_flow.py`).",
     "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
+    "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
+    "working_set": "A working set beside its store, to a million states (`benchmarks/bench_working_set.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

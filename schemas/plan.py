@@ -36,7 +36,10 @@ class Reason(StrEnum):
     EMBEDDINGS_MISSING = "embeddings_missing", "rows without a vector of the current model were found by text only"
     ANALYZER_MISMATCH = "analyzer_mismatch", "the server's text analyzer is not the one the catalogue declares"
     VIEW_DEGRADED = "view_degraded", "the read index is older than the store, or a part of it could not be opened"
-    RANKER_UNAVAILABLE = "ranker_unavailable", "the learned ranker is missing, damaged or of another kind; ranked by hand"
+    RANKER_UNAVAILABLE = (
+        "ranker_unavailable",
+        "the learned ranker is missing, damaged or of another kind: ranked by hand",
+    )
     ABSTAINED = "abstained", "the evidence is too weak; no answer is better than this one"
 
 

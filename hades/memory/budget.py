@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from hades.memory.consolidate import drill_down
@@ -20,13 +20,13 @@ from hades.memory.names import MemoryRefused, key_of, topic_of_key
 from hades.memory.packing import Entry, Packer
 from hades.memory.periods import NAMES
 from hades.memory.reader import Reader
-from hades.memory.search import Found, search_memories
+from hades.memory.search import Found, Window, search_memories
 from hades.memory.states import named
 from hades.memory.strength import FOR_CONTEXT
 from hades.memory.traces import history
 from hades.memory.wording import day, names_topic
 from hades.ports.text import Tokenizer
-from schemas.intervals import Mask
+from schemas.intervals import Mask, overlap
 from schemas.memory import MemoryEdge, MemoryState
 from schemas.moments import time_asked
 
@@ -41,6 +41,7 @@ RELEVANT = 0.5  # of the best similarity; what is less near is found by a search
 DEPTH = 2
 NEWEST_OF_EACH = 5  # edges of one relation of one topic
 _CANDIDATE_SUMMARIES = 50
+_LOOKED_BACK = 200  # versions of a topic, where a time is asked about
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,15 @@ def retrieve_within_budget(
     walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
     if strategy.related:
         packer.fill("related", _joined(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
-    level, summaries = _summaries(reader, query, strategy)
+    window = time_asked(query, reader.moment)
+    level, summaries = _summaries(reader, query, strategy, window)
     packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
     if strategy.history:
         floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
         for topic in _topics(walked.matches, only_joined=strategy.intent is Intent.WHY):
             if packer.left < floor:
                 break
-            packer.fill("details", _new(packer, _recent(reader, topic)), packer.left)
+            packer.fill("details", _new(packer, _past(reader, topic, strategy, window)), packer.left)
     text, tokens = packer.checked()
     parts = {name: packer.sections.get(name, []) for name in _SECTIONS}
     parts["details"] = [*packer.sections.get("focus", []), *parts["details"]]
@@ -118,9 +120,8 @@ def _relevant(query: str, found: Sequence[Found]) -> list[Found]:
     return [one for one in found if one.state.key in kept]
 
 
-def _summaries(reader: Reader, query: str, strategy: Strategy) -> tuple[int, list[MemoryState]]:
+def _summaries(reader: Reader, query: str, strategy: Strategy, window: Window | None) -> tuple[int, list[MemoryState]]:
     """The level that has summaries, at most the one wanted, and those of it that are about the question."""
-    window = time_asked(query, reader.moment)
     for level in range(strategy.level, 0, -1):
         found = search_memories(reader, query, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT)
         states = [one.state for one in found if _meets(one.state, window)]
@@ -129,12 +130,9 @@ def _summaries(reader: Reader, query: str, strategy: Strategy) -> tuple[int, lis
     return 0, []
 
 
-def _meets(summary: MemoryState, window: tuple[Any, Any] | None) -> bool:
-    if window is None:
-        return True
-    start, end = window
-    first, last = summary.metadata["start"], summary.metadata["end"]
-    return (end is None or first < end.isoformat()) and (start is None or start.isoformat() < last)
+def _meets(summary: MemoryState, window: Window | None) -> bool:
+    period = (datetime.fromisoformat(summary.metadata["start"]), datetime.fromisoformat(summary.metadata["end"]))
+    return window is None or overlap(period, window)
 
 
 def _focused(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -206,11 +204,19 @@ def _weight(pair: tuple[Related, Found]) -> tuple[float, str]:
     return -one.strength * found.similarity, one.state.key
 
 
-def _recent(reader: Reader, topic: str) -> list[MemoryState]:
-    """The last ten versions of a topic that began within thirty days, newest first."""
-    since = reader.moment - WITHIN
-    last = history(reader.rows, topic, limit=LAST_STATES, mask=_then(reader))
-    return [state for state in reversed(last) if (state.valid_from or state.timestamp) >= since]
+def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None) -> list[MemoryState]:
+    """The last ten versions of a topic, newest first: of the time that is asked about, else within thirty days."""
+    if window is None and strategy.of_any_age:
+        window = (None, None)
+    start, end = window or (reader.moment - WITHIN, None)
+    looked_at = _LOOKED_BACK if window else LAST_STATES
+    states = history(reader.rows, topic, limit=looked_at, mask=_then(reader))
+    inside = [one for one in states if _begins_in(one.valid_from or one.timestamp, start, end)]
+    return inside[: -LAST_STATES - 1 : -1]
+
+
+def _begins_in(moment: datetime, start: datetime | None, end: datetime | None) -> bool:
+    return (start is None or start <= moment) and (end is None or moment < end)
 
 
 def _then(reader: Reader) -> Mask:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from hades.memory import rows as records
 from hades.memory.digest import digest_of
 from hades.memory.names import LATEST, STATES, MemoryRefused, UnknownMemory, aware, key_of, topic_key
@@ -45,6 +47,12 @@ class Consolidated:
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
         return {**asdict(self), "name": NAMES[self.level]}
+
+
+@dataclass(frozen=True)
+class _Made:
+    sources: list[str]
+    metadata: dict[str, Any]
 
 
 def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[Consolidated]:
@@ -121,9 +129,9 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, 
 def _newest_summaries(rows: RowStore, level: int) -> Iterable[tuple[str, datetime, str]]:
     """Area, beginning and key of the newest version of each summary of a level."""
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
-    for batch in rows.scan(LATEST, where=where):
-        for state in by_keys(rows, [pointer.latest_state_id for pointer in records.read(batch, LatestState)]):
-            yield state.metadata["area"], datetime.fromisoformat(state.metadata["start"]), state.key
+    for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"]):
+        for key, made in _made_of(rows, batch.column("latest_state_id").to_pylist()).items():
+            yield made.metadata["area"], datetime.fromisoformat(made.metadata["start"]), key
 
 
 def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> tuple[list[Group], int]:
@@ -133,16 +141,23 @@ def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> t
     """
     keys = {group: topic_key(summary_topic(*group)) for group in groups}
     pointers = records.fetch(rows, LATEST, sorted(keys.values()), LatestState)
-    standing = {
-        one.key.rpartition("_")[0]: one for one in by_keys(rows, [p.latest_state_id for p in pointers.values()])
-    }
+    standing = _made_of(rows, [pointer.latest_state_id for pointer in pointers.values()])
     stale: list[Group] = []
     for group, sources in groups.items():
-        summary = standing.get(keys[group])
-        is_later = summary is not None and datetime.fromisoformat(summary.metadata["as_of"]) > as_of
-        if summary is None or (sorted(summary.consolidated_from) != sources and not is_later):
+        pointer = pointers.get(keys[group])
+        made = standing[pointer.latest_state_id] if pointer else None
+        is_later = made is not None and datetime.fromisoformat(made.metadata["as_of"]) > as_of
+        if made is None or (made.sources != sources and not is_later):
             stale.append(group)
     return stale, len(groups) - len(stale)
+
+
+def _made_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _Made]:
+    """What summaries were made of, by key; their texts are not read."""
+    table = rows.get(STATES, keys, columns=["consolidated_from", "metadata"])
+    return {
+        row["_key"]: _Made(sorted(row["consolidated_from"]), orjson.loads(row["metadata"])) for row in table.to_pylist()
+    }
 
 
 def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:

@@ -28,6 +28,7 @@ class Strategy:
     history: bool
     related: bool
     level: int  # of summaries; 0 takes none
+    of_any_age: bool = False  # whether history goes back as far as it reaches
 
 
 # The order decides: "why did the status change last week" asks why.
@@ -56,8 +57,8 @@ _WORDS: tuple[tuple[Intent, tuple[str, ...]], ...] = (
 _RULES = tuple((intent, re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)) for intent, words in _WORDS)
 _STRATEGIES = {
     Intent.STATUS: Strategy(Intent.STATUS, history=False, related=True, level=RAW),
-    Intent.WHY: Strategy(Intent.WHY, history=True, related=True, level=RAW),
-    Intent.CHANGE: Strategy(Intent.CHANGE, history=True, related=True, level=RAW),
+    Intent.WHY: Strategy(Intent.WHY, history=True, related=True, level=RAW, of_any_age=True),
+    Intent.CHANGE: Strategy(Intent.CHANGE, history=True, related=True, level=RAW, of_any_age=True),
     Intent.OVERVIEW: Strategy(Intent.OVERVIEW, history=True, related=False, level=MONTHLY),
     Intent.RECENT: Strategy(Intent.RECENT, history=True, related=False, level=DAILY),
     Intent.GENERAL: Strategy(Intent.GENERAL, history=True, related=True, level=WEEKLY),

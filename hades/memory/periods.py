@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 RAW, DAILY, WEEKLY, MONTHLY = range(4)
 NAMES = {DAILY: "daily", WEEKLY: "weekly", MONTHLY: "monthly"}
-_SPELLED = {
-    DAILY: re.compile(r"\d{4}-\d{2}-\d{2}"),
-    WEEKLY: re.compile(r"\d{4}-W\d{2}"),
-    MONTHLY: re.compile(r"\d{4}-\d{2}"),
-}
 _WEEK = timedelta(days=7)
 
 
@@ -47,11 +41,6 @@ def period_of(level: int, moment: datetime) -> Period:
     first = _first_week(thursday.year, thursday.month)
     following = thursday.replace(day=1) + timedelta(days=32)
     return Period(level, _midnight(first), _midnight(_first_week(following.year, following.month)))
-
-
-def is_spelled(level: int, name: str) -> bool:
-    """Whether a name spells a period of the level."""
-    return level in _SPELLED and _SPELLED[level].fullmatch(name) is not None
 
 
 def _first_week(year: int, month: int) -> date:

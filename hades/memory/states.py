@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades.errors import LostUpdate
+from hades.errors import HadesError
 from hades.memory import rows as records
 from hades.memory.audit import Act
 from hades.memory.chains import WITHOUT_VECTOR, made_whole, outward, shrunk, stored
@@ -92,11 +92,11 @@ def checked(new: NewState) -> NewState:
     return new
 
 
-class Overtaken(LostUpdate):
-    """Another version came between reading one and writing what follows from it."""
+class Overtaken(HadesError):
+    """Another version came between reading one and writing what follows from it; read again and decide."""
 
     def __init__(self, topic: str, expected: int, found: int) -> None:
-        super().__init__(LATEST, topic, f"version {expected}", f"version {found}")
+        super().__init__(f"{topic!r} is at version {found}, not {expected}; nothing was written: read it again")
 
 
 class Heads:

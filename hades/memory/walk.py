@@ -80,10 +80,6 @@ class Walk:
             frontier = _topics(fresh)
         return sorted(best.values(), key=lambda step: (-step.strength, step.state))
 
-    def links(self, topic: str) -> int:
-        """How many edges join a topic to others, as far as it was read."""
-        return len(self._bonds.get(topic, ()))
-
     def _best(self, topic: str) -> list[_Bond]:
         return self._bonds.get(topic, [])
 

@@ -26,6 +26,7 @@ from hades.learning.ranker_report import confusion_of, draw
 from hades.nightly.ranker_fit import Fit, Material, RankerRules, fit_ranker
 from hades.nightly.ranker_replay import SEARCHED, WALKED, Replayed, offline, ranked_by, replay
 from hades.nightly.site import Site
+from hades.ports.view import GraphView
 from hades.retrieval.learned import first_net
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.reach import Known
@@ -65,7 +66,7 @@ def train_ranker(
     with ExitStack() as opened:
         views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
         digest = ledger.digest_of(
-            [[name, views[home].info.snapshot, [_plain(one) for one in own]] for name, home, own in questions],
+            [[name, _basis(site, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
             asdict(rules),
         )
         done = ledger.completed(site.store, STAGE)
@@ -81,6 +82,18 @@ def train_ranker(
     with site.store.transaction(["build_stages"]) as inside:
         ledger.record(inside, ledger.Completed(STAGE, digest, "", as_of, report))
     return report
+
+
+def _basis(site: Site, view: GraphView, home: Path) -> str:
+    """What a graph is learned from, so that it is not learned from twice.
+
+    Of this graph it is what the night has built, not the snapshot that serves meanwhile: that one is always a night
+    older, and a night after which nothing changed must find nothing to do.
+    """
+    if home != site.home:
+        return view.info.snapshot
+    built = [ledger.completed(site.store, stage) for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES)]
+    return ledger.digest_of([one.generation if one is not None else "" for one in built])
 
 
 def judge_fit(materials: Sequence[Material], fit: Fit, champion: RankerModel | None) -> dict[str, Verdict]:

@@ -179,6 +179,7 @@ def _grown(
     asked, row_of = np.unique(ends, return_inverse=True)
     look = max(rules.look, rules.fanout) if view.info.is_local else rules.fanout
     found = view.expand(asked, direction=rules.direction, types=rules.types, fanout=look, mask=question.mask)
+    may_have_more = np.bincount(found.row, minlength=len(asked)) >= look
     matches = relevance.of(found.target)
     promise = rules.weights.edge_weight * found.weight + rules.weights.lex_match * matches
     order = np.lexsort((-promise, found.row))  # stable, so equal promise keeps the order of the view
@@ -198,6 +199,9 @@ def _grown(
             been.add(targets[at])
             left -= 1
             grown.append(_continued(walk, found, matches, places[at]))
+        else:
+            if left and may_have_more[row]:  # what was looked at led back, and there may be edges beyond it
+                view.turn.trimmed(Reason.CAP_EXCEEDED)
     return grown
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hades.retrieval.metered import MeteredView
 
 CONFIDENCE = "confidence"
+LIKELY = 0.5
 RULES = ReachRules()
 
 
@@ -75,7 +76,7 @@ class Learned(ByHand):
         first = first_net(view, question, found, self._known)
         second = second_net(view, question, found, first, _scores(reach, "reach", first.columns), self._known)
         pooled = read_best(view, question, second, _scores(again, "again", second.columns), m, self._known, found)
-        if pooled is None:
+        if pooled is None or view.turn.expired():
             return list(found)
         scores = _scores(read, "read", pooled.columns)
         return self._ordered(pooled, scores) + [one for one in found[m:] if one.node not in set(second.nodes.tolist())]
@@ -100,14 +101,15 @@ class Learned(ByHand):
         return [looked_at[place] for place in ranks_of(scores)] + list(paths[len(texts) :])
 
     def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
-        """See `Judge.support`."""
+        """See `Judge.support`. Where the rule by hand doubts too, the best must be more likely right than not."""
         known = [one.tiers[CONFIDENCE] for one in passages if CONFIDENCE in one.tiers]
         by_hand = super().support(question, passages, read)
         if not known:
             return by_hand
         best = max(known)
-        why = f"confidence of the best passage {best:.2f}, {self._model.doubt:.2f} needed; {by_hand.why}"
-        return replace(by_hand, margin=best - self._model.doubt, why=why)
+        needed = LIKELY if by_hand.should_abstain else self._model.doubt
+        why = f"confidence of the best passage {best:.2f}, {needed:.2f} needed; {by_hand.why}"
+        return replace(by_hand, margin=best - needed, why=why)
 
     def _ordered(self, pooled: Pooled, scores: Floats) -> list[FoundPassage]:
         """Best first; scores fall from 1, and `confidence` says how likely each supports an answer."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,27 +16,18 @@ from hades.retrieval.rerank import spread
 from hades.retrieval.wording import wording, words
 
 if TYPE_CHECKING:
-    from hades.ports.store import Direction
     from hades.retrieval.metered import MeteredView
 
-_ANY: Final = cast("Direction", "any")
-LIKENED = ("similar_to", "related_to", "coref")  # edges that only say that two names are alike or near
+LIKENED = frozenset({"similar_to", "related_to", "coref"})  # edges that only say that two names are alike or near
 
 
 def path_columns(
     view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str], known: Known
 ) -> dict[str, Floats]:
-    """The columns `models.ranker.features.PATH`; `texts` are the paths in words, one each."""
+    """The columns `models.ranker.features.PATH`; `texts` are the paths in words, one each, so all was read before."""
     score = np.array([path.score for path in paths], np.float64)
     spoken = wording(question.text, [words(text) for text in texts]).bm25
-    cosines = [_cosines(view, question, path) for path in paths]
-    weights = [_weights(view, path) for path in paths]
-    likened = np.array(
-        [
-            sum(name in text for name in LIKENED) / max(1, len(path.edges))
-            for path, text in zip(paths, texts, strict=True)
-        ]
-    )
+    cosines, (weights, likened) = _cosines(view, question, paths), _edges(view, paths)
     steps, asked = _states(paths, known)
     return {
         "score": spread(score),
@@ -52,31 +44,32 @@ def path_columns(
         "state_asked": asked,
         "state_steps": steps,
         "is_joined": np.array([float(path.origin != "beam") for path in paths]),
-        "stated": 1.0 - np.minimum(likened, 1.0),
-        "likened": np.minimum(likened, 1.0),
+        "likened": likened,
     }
 
 
-def _cosines(view: MeteredView, question: Question, path: FoundPath) -> Floats:
-    if question.vector is None:
-        return np.zeros(len(path.nodes))
-    found: Floats = view.cosines(question.vector, np.array(path.nodes, np.int64), model=question.model).astype(
-        np.float64
-    )
-    return found
+def _cosines(view: MeteredView, question: Question, paths: Sequence[FoundPath]) -> list[Floats]:
+    """The cosine of each node of each path with the question."""
+    nodes = np.array(list(chain.from_iterable(path.nodes for path in paths)), np.int64)
+    found = np.zeros(len(nodes))
+    if question.vector is not None:
+        found = view.cosines(question.vector, nodes, model=question.model).astype(np.float64)
+    return np.split(found, np.cumsum([len(path.nodes) for path in paths])[:-1])
 
 
-def _weights(view: MeteredView, path: FoundPath) -> Floats:
-    """The weight of each edge, from the adjacency; 1 for a path without edges."""
-    if not path.edges:
-        return np.ones(1)
-    found = view.expand(np.array(path.nodes[:-1], np.int64), direction=_ANY)
-    weight = dict(zip(found.edge.tolist(), found.weight.tolist(), strict=True))
-    return np.array([weight.get(edge, 1.0) for edge in path.edges], np.float64)
+def _edges(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[list[Floats], Floats]:
+    """The weights along each path, 1 where there is none; and the share of its edges that only liken."""
+    weights, likened = [], []
+    for path in paths:
+        facts = view.edges(np.array(path.edges, np.int64))
+        own = [1.0 if fact.weight is None else fact.weight for fact in facts]
+        weights.append(np.array(own or [1.0], np.float64))
+        likened.append(sum(fact.type in LIKENED for fact in facts) / max(1, len(facts)))
+    return weights, np.array(likened, np.float64)
 
 
 def _states(paths: Sequence[FoundPath], known: Known) -> tuple[Floats, Floats]:
-    """How alike neighbours on a path are by their states, and how near its end is to the question."""
+    """How alike neighbours on a path are by their states, and how near its nearest node is to the question."""
     if known.states is None:
         return np.zeros(len(paths)), np.zeros(len(paths))
     steps, asked = [], []

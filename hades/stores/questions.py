@@ -15,6 +15,8 @@ from hades.ports.store import OPERATORS, Predicate, Term
 from schemas.catalogue import Collection
 from schemas.record import Column
 
+_SMALL_NORM = 1e-15  # below it the squares of a row underflow in float32
+
 
 def check_columns(collection: Collection, columns: Sequence[str] | None) -> list[str]:
     """The columns asked for (all by default), `_key` always among them."""
@@ -43,6 +45,18 @@ def check_vector(collection: Collection, vector: Sequence[float]) -> NDArray[np.
     if norm == 0.0:
         raise BadQuery(f"the vector for {collection.name} is all zeros and points nowhere")
     return array / np.float32(norm)
+
+
+def cosines(matrix: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n,) cosine of each row with a vector of unit length; 0 for a row of zeros."""
+    norms = np.linalg.norm(matrix, axis=1)
+    result = (matrix @ asked) / np.where(norms == 0, 1, norms)
+    small = norms < _SMALL_NORM
+    if small.any():
+        exact = matrix[small].astype(np.float64)
+        lengths = np.linalg.norm(exact, axis=1)
+        result[small] = (exact @ asked.astype(np.float64)) / np.where(lengths == 0, 1, lengths)
+    return result
 
 
 def check_limit(name: str, value: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.text import Text
 from hades.ports.clock import utc_now
 from hades.ports.store import Mode
 from hades.settings import Settings, load_settings
+from hades.settings.activation import socket_activation
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.boundary.callers import Door
 from hades.surfaces.boundary.limits import Limits
@@ -27,9 +27,10 @@ def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token
     """Listen where told and answer until the process is asked to stop."""
     settings, wanted = load_settings(), Mode(mode)
     keep_libraries_quiet()
+    given = socket_activation()
     if uds is not None:
         door = Door(wanted, tenant=settings.tenant)
-        listening = handed_over(uds.absolute(), wanted, os.environ) or unix_socket(uds.absolute(), wanted)
+        listening = handed_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
         where = str(uds)
     else:
         door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant)
@@ -44,7 +45,7 @@ def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token
         serve(settings, door, listening, limits_of(settings))
     finally:
         listening.close()
-        if uds is not None and "LISTEN_PID" not in os.environ:
+        if uds is not None and not given:
             uds.unlink(missing_ok=True)
     return Answer({"served": where, "mode": mode}, (Text(f"stopped serving {where}"),))
 

@@ -54,10 +54,7 @@ def reliability(chance: Floats, right: Floats, bins: int = BINS) -> list[tuple[f
     return rows
 
 
-def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_]) -> float:
-    """The confidence that best tells questions that can be answered from those that cannot (balanced accuracy)."""
-    cuts = np.unique(np.concatenate([[0.0], (best[:-1] + best[1:]) / 2 if len(best) > 1 else best]))
-    cuts = np.unique(np.concatenate([cuts, np.sort(best)]))
-    yes, no = max(1, int(is_answerable.sum())), max(1, int((~is_answerable).sum()))
-    worth = [(best[is_answerable] >= cut).sum() / yes + (best[~is_answerable] < cut).sum() / no for cut in cuts]
-    return float(cuts[int(np.argmax(worth))])
+def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_], most_lost: float = 0.02) -> float:
+    """The highest confidence below which so few of the questions that can be answered lie: silence is a cost too."""
+    answerable = np.sort(best[is_answerable])
+    return float(answerable[int(most_lost * len(answerable))]) if len(answerable) else 0.0

@@ -36,7 +36,7 @@ READ: tuple[str, ...] = (
 )  # fmt: skip
 PATH: tuple[str, ...] = (
     "score", "score_rank", "reliability", "words", "words_rank", "hops", "weight_mean", "weight_least",
-    "cosine_mean", "cosine_best", "cosine_end", "state_asked", "state_steps", "is_joined", "stated", "likened",
+    "cosine_mean", "cosine_best", "cosine_end", "state_asked", "state_steps", "is_joined", "likened",
 )  # fmt: skip
 SURE: tuple[str, ...] = (
     "share", "gap", "place", "margin", "cosine", "words", "title_words", "best_sentence", "title", "most_cosine",

@@ -28,19 +28,23 @@ Told = Callable[[str, int, int], None]  # what, done, of how many
 
 @dataclass(frozen=True)
 class StateRules:
-    """How states are fitted. Graphs above `full_batch` nodes are sampled, `batch` edges and `fanouts` at a time."""
+    """How states are fitted. Graphs above `full_batch` nodes are sampled, `batch` edges and `fanouts` at a time.
+
+    After `patience` epochs that gained less than `gain` on held-out edges it ends.
+    """
 
     hidden: int = 128
     state: int = 64
-    epochs: int = 40
+    epochs: int = 20
     patience: int = 4
+    gain: float = 1e-3
     rate: float = 0.01
     decay: float = 1e-4
     dropout: float = 0.2
     choice: float = 1.0
     links: int = 32_768
     full_batch: int = 200_000
-    batch: int = 8_192
+    batch: int = 1_024
     fanouts: tuple[int, int] = (10, 5)
     seed: int = 20260101
     device: str = "cpu"
@@ -91,7 +95,7 @@ def fit_states(
         curve.fitted.append(step(network, learner, batch))
         curve.held.append(_held_loss(network, batch))
         told("states", epoch + 1, rules.epochs)
-        if curve.held[-1] < best - 1e-3:
+        if curve.held[-1] < best - rules.gain:
             best, kept, waited = curve.held[-1], network.exported(), 0
         else:
             waited += 1
@@ -200,18 +204,24 @@ class _Batch:
     random: np.random.Generator
     kept: dict[str, torch.Tensor] = field(default_factory=dict)
 
+    def features(self) -> torch.Tensor:
+        """What is known of every node, put on the device once."""
+        import torch
+
+        if "features" not in self.kept:
+            self.kept["features"] = torch.from_numpy(self.graph.features).to(self.rules.device)
+        return self.kept["features"]
+
     def whole(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features and adjacency of the full batch, put on the device once."""
+        """Features and adjacency of the full batch."""
         import torch
 
         from models.ranker.network import adjacency
 
-        if not self.kept:
-            device = self.rules.device
-            self.kept["features"] = torch.from_numpy(self.graph.features).to(device)
+        if "edges" not in self.kept:
             starts, targets = torch.from_numpy(self.edges.starts), torch.from_numpy(self.edges.targets.astype(np.int64))
-            self.kept["edges"] = adjacency(starts, targets).to(device)
-        return self.kept["features"], self.kept["edges"]
+            self.kept["edges"] = adjacency(starts, targets).to(self.rules.device)
+        return self.features(), self.kept["edges"]
 
 
 def _full_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
@@ -240,7 +250,7 @@ def _sampled_step(network: States, learner: torch.optim.Optimizer, batch: _Batch
     rules, edges = batch.rules, batch.edges
     order = batch.random.permutation(len(edges.left))
     losses = []
-    for start in range(0, min(len(order), 16 * rules.links), rules.batch):
+    for start in range(0, min(len(order), rules.links), rules.batch):
         chosen = order[start : start + rules.batch]
         other = batch.random.integers(0, len(batch.graph), len(chosen))
         learner.zero_grad()
@@ -273,7 +283,7 @@ def _part_states(network: States, batch: _Batch, asked: Longs) -> torch.Tensor:
 
     rules = batch.rules
     part = sample(batch.edges.starts, batch.edges.targets, asked, rules.fanouts, batch.random)
-    features = torch.from_numpy(batch.graph.features[part.nodes]).to(rules.device)
+    features = batch.features()[torch.from_numpy(part.nodes).to(rules.device)]
     edges = edge_list(torch.from_numpy(part.source), torch.from_numpy(part.target)).to(rules.device)
     return network.nodes(features, edges, rules.dropout)[: len(asked)]
 

@@ -59,4 +59,5 @@ def test_only_settings_read_the_environment():
         for path in (ROOT / root).rglob("*.py")
         if any(word in path.read_text(encoding="utf-8") for word in ("os.environ", "os.getenv"))
     }
-    assert readers <= {"hades/settings/load.py", "hades/settings/quiet.py"}
+    settings = {f"hades/settings/{name}.py" for name in ("activation", "load", "quiet")}
+    assert readers <= settings

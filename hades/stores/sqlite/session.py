@@ -177,8 +177,7 @@ class Session:
             matrix = held.flatten().to_numpy().reshape(-1, len(held[0]))
             if matrix.shape[1] != asked.size:
                 raise BadQuery(f"vectors of {model} in {collection} have dimension {matrix.shape[1]}, not {asked.size}")
-            norms = np.linalg.norm(matrix, axis=1)
-            scores.append((matrix @ asked) / np.where(norms == 0, 1, norms))
+            scores.append(questions.cosines(matrix, asked))
             keys.extend(batch.column("_key").to_pylist())
         best = np.concatenate(scores) if scores else np.empty(0, np.float32)
         order = np.argsort(-best, kind="stable")[:limit]

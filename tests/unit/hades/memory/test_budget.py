@@ -91,6 +91,15 @@ def test_details_are_the_last_ten_within_thirty_days(lived, clock):
     assert lived.retrieve_within_budget("What happened recently to alpha?").details == []
 
 
+def test_why_goes_back_as_far_as_it_takes_and_a_named_time_is_the_time_looked_at(lived, clock):
+    lived.link("project/alpha", lived.add("plan/alpha", "The plan of alpha has forty milestones.").id, "relates_to")
+    clock.at += 400 * DAY
+    context = lived.retrieve_within_budget("Why did alpha reach milestone 39?")
+    assert [entry.text.split(",")[1] for entry in context.details] == [f" v{number}" for number in range(39, 30, -1)]
+    context = lived.retrieve_within_budget("What did alpha reach between March 6, 2024 and March 8, 2024?")
+    assert [entry.text.split(",")[1] for entry in context.details] == [" v5", " v4", " v3"]
+
+
 def test_a_context_of_then_holds_nothing_of_later(asked, clock):
     tell(asked, clock)
     then = Mask(as_of=datetime(2024, 1, 11, tzinfo=UTC), known_at=datetime(2024, 1, 11, tzinfo=UTC))
@@ -111,6 +120,14 @@ def test_a_budget_without_room_is_empty_and_one_below_one_is_refused(lived):
     assert lived.retrieve_within_budget("alpha", max_tokens=1).tokens <= 1
     with pytest.raises(MemoryRefused, match="max_tokens"):
         lived.retrieve_within_budget("alpha", max_tokens=0)
+
+
+@pytest.mark.parametrize("query", ["alpha", "Why alpha?", "Summarize the whole alpha project", "alpha lately"])
+def test_no_budget_is_ever_exceeded(lived, query):
+    for max_tokens in (1, 2, 9, 33, 100, 250, 777, 3_000, 50_000):
+        context = lived.retrieve_within_budget(query, max_tokens)
+        assert context.tokens == lived.tokenizer.count(context.text) <= max_tokens - context.buffer
+        assert context.buffer == min(10_000, max_tokens // 10)
 
 
 def test_without_a_tokenizer_nothing_is_guessed(memory):

@@ -65,6 +65,20 @@ def test_a_language_model_is_told_history_and_neighbours(memory: Memory, clock: 
     assert "bug: loses comments" in model.prompt
 
 
+def test_a_version_that_comes_while_a_model_thinks_is_not_overlooked(memory: Memory, clock: Clock) -> None:
+    class Slow(Echo):
+        def complete(self, prompt: str, *, max_tokens: int) -> Completion:
+            if "meanwhile" not in prompt:
+                memory.add("project", "meanwhile")
+            return super().complete(prompt, max_tokens=max_tokens)
+
+    model = Slow()
+    memory.add("project", "first")
+    done = memory_on(memory.store, clock, language_model=model).promote("project", "because")
+    assert done.state.version == 3
+    assert "v2: meanwhile" in model.prompt
+
+
 def test_the_inversion_table_is_closed() -> None:
     named = ("contradicts", "rejected_because", "blocked_by", "relates_to", "evolves_to", "works_at")
     assert [inverse_of(name) for name in named] == ["supports", "viable_after_fix", "enabled_by", None, None, None]

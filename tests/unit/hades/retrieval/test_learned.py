@@ -13,7 +13,7 @@ import pytest
 from hades.builds import ranker_file
 from hades.learning import ranker as registry
 from hades.ports.store import Mode
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, Passage
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.found import FoundPassage, Question
@@ -103,11 +103,15 @@ def test_a_head_that_the_gate_left_out_is_judged_by_hand(home: Path) -> None:
 def test_below_its_doubt_nothing_is_answered() -> None:
     judge = Learned(random_model(TAG, DIMENSION, doubt=0.95), Known())
     found = [FoundPassage(node, 0.5, {CONFIDENCE: 0.5}) for node in range(2)]
-    support = judge.support(Question(QUESTION), found, [])
+    read = [Passage("doc_chunks/x", "The mother of the director of Glass Harbour.", "x", "x", (0, 44))]
+    support = judge.support(Question(QUESTION), found, read)
     assert support.should_abstain
     assert "0.95 needed" in support.why
     sure = [replace(one, tiers={CONFIDENCE: 0.97}) for one in found]
-    assert not judge.support(Question(QUESTION), sure, []).should_abstain
+    assert not judge.support(Question(QUESTION), sure, read).should_abstain
+    assert judge.support(
+        Question(QUESTION), [replace(one, tiers={CONFIDENCE: 0.4}) for one in found], []
+    ).why.startswith("confidence of the best passage 0.40, 0.50 needed")  # by hand, nothing speaks for it either
 
 
 @pytest.mark.parametrize("change", [{"features": 0}, {"model": "another@1/256"}, {"state": 5}])

@@ -37,7 +37,10 @@ def test_the_error_is_the_distance_between_what_was_said_and_what_came() -> None
     assert reliability(chance, right) == [(pytest.approx(0.1), 0.0, 2), (pytest.approx(0.9), 0.5, 2)]
 
 
-def test_doubt_lies_between_what_can_and_what_cannot_be_answered() -> None:
-    best = np.array([0.9, 0.8, 0.7, 0.2, 0.1])
-    cut = doubt_threshold(best, np.array([True, True, True, False, False]))
-    assert 0.2 < cut <= 0.7
+def test_doubt_silences_no_more_than_it_may_of_what_can_be_answered() -> None:
+    best = np.concatenate([np.linspace(0.5, 0.99, 50), np.linspace(0.01, 0.6, 50)])
+    can = np.arange(100) < 50
+    cut = doubt_threshold(best, can, most_lost=0.1)
+    assert (best[can] < cut).sum() == 5
+    assert (best[~can] < cut).sum() > 40
+    assert doubt_threshold(best, np.zeros(100, np.bool_)) == 0.0
