@@ -50,7 +50,7 @@ def check_vector(collection: Collection, vector: Sequence[float]) -> NDArray[np.
 def cosines(matrix: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[np.float32]:
     """(n,) cosine of each row with a vector of unit length; 0 for a row of zeros."""
     norms = np.linalg.norm(matrix, axis=1)
-    result: NDArray[np.float32] = (matrix @ asked) / np.where(norms == 0, np.float32(1), norms)
+    result = np.asarray((matrix @ asked) / np.where(norms == 0, 1, norms), np.float32)
     small = norms < _SMALL_NORM
     if small.any():
         exact = matrix[small].astype(np.float64)
