@@ -43,11 +43,11 @@ def world(tmp_path_factory) -> tuple[Path, str]:
     late = folder / "docs" / "film.md"
     written = late.read_text(encoding="utf-8")
     late.unlink()
-    _run(folder, "hades ingest documents docs && hades run nightly")
+    _run(folder, "hades ingest documents docs && hades run nightly").check_returncode()
     late.write_text(written, encoding="utf-8")
-    _run(folder, "hades run nightly")  # another snapshot, so that there is one to go back to
+    _run(folder, "hades run nightly").check_returncode()  # another snapshot, so that there is one to go back to
     asked = _run(folder, 'hades query "which store is the default?" --recipe pathrag --json')
-    return folder, json.loads(asked)["query_id"]
+    return folder, json.loads(asked.stdout)["query_id"]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,8 @@ def test_what_a_page_shows_runs(page, world, database, tmp_path):
     shutil.copytree(source, folder, symlinks=True)
     ports = set(re.findall(r"--port[ =](\d+)", page.read_text(encoding="utf-8")))
     replaced = {port: str(_free_port()) for port in ports} | {DATABASE: database.url.removeprefix("http://")}
-    _run(folder, script_of(page, query_id, replaced))
+    ended = _run(folder, script_of(page, query_id, replaced))
+    assert ended.returncode == 0, ended.stderr[-3000:]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -94,8 +95,8 @@ def test_the_reader_of_pages_leaves_out_only_what_it_says():
     assert elsewhere("hades status") is None
 
 
-def _run(folder: Path, script: str) -> str:
-    """Run a bash script in the folder; what it printed, or the end of what went wrong."""
+def _run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a bash script in the folder, and end whatever it put behind."""
     process = subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,
@@ -109,8 +110,7 @@ def _run(folder: Path, script: str) -> str:
         output, errors = process.communicate(timeout=PAGE_SECONDS)
     finally:
         _end(process.pid)
-    assert process.returncode == 0, errors[-3000:]
-    return output
+    return subprocess.CompletedProcess(script, process.returncode, output, errors)
 
 
 def _end(group: int) -> None:

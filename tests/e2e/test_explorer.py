@@ -105,7 +105,7 @@ def test_a_moved_time_asks_again_as_of_that_day(page):
                 day.dispatchEvent(new Event('change'))""")
     page.until("document.querySelector('#time output').textContent === 'as of 2020-02-03'")
     sent = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/query/stream')).length"
-    page.until(f"{sent} >= 2")
+    assert page.until(f"{sent} >= 2")
 
 
 def test_a_judgement_is_kept(page):
@@ -146,7 +146,7 @@ def test_an_older_snapshot_serves_after_one_click(page):
     page.until("document.querySelectorAll('table button').length > 0")
     before = page.run("document.getElementById('serves').textContent")
     page.run("window.confirm = () => true; document.querySelector('table button').click()")
-    page.until(f"document.getElementById('serves').textContent !== '{before}'")
+    assert page.until(f"document.getElementById('serves').textContent !== '{before}'")
 
 
 def test_it_is_readable_in_the_dark(page):
