@@ -24,7 +24,7 @@ from hades.retrieval.reach import Known, Net
 from hades.snapshot.ranker_part import graph_of
 from models.ranker.calibrate import doubt_threshold, isotonic
 from models.ranker.dataset import Choices, folds, held_out, joined, stacked
-from models.ranker.features import HEADS, VERSION, matrix
+from models.ranker.features import HEADS, VERSION, matrix, prior_of
 from models.ranker.fit import Curve, HeadRules, StateRules, fit_head, fit_states
 from models.ranker.infer import FORMAT, Head, RankerModel, node_states
 
@@ -36,15 +36,10 @@ HALVES = 2  # networks of states that have not seen half of the questions
 
 @dataclass(frozen=True)
 class RankerRules:
-    """How a ranker is fitted; `held` is the share of the newest logged questions that only the gate sees.
-
-    What orders the passages that are shown (`read`) must above all get the first one right; chosen by cross-validation
-    on musique_train and hotpotqa_train (docs/ranker.md).
-    """
+    """How a ranker is fitted; `held` is the share of the newest logged questions that only the gate sees."""
 
     states: StateRules = field(default_factory=StateRules)
     heads: HeadRules = field(default_factory=HeadRules)
-    read: HeadRules = field(default_factory=lambda: HeadRules(first=1.5, decay=0.3, dropout=0.3))
     n_folds: int = 5
     held: float = 0.2
 
@@ -187,8 +182,8 @@ class _Work:
         if not usable:
             return [np.zeros(len(block.wanted)) for block in blocks]
         lists = stacked([blocks[place].taught for place in usable], [self.weights[case[place]] for place in usable])
-        rules = self.rules.read if head == "read" else self.rules.heads
-        fitted = fit_head(lists, self.fold[case[usable]], rules, each=each, told=self.progress)
+        folded = self.fold[case[usable]]
+        fitted = fit_head(lists, folded, self.rules.heads, prior_of(head), each=each, told=self.progress)
         self.arrays |= {f"{head}.{name}": one for name, one in fitted.arrays.items()}
         self.curves[head] = fitted.curve
         taught = set(usable)
@@ -235,7 +230,7 @@ class _Work:
 
     def read(self, place: int, net: Net, scores: Floats) -> Pooled:
         case = self.cases[place]
-        pooled = read_best(self.views[place], case.question, net, scores, case.m, self.known[place], case.found)
+        pooled = read_best(self.views[place], case.question, net, scores, case.m, case.found)
         assert pooled is not None  # training has no budget
         return pooled
 
@@ -251,7 +246,7 @@ class _Work:
         if case.pool is None or case.want is None or not case.nodes:
             return _nothing("walk")
         nodes = np.array(case.nodes, np.int64)
-        columns = describe(case.question.text, case.pool, case.want, case.pool.walk, nodes, self.known[place])
+        columns = describe(case.question.text, case.pool, case.want, case.pool.walk)
         return _Block(matrix("walk", columns), *self._judged(place, nodes))
 
     def path(self, place: int) -> _Block:

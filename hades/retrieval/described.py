@@ -6,17 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hades.ports.view import Numbers
 from hades.retrieval.closer import FIRST, SECOND, Pool, first_look, reciprocal, second_look, weighed
-from hades.retrieval.reach import Known
 from hades.retrieval.reading import Floats, Wanted
 from hades.retrieval.rerank import COMPLETION, in_turn, spread
 from hades.retrieval.wording import links, named_titles, wording, words
 
 
-def describe(
-    question: str, pool: Pool, want: Wanted, earlier: Floats, nodes: Numbers, known: Known
-) -> dict[str, Floats]:
+def describe(question: str, pool: Pool, want: Wanted, earlier: Floats) -> dict[str, Floats]:
     """The columns `models.ranker.features.READ` of a pool; `earlier` is what an earlier stage gave."""
     alone, linked = first_look(pool, want)
     first = weighed(alone, FIRST)
@@ -33,7 +29,6 @@ def describe(
         "worth_place": np.log(reciprocal(worth)),
         **_by_hand(question, titles, bodies, cosine, earlier),
         "cosine_rank": reciprocal(cosine),
-        **_stated(nodes, known, int(np.argmax(worth))),
     }
 
 
@@ -76,13 +71,3 @@ def _by_hand(
         "bm25_rank": reciprocal(spoken.bm25),
         "title": title,
     }
-
-
-def _stated(nodes: Numbers, known: Known, best: int) -> dict[str, Floats]:
-    if known.states is None:
-        return dict.fromkeys(("state_asked", "state_first"), np.zeros(len(nodes)))
-    own = known.states[nodes].astype(np.float32)
-    near = own @ own[best]
-    near[best] = 0.0
-    towards = own @ known.asked if known.asked is not None else np.zeros(len(nodes), np.float32)
-    return {"state_asked": towards.astype(np.float64), "state_first": near.astype(np.float64)}

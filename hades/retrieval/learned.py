@@ -75,7 +75,7 @@ class Learned(ByHand):
             return super().passages(view, question, found, m)
         first = first_net(view, question, found, self._known)
         second = second_net(view, question, found, first, _scores(reach, "reach", first.columns), self._known)
-        pooled = read_best(view, question, second, _scores(again, "again", second.columns), m, self._known, found)
+        pooled = read_best(view, question, second, _scores(again, "again", second.columns), m, found)
         if pooled is None or view.turn.expired():
             return list(found)
         scores = _scores(read, "read", pooled.columns)
@@ -86,8 +86,7 @@ class Learned(ByHand):
         head = self._model.head("walk")
         if head is None:
             return super().walked(question, nodes, pool, want)
-        columns = describe(question.text, pool, want, pool.walk, np.array(nodes, np.int64), self._known)
-        return _scores(head, "walk", columns)
+        return _scores(head, "walk", describe(question.text, pool, want, pool.walk))
 
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
@@ -146,7 +145,6 @@ def read_best(
     net: Net,
     scores: Floats,
     m: int,
-    known: Known,
     found: Sequence[FoundPassage],
 ) -> Pooled | None:
     """Read the `m` most promising and describe them; None where the budget allows none."""
@@ -162,7 +160,7 @@ def read_best(
     own = {name: column[order] for name, column in net.columns.items()}
     walk = np.exp(reach - reach.max())
     pool = Pool(readings, walk, own["linked_sum"] + 1e-6, own["lexical"], vectors, asked)
-    described = describe(question.text, pool, _wanted(view, question, readings), reach, nodes, known)
+    described = describe(question.text, pool, _wanted(view, question, readings), reach)
     columns = {**described, **{f"net_{name}": column for name, column in own.items()}, "reach": reach - reach.max()}
     tiers = {one.node: one.tiers for one in found}
     cosine = (vectors @ asked).astype(np.float64)

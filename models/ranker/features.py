@@ -32,7 +32,7 @@ READ: tuple[str, ...] = (
     *(f"alone_{name}" for name in _ALONE),
     *(f"beside_{name}" for name in _BESIDE),
     "worth", "worth_rank", "worth_place", "hand", "gain", "gain_rank", "gain_place",
-    "bm25", "bm25_rank", "title", "cosine_rank", "state_asked", "state_first",
+    "bm25", "bm25_rank", "title", "cosine_rank",
 )  # fmt: skip
 PATH: tuple[str, ...] = (
     "score", "score_rank", "reliability", "words", "words_rank", "hops", "weight_mean", "weight_least",
@@ -43,10 +43,15 @@ SURE: tuple[str, ...] = (
     "most_words", "reach",
 )  # fmt: skip
 
+# States say which passages to read; who has read them knows better. A head that orders what was read by states as well
+# ranks questions like those it was fitted to, and others worse (docs/ranker.md).
+STATES = frozenset({"state_asked", "state_best", "state_anchored"})
+PRIOR: Mapping[str, float] = {"gain_rank": 1.0}  # what the order by hand counts beside what a head learned
+
 HEADS: Mapping[str, tuple[str, ...]] = {
     "reach": NET,  # which passages around the best ones are worth reading
     "again": NET,  # the same, from the best of the first look
-    "read": (*READ, *(f"net_{name}" for name in NET), "reach"),  # in which order those that were read are shown
+    "read": (*READ, *(f"net_{name}" for name in NET if name not in STATES), "reach"),  # in which order to show them
     "walk": READ,  # the same for passages that a walk brought up
     "sure": SURE,  # whether a passage that was read supports an answer
     "path": PATH,  # in which order paths are shown
@@ -55,6 +60,11 @@ HEADS: Mapping[str, tuple[str, ...]] = {
 N_KINDS = 5
 N_LEVELS = 4
 N_EXTRA = N_KINDS + N_LEVELS + 3
+
+
+def prior_of(head: str) -> Singles:
+    """(columns of the head,) what each column counts before anything is learned."""
+    return np.array([PRIOR.get(name, 0.0) for name in HEADS[head]], np.float32)
 
 
 def matrix(head: str, columns: Mapping[str, Floats]) -> Singles:

@@ -7,7 +7,8 @@ to stop is decided for each fold by the others, so not even that was seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,9 +59,9 @@ class HeadRules:
     steps: int = 120
     every: int = 6
     rate: float = 0.02
-    decay: float = 0.02
-    dropout: float = 0.1
-    first: float = 0.5
+    decay: float = 0.3
+    dropout: float = 0.3
+    first: float = 1.5
     seed: int = 20260101
 
 
@@ -118,27 +119,56 @@ class FittedHead:
 
 
 def fit_head(
-    lists: Lists, fold: Longs, rules: HeadRules, *, each: bool = False, told: Told = lambda what, done, of: None
+    lists: Lists,
+    fold: Longs,
+    rules: HeadRules,
+    prior: Singles | None = None,
+    *,
+    each: bool = False,
+    told: Told = lambda what, done, of: None,
 ) -> FittedHead:
-    """Fit a head. `fold` is a question's fold; `each`: candidates are judged one by one, not against each other."""
+    """Fit a head. `fold` is a question's fold; `each`: candidates are judged one by one, not against each other.
+
+    `prior` (columns,) is added to what was learned: a voice for columns that rank well where nothing was learned.
+    """
     mean = lists.columns.mean(axis=0, dtype=np.float64).astype(np.float32)
     scale = (1.0 / np.maximum(lists.columns.std(axis=0, dtype=np.float64), 1e-4)).astype(np.float32)
     scaled = Lists(np.clip((lists.columns - mean) * scale, -5.0, 5.0), lists.starts, lists.wanted, lists.weight)
     numbers = np.unique(fold).tolist()
     tries = []
-    for place, one in enumerate(numbers):
-        inside = np.flatnonzero(fold != one) if len(numbers) > 1 else np.arange(len(lists))
-        tries.append(_fit_fold(scaled.subset(inside), scaled.subset(np.flatnonzero(fold == one)), rules, place, each))
-        told("heads", place + 1, len(numbers))
+    with _one_thread():
+        for place, one in enumerate(numbers):
+            inside = np.flatnonzero(fold != one) if len(numbers) > 1 else np.arange(len(lists))
+            outside = np.flatnonzero(fold == one)
+            tries.append(_fit_fold(scaled.subset(inside), scaled.subset(outside), rules, place, each))
+            told("heads", place + 1, len(numbers))
     held = np.array([curve.held for _, curve in tries])
+    voice = np.zeros_like(mean) if prior is None else prior / scale
+
+    def head(arrays: dict[str, Singles]) -> dict[str, Singles]:
+        return {"mean": mean, "scale": scale, **arrays, "line": arrays["line"] + voice}
+
     without: dict[int, dict[str, Singles]] = {}
     for place, one in enumerate(numbers):
         others = np.delete(held, place, axis=0) if len(numbers) > 1 else held
-        without[one] = {"mean": mean, "scale": scale, **tries[place][0][int(np.argmin(others.mean(axis=0)))]}
+        without[one] = head(tries[place][0][int(np.argmin(others.mean(axis=0)))])
     best = int(np.argmin(held.mean(axis=0)))
-    served = [{"mean": mean, "scale": scale, **kept[best]} for kept, _ in tries]
+    served = [head(kept[best]) for kept, _ in tries]
     curve = Curve(np.mean([one.fitted for _, one in tries], axis=0).tolist(), held.mean(axis=0).tolist())
     return FittedHead(_mean_head(served), without, curve)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Products as small as a head's are slower on several threads, and much slower on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _mean_head(parts: list[dict[str, Singles]]) -> dict[str, Singles]:

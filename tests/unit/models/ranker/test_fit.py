@@ -50,7 +50,7 @@ def test_the_same_data_gives_the_same_states_and_heads() -> None:
 
 def test_a_head_finds_what_was_planted_in_questions_it_has_not_seen() -> None:
     blocks, texts = questions(120)
-    fitted = fit_head(stacked(blocks, [1.0] * 120), folds(texts, 4), HeadRules(first=0.0))
+    fitted = fit_head(stacked(blocks, [1.0] * 120), folds(texts, 4), HeadRules(first=0.0, decay=0.02, dropout=0.0))
     head = Head(**fitted.arrays)
     fresh, _ = questions(100, seed=9)
     right = [np.argmax(head.score(columns)) == np.argmax(wanted) for columns, wanted in fresh]
@@ -63,6 +63,18 @@ def test_a_head_finds_what_was_planted_in_questions_it_has_not_seen() -> None:
     assert fitted.curve.held[-1] < fitted.curve.held[0]
 
 
+def test_a_prior_speaks_beside_what_was_learned() -> None:
+    blocks, texts = questions(30)
+    lists, fold = stacked(blocks, [1.0] * 30), folds(texts, 3)
+    plain, voiced = (
+        fit_head(lists, fold, HeadRules(steps=12), prior) for prior in (None, np.array([0, 0, 0, 2.0], np.float32))
+    )
+    columns = blocks[0][0]
+    for one, two in ((plain.arrays, voiced.arrays), (plain.unseen(1), voiced.unseen(1))):
+        difference = Head(**two).score(columns) - Head(**one).score(columns)
+        assert np.allclose(np.diff(difference), 2.0 * np.diff(columns[:, 3]), atol=1e-4)
+
+
 def test_candidates_judged_one_by_one_get_the_chance_they_have() -> None:
     random = np.random.default_rng(3)
     columns = random.normal(size=(2_000, 1)).astype(np.float32)
@@ -70,7 +82,7 @@ def test_candidates_judged_one_by_one_get_the_chance_they_have() -> None:
     lists = stacked(
         [(columns[start : start + 20], wanted[start : start + 20]) for start in range(0, 2_000, 20)], [1.0] * 100
     )
-    head = Head(**fit_head(lists, np.arange(100) % 4, HeadRules(steps=240), each=True).arrays)
+    head = Head(**fit_head(lists, np.arange(100) % 4, HeadRules(steps=240, decay=0.02, dropout=0.0), each=True).arrays)
     asked = np.array([[-1.0], [0.0], [1.0]], np.float32)
     assert np.allclose(1 / (1 + np.exp(-head.score(asked))), 1 / (1 + np.exp(-2 * asked[:, 0])), atol=0.08)
 
