@@ -28,6 +28,7 @@ from tests.unit.hades.nightly.sites import MONDAY, ingested
 from tests.unit.models.ranker.rankers import random_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+PLAN = {"profile": "evaluation"}  # no clock cuts a stage short
 QUICK = RankerRules(StateRules(hidden=8, state=4, epochs=2), HeadRules(steps=12), n_folds=2)
 QUESTIONS = [
     f"{verb} {name}?"
@@ -37,7 +38,7 @@ QUESTIONS = [
 
 
 def answers(hades: Hades) -> str:
-    """Every answer as bytes, without what is of this turn alone; in the profile whose clocks never cut a stage short."""
+    """Every answer as bytes, without what is of this turn alone."""
     told = []
     for recipe in ("hirag_pathrag", "hipporag"):
         for question in QUESTIONS:
