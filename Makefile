@@ -41,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@$(BIN)/python -m hades.retrieval.warm
+	@$(BIN)/python -m hades.retrieval.turn.warm_up
 	@touch $@
 
 demo: $(STAMP)  ## build a graph from the standard library, ask it things; on a terminal the explorer then serves

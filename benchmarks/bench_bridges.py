@@ -24,11 +24,11 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.builds.bridges import BridgeReport, BridgeRules, build_bridges
-from hades.builds.ledger import WEIGHTS, Completed, record
+from hades.build_state.ledger import WEIGHTS, Completed, record
 from hades.ports.store import Direction, Mode
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.stages.bridges.build_bridges import BridgeReport, BridgeRules, build_bridges
 from hades.stores.sqlite.store import SqliteStore
 from schemas.hierarchy import Cluster, ClusterParams
 from schemas.record import to_table

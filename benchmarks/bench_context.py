@@ -25,9 +25,9 @@ from rich.table import Table
 from hades.ports.text import Embedder
 from hades.ports.view import GraphView, Kind, Passage
 from hades.providers.minilm import MiniLmEmbedder
-from hades.retrieval.abstain import LOOKED_AT, should_abstain
-from hades.retrieval.found import FoundPassage, Question
-from hades.retrieval.rerank import Completion, Weights, rerank
+from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
+from hades.retrieval.ranking.rerank import Completion, Weights, rerank
+from hades.retrieval.turn.types import FoundPassage, Question
 from hades.snapshot.open import open_snapshot
 
 DEPTH, FUSION = 100, 60

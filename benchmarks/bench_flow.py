@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.view import Adjacency, Csr
-from hades.retrieval.flow_kernel import BOTH_WAYS, Spread, spread
-from hades.retrieval.scoring import DECAY_RATE, PRUNING_THRESHOLD
+from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
+from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
 SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5

@@ -33,12 +33,12 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
-from hades.hierarchy.build import build_hierarchy
-from hades.hierarchy.material import Material, read_material
-from hades.hierarchy.report import HierarchyReport
-from hades.hierarchy.rules import HierarchyRules
-from hades.hierarchy.topics import joint_graph
 from hades.ports.store import GraphStore, Mode, Term
+from hades.stages.topics.build_topics import build_hierarchy
+from hades.stages.topics.topic_inputs import Material, read_material
+from hades.stages.topics.topic_report import HierarchyReport
+from hades.stages.topics.topic_rules import HierarchyRules
+from hades.stages.topics.topic_tree import joint_graph
 from hades.stores.sqlite.store import SqliteStore
 from models.hierarchy.arrays import Labels, unit_rows
 from models.hierarchy.community import communities

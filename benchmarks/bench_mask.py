@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hades.evaluation.rankings import MOMENT  # noqa: E402
-from hades.retrieval.answers import Answers  # noqa: E402
+from hades.retrieval.turn.answers import Answers  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.publish import publish  # noqa: E402
 from hades.wiring import open_answers, open_hades  # noqa: E402

@@ -27,11 +27,11 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.memory.chains import KEYFRAME_EVERY, is_keyframe
-from hades.memory.deltas import WHOLE, delta_between
-from hades.memory.names import state_key, topic_key
+from hades.memory.history.delta_chains import KEYFRAME_EVERY, is_keyframe
+from hades.memory.history.deltas import WHOLE, delta_between
+from hades.memory.history.names import state_key, topic_key
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 

@@ -35,13 +35,13 @@ from rich.table import Table
 
 from hades.api import Hades
 from hades.ingest.chunks import embedding_text
-from hades.ingest.known import remember
-from hades.nightly.site import Site
-from hades.nightly.whole import build
+from hades.ingest.source_registry import remember
 from hades.ports.store import Mode
 from hades.ports.text import Embedder, EmbeddingModel, Progress, Vectors
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
+from hades.stages.build_context import Site
+from hades.stages.run import build
 from hades.stores.sqlite.store import SqliteStore
 from hades.wiring import open_embedder, open_store, open_tracker
 from schemas.nodes import SourceKind

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hades.ports.view import Adjacency, Csr  # noqa: E402
-from hades.retrieval.ppr import personalized_pagerank  # noqa: E402
+from hades.retrieval.walks.pagerank import personalized_pagerank  # noqa: E402
 
 EDGES_PER_NODE = 10
 COMMUNITY = 100

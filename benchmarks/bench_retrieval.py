@@ -39,9 +39,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hades.ports.view import Kind  # noqa: E402
-from hades.retrieval.answers import Answers  # noqa: E402
-from hades.retrieval.recipes import AUTO, DEFAULT, RECIPES  # noqa: E402
-from hades.retrieval.subqueries import subqueries  # noqa: E402
+from hades.retrieval.turn.answers import Answers  # noqa: E402
+from hades.retrieval.turn.recipes import AUTO, DEFAULT, RECIPES  # noqa: E402
+from hades.retrieval.turn.subqueries import subqueries  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.wiring import open_answers, open_hades  # noqa: E402
 

@@ -124,7 +124,7 @@ def built(papers: Path, home: Path) -> Path:
     """The papers as a graph of their own, as a first night makes it."""
     environment = {**os.environ, "HADES_HOME": str(home)}
     for command in (["ingest", "arxiv", str(papers)], ["run", "nightly"]):
-        subprocess.run([sys.executable, "-m", "hades.surfaces.cli", *command], env=environment, check=True)
+        subprocess.run([sys.executable, "-m", "hades.surfaces.cli.main", *command], env=environment, check=True)
     return home
 
 

@@ -123,7 +123,7 @@ def publish(folder: Path, settings: Settings, edition: int, editions: dict[str, 
 def service(settings: Settings) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     """`hades serve` on a free port, and where it listens."""
     env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
-    command = [sys.executable, "-m", "hades.surfaces.cli", "serve", "--port", "0", "--no-token"]
+    command = [sys.executable, "-m", "hades.surfaces.cli.main", "serve", "--port", "0", "--no-token"]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     found = re.search(r"http://([\d.]+):(\d+)", process.stderr.readline())

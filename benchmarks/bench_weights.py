@@ -23,8 +23,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from hades.learning.config import TYPES, TypeTable
-from hades.learning.rules import COEFFICIENTS, SEEDS, WeightRules
+from hades.stages.weights.weight_config import TYPES, TypeTable
+from hades.stages.weights.weight_rules import COEFFICIENTS, SEEDS, WeightRules
 from models.weights.calibrate import bias_for
 from models.weights.components import Components, Reals, freshness, support
 from models.weights.squash import PARTS, Coefficients, costs, logits, squash

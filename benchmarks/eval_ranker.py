@@ -23,12 +23,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.builds.ranker_file import read_model  # noqa: E402
+from hades.build_state.ranker_file import read_model  # noqa: E402
+from hades.evaluation.ablation import no_ranker  # noqa: E402
 from hades.evaluation.cases import read_cases  # noqa: E402
 from hades.evaluation.harness import Scores, run  # noqa: E402
 from hades.evaluation.ladder import Rung  # noqa: E402
 from hades.evaluation.rankings import Bench, Remembered  # noqa: E402
-from hades.evaluation.without import no_ranker  # noqa: E402
 from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402

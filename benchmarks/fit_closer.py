@@ -1,4 +1,4 @@
-"""Fit the coefficients of the closer look (`hades/retrieval/closer.py`) and say how they do on sets they have not seen.
+"""Fit the coefficients of `hades.retrieval.ranking.multihop_reranker` and report figures on unseen sets.
 
     python benchmarks/fit_closer.py NAME=HOME [NAME=HOME ...] [--penalty 0.1] [--json FILE]
 
@@ -25,10 +25,10 @@ from scipy.optimize import minimize
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.retrieval.closer import first_look, second_look  # noqa: E402
-from hades.retrieval.found import Question  # noqa: E402
-from hades.retrieval.hippo import Gathered, gather  # noqa: E402
-from hades.retrieval.metered import MeteredView  # noqa: E402
+from hades.retrieval.ranking.multihop_reranker import first_look, second_look  # noqa: E402
+from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
+from hades.retrieval.turn.types import Question  # noqa: E402
+from hades.retrieval.walks.hipporag import Gathered, gather  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402

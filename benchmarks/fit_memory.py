@@ -1,4 +1,4 @@
-"""Fit the coefficients of the recipe `memory` (`hades/retrieval/recalled.py`) on one half and show the other.
+"""Fit the coefficients of `hades.retrieval.ranking.memory_features` on one half and report the other.
 
     python benchmarks/fit_memory.py FOLDER=HOME [FOLDER=HOME ...] [--penalty 0.01] [--json FILE]
 
@@ -29,15 +29,15 @@ from hades.evaluation.cases import read_lines  # noqa: E402
 from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
 from hades.evaluation.metrics import recall_at  # noqa: E402
 from hades.ports.view import GraphView, Passage  # noqa: E402
-from hades.retrieval.found import Question  # noqa: E402
-from hades.retrieval.metered import MeteredView  # noqa: E402
-from hades.retrieval.recalled import FIRST, SECOND, Columns, first_look, second_look, weighed  # noqa: E402
-from hades.retrieval.recollect import RecollectRules, hear  # noqa: E402
+from hades.retrieval.channels.memory_recipe import RecollectRules, hear  # noqa: E402
+from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, first_look, second_look, weighed  # noqa: E402
+from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
+from hades.retrieval.turn.types import Question  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
+from hades.text.dates import Interval, time_asked  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
-from schemas.moments import Interval, time_asked  # noqa: E402
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=10_000, work_max=100_000_000, latency_ms=600_000)

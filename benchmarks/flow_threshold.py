@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.view import GraphView, Kind
-from hades.retrieval.flow import FlowRules, flow_paths
-from hades.retrieval.found import Question, Seed
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.passages import passages_of
+from hades.retrieval.ranking.supporting_passages import passages_of
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.nightly.ranker import QuestionSet
+from hades.stages.ranker.train_ranker import QuestionSet
 from tasks import policies
 from tasks.night import begin
 from tasks.ranker import ranker

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hades.cache.place import CachePlace
 from hades.errors import SettingsError
-from hades.ingest.door import Ingest
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
+from hades.ingest.ingest_api import Ingest
 from hades.ingest.openie import Estimate, Extracted, estimate, extract
 from hades.ingest.phases import Phase, Workshop
 from hades.ingest.report import IngestReport, Progress, silent
-from hades.nightly.site import Mode, Site, default_moment
 from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
-from hades.retrieval.answers import Answers
-from hades.retrieval.logs import judge, log_if_possible, log_of
-from hades.retrieval.pipeline import Tools
-from hades.retrieval.recipes import DEFAULT, MODES
+from hades.retrieval.turn.answers import Answers
+from hades.retrieval.turn.pipeline import Tools
+from hades.retrieval.turn.query_log import judge, log_if_possible, log_of
+from hades.retrieval.turn.recipes import DEFAULT, MODES
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
 from hades.snapshot.publish import Published, publish
+from hades.stages.build_context import Mode, Site, default_moment
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
 from schemas.telemetry import Feedback, Judged
@@ -97,7 +97,7 @@ class Hades:
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
-        from hades.nightly.whole import build
+        from hades.stages.run import build
 
         now = utc_now()
         return build(self.site, self.ingest, as_of or default_moment(now), now=now, mode=mode, keep=keep)

@@ -18,11 +18,11 @@ from hades.settings import Settings, load_settings
 if TYPE_CHECKING:
     from hades.api import Hades
     from hades.memory.service import Memory
-    from hades.nightly.site import Site
     from hades.ports.progress import Progress
     from hades.ports.view import GraphView
-    from hades.retrieval.answers import Answers
-    from hades.retrieval.bayes import Beliefs
+    from hades.retrieval.ranking.feedback_belief import Beliefs
+    from hades.retrieval.turn.answers import Answers
+    from hades.stages.build_context import Site
     from hades.stores.arango.store import ArangoStore
 
 
@@ -33,9 +33,9 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     """
     from hades.api import Hades
     from hades.cache.place import CachePlace
-    from hades.nightly.site import Site
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
+    from hades.stages.build_context import Site
 
     settings = settings or load_settings()
     store = open_written_store(settings)
@@ -97,9 +97,9 @@ def open_memory(settings: Settings | None = None, *, embedder: Embedder | None =
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
     from hades.providers.tokens import MiniLmTokenizer
-    from hades.retrieval.answers import Answers
-    from hades.retrieval.pipeline import Tools
-    from hades.retrieval.swaps import Swapping
+    from hades.retrieval.ranking.exploration import Swapping
+    from hades.retrieval.turn.answers import Answers
+    from hades.retrieval.turn.pipeline import Tools
 
     settings = settings or load_settings()
     observe(settings)
@@ -132,7 +132,7 @@ def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
 
 def _beliefs(settings: Settings) -> Beliefs:
     """What judged answers taught; nothing where no store keeps them."""
-    from hades.retrieval.bayes import Beliefs, judgements_in, learn_beliefs
+    from hades.retrieval.ranking.feedback_belief import Beliefs, judgements_in, learn_beliefs
 
     try:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hades.nightly.alerts import append_alert
 from hades.settings import load_settings
+from hades.stages.release.alerts import append_alert
 from tasks import artifacts, policies
 from tasks.unit import unit
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.nightly.site import deadline_in
-from hades.nightly.stages import bridge
+from hades.stages.build_context import deadline_in
+from hades.stages.stage_calls import bridge
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from hades.nightly.site import Site
 from hades.ports.store import GraphStore, Mode
 from hades.settings import load_settings
+from hades.stages.build_context import Site
 from hades.wiring import open_site, open_store
 from tasks.artifacts import progress_of
 

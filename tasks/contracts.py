@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect.events import emit_event
 
-from hades.nightly.gate import STORE_BOUNDARIES, check_boundaries
+from hades.stages.contracts.check_contracts import STORE_BOUNDARIES, check_boundaries
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.unit import progress_here, unit

@@ -12,9 +12,9 @@ from hades.evaluation.build import Workbench
 from hades.evaluation.ladder import rungs
 from hades.evaluation.regression import Regressed
 from hades.evaluation.serving import evaluate_serving
-from hades.nightly.alerts import append_alert
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import load_settings
+from hades.stages.release.alerts import append_alert
 from hades.wiring import open_hades
 from tasks import artifacts, policies
 from tasks.context import opened_site

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.nightly.site import Mode
-from hades.nightly.stages import build_topics
+from hades.stages.build_context import Mode
+from hades.stages.stage_calls import build_topics
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hades.memory import functions
-from hades.memory.budget import MAX_TOKENS
-from hades.memory.change import Fact
+from hades.memory.history.change import Fact
+from hades.memory.recall.context import MAX_TOKENS
 from hades.memory.service import Memory
 from hades.settings import load_settings
 from hades.wiring import open_memory

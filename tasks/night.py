@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hades.nightly.site import default_moment
+from hades.stages.build_context import default_moment
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hades.nightly.ranker import QuestionSet
-from hades.nightly.stages import train
+from hades.stages.ranker.train_ranker import QuestionSet
+from hades.stages.stage_calls import train
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hades.nightly.report import STAGES, build_name, told, write_reports
+from hades.stages.build_report import STAGES, build_name, told, write_reports
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

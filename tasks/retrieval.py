@@ -14,12 +14,12 @@ from prefect import task
 from prefect.context import TaskRunContext
 from prefect.futures import PrefectDistributedFuture
 
-from hades.builds.ledger import digest_of
+from hades.build_state.ledger import digest_of
 from hades.ports.store import Mode
 from hades.retrieval import functions
-from hades.retrieval.answers import Answers
-from hades.retrieval.dashboard import write_dashboard
-from hades.retrieval.prompt import format_path_prompt as prompt_of
+from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
+from hades.retrieval.answer.query_report import write_dashboard
+from hades.retrieval.turn.answers import Answers
 from hades.settings import load_settings
 from hades.wiring import open_answers
 from tasks import artifacts, policies

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.nightly import publishing, rollback
+from hades.stages.release import publish_snapshot as publishing
+from hades.stages.release import rollback
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

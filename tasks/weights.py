@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.nightly.stages import weigh
+from hades.stages.stage_calls import weigh
 from tasks import artifacts, policies
 from tasks.context import opened_site
 from tasks.night import Night

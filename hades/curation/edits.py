@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hades.builds.entity_edits import CURATED, EDITS, as_derived, read_edit
+from hades.build_state.entity_edits import CURATED, EDITS, as_derived, read_edit
 from hades.errors import HadesError
 from hades.ports.store import RowStore, Term
 from schemas.curation import EditState, EntityEdit, EntityFields

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hades.builds import ledger
-from hades.builds.entity_edits import refresh_entities
+from hades.build_state import ledger
+from hades.build_state.entity_edits import refresh_entities
 from hades.curation.edits import (
     COLLECTIONS,
     SERVED,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from hades.builds import ledger
-from hades.builds.entity_edits import refresh_entities
+from hades.build_state import ledger
+from hades.build_state.entity_edits import refresh_entities
 from hades.curation.edits import (
     COLLECTIONS,
     SERVED,

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.arxiv import ArxivFiles, namers, read_titles, repository_pairs
 from hades.evaluation.bridge_metrics import Answered, Judged, Pair, Way, judge, summarise_bridges
 from hades.evaluation.build import Workbench, build
 from hades.evaluation.cases import BadCases, digest
 from hades.evaluation.ladder import Rung
 from hades.evaluation.rankings import PLAN, Bench, Remembered, asker
-from hades.evaluation.without import no_edges_between
 from hades.ports.progress import Progress
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
-from hades.retrieval.cheapest import cheapest_paths
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.plan import caps_of
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.plan import caps_of
+from hades.retrieval.walks.k_best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Turn
 from schemas.edges import RelationType

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hades.evaluation.rankings import MOMENT
-from hades.ingest.door import Ingest
+from hades.ingest.ingest_api import Ingest
 from hades.ingest.report import IngestReport
-from hades.nightly.site import Site
-from hades.nightly.stages import bridge, build_topics, weigh
 from hades.ports.text import Embedder, Tokenizer
 from hades.settings.hirag import HiragPathrag
 from hades.snapshot.publish import publish
+from hades.stages.build_context import Site
+from hades.stages.stage_calls import bridge, build_topics, weigh
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from hades.evaluation.cases import BadCases, Case, digest, read_cases, read_lines
 from hades.evaluation.harness import Scores, score, summarise
 from hades.evaluation.multihop import Evaluated, middle_of
-from schemas.moments import time_asked, times_in
+from hades.text.dates import time_asked, times_in
 
 HALVES = ("fitted", "held out")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hades.evaluation.ablation import no_bridges, no_hierarchy, no_ranker, no_synonyms, passages_as_ends
 from hades.evaluation.rankings import PLAN, Bench, Ranker, recipe_ranker
-from hades.evaluation.without import no_bridges, no_hierarchy, no_ranker, no_synonyms, passages_as_ends
 from hades.ports.view import GraphView
-from hades.retrieval.recipes import NAMES_OF_RECIPES, UnknownRecipe
+from hades.retrieval.turn.recipes import NAMES_OF_RECIPES, UnknownRecipe
 from schemas.plan import Plan
 
 RANKER = "ranker"  # the part of a snapshot that a learned ranker would be

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hades.evaluation.cases import Case
 from hades.ports.text import Embedder, Progress, Tokenizer, Vectors
 from hades.ports.view import GraphView, Kind
-from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.subqueries import subqueries
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.subqueries import subqueries
 from hades.settings.hirag import HiragPathrag
 from schemas.plan import Plan, Profile
 from schemas.retrieval import Conveyance, Retrieval

@@ -28,9 +28,9 @@ from hades.evaluation.regression import (
     regressions,
     write_last,
 )
-from hades.learning.snapshots import WEIGHTS_MODEL, version_of
 from hades.ports.tracking import DATA_HASH, Tracker
 from hades.snapshot.open import open_snapshot
+from hades.stages.weights.weight_versions import WEIGHTS_MODEL, version_of
 
 EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"

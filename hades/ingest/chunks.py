@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from hades.errors import HadesError
-from hades.ingest.material import Section
+from hades.ingest.source_document import Section
 from hades.ports.text import Tokenizer
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.record import canonical_json as canonical

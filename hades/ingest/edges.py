@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.builds.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
+from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
-from hades.ingest.aftermath.logs import redact_logs
-from hades.ingest.aftermath.sweep import SWEPT, clear_up, reopen_stages, take_leave
+from hades.ingest.cleanup.logs import redact_logs
+from hades.ingest.cleanup.sweep import SWEPT, clear_up, reopen_stages, take_leave
 from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges
-from hades.ingest.difference import Change, Difference, apply_removals, apply_writes, difference
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import Derived, derive
 from hades.ingest.entities.rules import EntityRules
@@ -31,6 +30,7 @@ from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.order_edges import next_edges, next_table
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
+from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_writes, difference
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named

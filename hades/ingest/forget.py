@@ -8,13 +8,13 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.ingest import manifest
-from hades.ingest.aftermath.logs import blank_questions
-from hades.ingest.comeback import drop_quarantined, sources_holding
+from hades.ingest.cleanup.logs import blank_questions
+from hades.ingest.document_traces import find_traces, left_of, traces_of
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.openie import remove_unused
-from hades.ingest.removal import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
-from hades.ingest.traces import find_traces, left_of, traces_of
+from hades.ingest.reingest_check import drop_quarantined, sources_holding
+from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import NAMES

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hades.ingest.material import CodeFile, Material, Rejected, Section
+from hades.ingest.source_document import CodeFile, Material, Rejected, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import NameType, SourceKind

@@ -23,10 +23,10 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
-from hades.ingest.material import Material, Rejected, Source
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
-from hades.ingest.removal import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
+from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import IngestReport, Progress, silent
+from hades.ingest.source_document import Material, Rejected, Source
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hades.memory import graph
-from hades.memory.budget import MAX_TOKENS
-from hades.memory.names import MemoryRefused
-from hades.memory.search import Found, Window, plain_state
+from hades.memory.history.names import MemoryRefused
+from hades.memory.recall import graph_retrieval as graph
+from hades.memory.recall.context import MAX_TOKENS
+from hades.memory.recall.search import Found, Window, plain_state
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:

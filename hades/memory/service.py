@@ -8,27 +8,27 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hades.memory import edges as drawing
-from hades.memory import states, traces
-from hades.memory.account import Account, account_of
-from hades.memory.around import edges_around
-from hades.memory.asof import state_at
-from hades.memory.audit import Act, acts_on
-from hades.memory.change import Change, Fact, change_fact
-from hades.memory.checks import problems, write_traces
-from hades.memory.conflicts import Trust
-from hades.memory.consolidate import Consolidated, consolidate
-from hades.memory.edges import NewEdge
-from hades.memory.erase import Certificate, erase_states
-from hades.memory.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
-from hades.memory.leftovers import find_leftovers
-from hades.memory.names import NEWEST, MemoryRefused, aware, is_state_key, state_id
-from hades.memory.promote import Promotion, grounds_of, promote_topic, synthesised
-from hades.memory.recall import Recall
-from hades.memory.states import NewState
-from hades.memory.turning import EdgeChange, find_edge_change
-from hades.memory.undo import Undone, undo_act
-from hades.memory.units import in_unit
+from hades.memory.history import edges as drawing
+from hades.memory.history import states, traces
+from hades.memory.history.as_of import state_at
+from hades.memory.history.audit import Act, acts_on
+from hades.memory.history.change import Change, Fact, change_fact
+from hades.memory.history.conflicts import Trust
+from hades.memory.history.edges import NewEdge
+from hades.memory.history.edges_around import edges_around
+from hades.memory.history.erase import Certificate, erase_states
+from hades.memory.history.erasure_scan import find_leftovers
+from hades.memory.history.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
+from hades.memory.history.names import NEWEST, MemoryRefused, aware, is_state_key, state_id
+from hades.memory.history.relation_change import EdgeChange, find_edge_change
+from hades.memory.history.states import NewState
+from hades.memory.history.transactions import in_unit
+from hades.memory.history.undo import Undone, undo_act
+from hades.memory.recall.account import Account, account_of
+from hades.memory.recall.recall import Recall
+from hades.memory.upkeep.check_memory import problems, write_traces
+from hades.memory.upkeep.consolidate import Consolidated, consolidate
+from hades.memory.upkeep.promote import Promotion, grounds_of, promote_topic, synthesised
 from hades.ports.clock import utc_now
 from hades.ports.store import Direction, GraphStore, RowStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer

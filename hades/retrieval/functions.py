@@ -17,17 +17,17 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.ports.view import Numbers
-from hades.retrieval.answers import Answers
-from hades.retrieval.assemble import show
-from hades.retrieval.found import FoundPassage, Question, Seed
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.narrow import CandidateGraph, narrow
-from hades.retrieval.pipeline import BadQuestion, embedded
-from hades.retrieval.plan import caps_of
-from hades.retrieval.quick_counts import QuickCounts
-from hades.retrieval.recipes import DEFAULT, GraphStep, recipe_named
-from hades.retrieval.seeds import entry_points, find_seeds
-from hades.retrieval.warm import make_ready
+from hades.retrieval.answer.assemble import show
+from hades.retrieval.answer.token_counts import QuickCounts
+from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
+from hades.retrieval.channels.seeds import entry_points, find_seeds
+from hades.retrieval.turn.answers import Answers
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.pipeline import BadQuestion, embedded
+from hades.retrieval.turn.plan import caps_of
+from hades.retrieval.turn.recipes import DEFAULT, GraphStep, recipe_named
+from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from hades.retrieval.turn.warm_up import make_ready
 from hades.telemetry.turn import Turn
 from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
@@ -157,7 +157,7 @@ def get_best_paths(
     candidates: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The M best paths of at most L edges between seeds, inside the question's candidates or those named (C47)."""
-    from hades.retrieval.cheapest import get_best_paths as best_paths
+    from hades.retrieval.walks.k_best_paths import get_best_paths as best_paths
 
     with _asked(answers, query) as (view, question):
         seeds = _starts(view, question, answers.plan)
@@ -172,7 +172,7 @@ def personalized_pagerank(
     answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, top: int = 100
 ) -> dict[str, Any]:
     """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13)."""
-    from hades.retrieval.ppr import personalized_pagerank as walk
+    from hades.retrieval.walks.pagerank import personalized_pagerank as walk
 
     with _opened(answers, GraphStep.PAGERANK) as view:
         numbers, weights = _numbered(view, restart)
@@ -186,8 +186,8 @@ def rank_chunks_by_ppr(
     answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, limit: int = 10
 ) -> dict[str, Any]:
     """Passages by a walk from these ids, with their text (E3, E11)."""
-    from hades.retrieval.hippo import rank_chunks_by_ppr as rank
-    from hades.retrieval.ppr import personalized_pagerank as walk
+    from hades.retrieval.walks.hipporag import rank_chunks_by_ppr as rank
+    from hades.retrieval.walks.pagerank import personalized_pagerank as walk
 
     with _opened(answers, GraphStep.PAGERANK) as view:
         numbers, weights = _numbered(view, restart)
@@ -197,7 +197,7 @@ def rank_chunks_by_ppr(
 
 def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
     """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
-    from hades.retrieval.hippo import MULTI_HOP, multi_hop
+    from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
 
     with _asked(answers, query, GraphStep.MULTI_HOP) as (view, question):
         found = multi_hop(view, question, replace(MULTI_HOP, hops=max_hops, limit=top_k))
@@ -208,7 +208,7 @@ def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: 
 
 def expand_with_synonyms(answers: Answers, mass: Mapping[str, float]) -> dict[str, Any]:
     """The ids with other names of the same things, mass shared among them."""
-    from hades.retrieval.synonyms import expand_with_synonyms as expand
+    from hades.retrieval.walks.synonyms import expand_with_synonyms as expand
 
     with _opened(answers) as view:
         numbers, weights = _numbered(view, mass)
@@ -218,7 +218,7 @@ def expand_with_synonyms(answers: Answers, mass: Mapping[str, float]) -> dict[st
 
 def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity, heaviest first."""
-    from hades.retrieval.hippo import get_entity_neighborhood as around
+    from hades.retrieval.walks.hipporag import get_entity_neighborhood as around
 
     with _opened(answers) as view:
         numbers, _ = _numbered(view, {entity: 1.0})
@@ -312,7 +312,7 @@ def _candidates(
     found = narrow(view, question, answers.tools.rules)
     if found is not None:
         return found
-    from hades.retrieval.relevance import ANY, PATH_TYPES
+    from hades.retrieval.ranking.relevance import ANY, PATH_TYPES
 
     starts = np.array([seed.node for seed in seeds], np.int64)
     near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=answers.tools.rules.cand_cap // 8)

@@ -6,7 +6,7 @@ import numpy as np
 
 from hades.ports.view import BridgePath, Numbers
 from hades.snapshot.heaps import ArrayReader
-from hades.snapshot.ranking import best
+from hades.snapshot.top_k import best
 
 
 class BridgeIndex:

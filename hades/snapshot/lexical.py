@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Numbers, Weights
-from hades.snapshot.analyzer import Vocabulary, terms
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.lookup import find, hash_texts
-from hades.snapshot.ranking import best
+from hades.snapshot.top_k import best
+from hades.text.analyzer import Vocabulary, terms
 
 K1 = 1.2
 B = 0.75

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import NameMatches, Numbers
-from hades.snapshot.analyzer import fold, spans, words
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.lookup import Hashes, find, hash_texts
+from hades.text.analyzer import fold, spans, words
 
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from hades.builds import ledger, ranker_file
+from hades.build_state import ledger, ranker_file
 from hades.errors import SnapshotError
 from hades.ports.store import RowStore
 from hades.ports.view import EDGES, KINDS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hades.errors import BadQuery
 from hades.ports.view import Flags, Numbers, Weights
 from hades.snapshot.heaps import ArrayReader
-from hades.snapshot.ranking import best
+from hades.snapshot.top_k import best
 
 _REMEMBERED_BYTES = 1 << 26  # of cosines with questions asked lately, in each space
 _REMEMBERED = 16

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from hades.settings import Settings, variable_of
-from hades.surfaces.boundary.exposition import Exposition
+from hades.surfaces.access.metrics import Exposition
 from hades.surfaces.docs.cli_page import command_tree
 from hades.telemetry.metrics import METRICS
 
@@ -332,7 +332,7 @@ def test_ci_runs_the_checks_and_the_tests():
 def test_the_probe_loads_nothing_but_the_standard_library(tmp_path):
     program = (
         "import sys; sys.argv = ['probe', '/nowhere.sock']\n"
-        "from hades.surfaces.probe import main\n"
+        "from hades.surfaces.cli.probe import main\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert stop.code == 1\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)))"
     )

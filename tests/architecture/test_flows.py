@@ -15,7 +15,7 @@ def flows_there():
 
 
 def test_every_flow_is_deployed_and_can_be_run_here():
-    from hades.surfaces.build_commands import FLOWS
+    from hades.surfaces.cli.build_commands import FLOWS
 
     deployed = {row["name"] for row in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
     assert deployed == flows_there() - {"local"}
@@ -24,8 +24,8 @@ def test_every_flow_is_deployed_and_can_be_run_here():
 
 def test_the_flow_and_the_library_run_the_same_stages_in_the_same_order():
     from flows.nightly import nightly
-    from hades.nightly.report import STAGES
-    from hades.nightly.whole import build
+    from hades.stages.build_report import STAGES
+    from hades.stages.run import build
 
     in_flow = re.findall(r'report\["(\w+)"\] = ', inspect.getsource(nightly.fn))
     in_library = re.findall(r'stage\("(\w+)"', inspect.getsource(build))
@@ -34,8 +34,8 @@ def test_the_flow_and_the_library_run_the_same_stages_in_the_same_order():
 
 def test_the_contracts_after_each_stage_are_the_same():
     from flows.nightly import nightly
-    from hades.nightly.gate import STORE_BOUNDARIES
-    from hades.nightly.whole import AFTER_INGEST, build
+    from hades.stages.contracts.check_contracts import STORE_BOUNDARIES
+    from hades.stages.run import AFTER_INGEST, build
 
     in_flow = re.findall(r'"(\w+)"', "".join(re.findall(r"check\(\[(.*?)\]\)", inspect.getsource(nightly.fn))))
     in_library = re.findall(r'gate\("(\w+)"\)', inspect.getsource(build))

@@ -11,7 +11,7 @@ HEAVY_BUILDS = ("torch", "hdbscan", "mlflow", "great_expectations")
 PROBE = """
 import sys
 sys.argv = ["hades", *{arguments!r}]
-from hades.surfaces.cli import main
+from hades.surfaces.cli.main import main
 try:
     main()
 except SystemExit as stop:

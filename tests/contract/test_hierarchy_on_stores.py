@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything, put
-from tests.unit.hades.hierarchy.worlds import add_papers, build, empty_store, named, remove_paper
+from tests.unit.hades.stages.topics.worlds import add_papers, build, empty_store, named, remove_paper
 
 
 def test_topics_and_their_repair_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:

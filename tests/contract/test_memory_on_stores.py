@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hades.errors import BadQuery
-from hades.memory.change import Fact
+from hades.memory.history.change import Fact
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from hades.ports.store import GraphStore, Term
 from schemas.intervals import Mask
 from tests.contract.examples import everything

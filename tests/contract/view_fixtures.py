@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.builds.ledger import WEIGHTS, Completed, record
+from hades.build_state.ledger import WEIGHTS, Completed, record
 from hades.ports.store import GraphStore, Mode
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot

@@ -30,7 +30,7 @@ QUESTION = "which method does the retry logic of the Parser derive from?"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
     """A home with two snapshots, topics, and a memory of two topics."""
-    from hades.nightly.stages import bridge, build_topics, weigh
+    from hades.stages.stage_calls import bridge, build_topics, weigh
 
     folder = tmp_path_factory.mktemp("explorer")
     make_world(folder / "ledger")
@@ -55,7 +55,17 @@ def address(home):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = os.environ | {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "hades.surfaces.cli", "serve", "--port", str(port), "--mode", "rw", "--no-token"]
+    command = [
+        sys.executable,
+        "-m",
+        "hades.surfaces.cli.main",
+        "serve",
+        "--port",
+        str(port),
+        "--mode",
+        "rw",
+        "--no-token",
+    ]
     server = subprocess.Popen(command, env=environment, cwd=home, stderr=subprocess.PIPE)
     try:
         _until_ready(f"http://127.0.0.1:{port}/ready", server)

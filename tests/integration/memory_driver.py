@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 

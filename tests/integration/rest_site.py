@@ -16,11 +16,11 @@ import httpx
 
 from hades.ports.store import Mode
 from hades.settings import Settings, load_settings
-from hades.surfaces.boundary.callers import Door
-from hades.surfaces.boundary.limits import Limits
-from hades.surfaces.boundary.sockets import tcp_socket, unix_socket
-from hades.surfaces.rest_app.serve import server
-from hades.surfaces.rest_app.services import Services
+from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Limits
+from hades.surfaces.access.sockets import tcp_socket, unix_socket
+from hades.surfaces.rest.serve import server
+from hades.surfaces.rest.services import Services
 from hades.wiring import open_hades
 
 RIVERS = {
@@ -98,7 +98,7 @@ def serving_process(settings: Settings, *arguments: str) -> Iterator[tuple[subpr
     What it says on stderr is in `service.log` beside the home.
     """
     env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
-    command = [sys.executable, "-m", "hades.surfaces.cli", "serve", *arguments]
+    command = [sys.executable, "-m", "hades.surfaces.cli.main", "serve", *arguments]
     said = settings.home.parent / "service.log"
     with said.open("w") as log:
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=ROOT)

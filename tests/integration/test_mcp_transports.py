@@ -23,11 +23,11 @@ from mcp.client.streamable_http import streamable_http_client
 from hades.ports.clock import utc_now
 from hades.ports.store import Mode
 from hades.settings import Settings
-from hades.surfaces.boundary.tokens import Tokens
+from hades.surfaces.access.tokens import Tokens
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 ROOT = Path(__file__).resolve().parents[2]
-HADES = [sys.executable, "-m", "hades.surfaces.cli"]
+HADES = [sys.executable, "-m", "hades.surfaces.cli.main"]
 pytestmark = pytest.mark.integration
 
 

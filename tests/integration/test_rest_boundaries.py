@@ -16,10 +16,10 @@ import pytest
 
 from hades.ports.clock import utc_now
 from hades.ports.store import Mode
-from hades.surfaces.boundary.callers import Door
-from hades.surfaces.boundary.limits import Limits
-from hades.surfaces.boundary.sockets import tcp_door
-from hades.surfaces.boundary.tokens import Tokens
+from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Limits
+from hades.surfaces.access.sockets import tcp_door
+from hades.surfaces.access.tokens import Tokens
 from tests.integration.rest_site import build_home, serving, serving_process
 
 QUESTION = {"query": "which towns does the Rhine flow through?"}

@@ -7,7 +7,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 from hades.ports.store import Mode
-from hades.surfaces.boundary.callers import Door
+from hades.surfaces.access.callers import Door
 from tests.integration.rest_site import build_home, serving
 
 EXAMPLES, MANY = 5, 400

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.boundary.callers import Door
-from hades.surfaces.boundary.limits import Limits
-from hades.surfaces.boundary.sockets import tcp_door
+from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Limits
+from hades.surfaces.access.sockets import tcp_door
 from hades.wiring import open_hades
 from tests.integration.rest_site import build_home, serving
 

@@ -93,7 +93,7 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path):
     settings = settings_of(tmp_path)
 
     def said(*arguments):
-        command = [sys.executable, "-m", "hades.surfaces.cli", "serve", *arguments]
+        command = [sys.executable, "-m", "hades.surfaces.cli.main", "serve", *arguments]
         env = {"HADES_HOME": str(settings.home)}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
         return done.returncode, done.stderr

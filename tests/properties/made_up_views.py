@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hades.ports.view import Adjacency, Hits, ViewInfo
-from hades.retrieval.relevance import MENTIONS, PATH_TYPES
+from hades.retrieval.ranking.relevance import MENTIONS, PATH_TYPES
 from hades.snapshot import csr
 from hades.snapshot.view import SnapshotView
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.retrieval.beam import BeamRules, KeptPaths, search_beam
-from hades.retrieval.beam_score import Scorer, Walk
-from hades.retrieval.found import Question, Seed
+from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.walks.beam import BeamRules, KeptPaths, search_beam
+from hades.retrieval.walks.beam_score import Scorer, Walk
 from schemas.plan import Reason
 from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import metered

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hades.ports.text import EmbeddingModel
 from hades.ports.view import BridgePath, Kind
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.plan import clamp
-from hades.retrieval.recipes import NAMES_OF_RECIPES
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.plan import clamp
+from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
 from hades.settings.hirag import HiragPathrag
 from schemas.edges import ClusterEdgeType, RelationType
 from schemas.plan import Plan, Profile, Reason, over_caps

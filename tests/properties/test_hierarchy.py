@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.hierarchy.matching import match_keys
-from hades.hierarchy.rules import HierarchyRules
+from hades.stages.topics.match_topics import match_keys
+from hades.stages.topics.topic_rules import HierarchyRules
 from models.hierarchy.arrays import unit_rows
 from models.hierarchy.supertopics import supertopics
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
-from tests.unit.hades.hierarchy.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of
+from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of
 
 NUMBERS = range(24)
 RULES = HierarchyRules(max_fanout=2, rebuild_changed=0.3)

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.forget import forget_documents
-from hades.ingest.material import Link, Material
 from hades.ingest.phases import Phase, ingest
+from hades.ingest.source_document import Link, Material
 from schemas.edges import RelationType
 from tests.unit.hades.ingest.corpora import Listed, contents, new_workshop, passage
 

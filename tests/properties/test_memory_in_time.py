@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hades.memory.edges import NewEdge
+from hades.memory.history.edges import NewEdge
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from schemas.intervals import Mask, is_visible
 from schemas.memory import MemoryEdge
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on

@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.intervals import overlap
-from schemas.moments import closeness, time_asked, times_in, years_of
 
 DAYS = st.dates(date(1000, 1, 1), date(2098, 12, 31))
 MOMENTS = st.none() | st.datetimes(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.retrieval.ppr import personalized_pagerank
+from hades.retrieval.walks.pagerank import personalized_pagerank
 from tests.unit.hades.retrieval.pushed_graphs import Edge, adjacency, communities, exact, transition
 
 N = 12

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hades.ingest.document_traces import RUN_WORDS, Traces, find_traces, left_of, runs_of, traces_of
 from hades.ingest.phases import ingest
-from hades.ingest.traces import RUN_WORDS, Traces, find_traces, left_of, runs_of, traces_of
 from hades.ports.store import GraphStore
 from hades.stores.sqlite.store import Mode, SqliteStore
 from schemas.catalogue import COLLECTIONS, Collection

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from hades.ports.view import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
-from hades.retrieval.ceiling import CEILING, TokenCounter, shares, shortened
-from hades.retrieval.pack import pack
-from hades.retrieval.path_text import path_text
-from hades.retrieval.prompt import format_paths_for_prompt
-from hades.retrieval.sentences import sentences
-from hades.retrieval.window import LEVELS, ContextWindowManager
+from hades.retrieval.answer.context_window import LEVELS, ContextWindowManager
+from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.path_text import path_text
+from hades.retrieval.answer.prompt import format_paths_for_prompt
+from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shares, shortened
+from hades.text.sentences import sentences
 
 MINILM = MiniLmTokenizer()
 COUNTERS: list[TokenCounter] = [MINILM, ByteTokenizer(), CEILING]

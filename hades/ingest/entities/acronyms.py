@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Longs
-from hades.ingest.entities.letters import CLOSE, OPEN
-from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, Tokens
+from hades.text.arrays import Flags, Longs
+from hades.text.letters import CLOSE, OPEN
+from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, Tokens
 
 _SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"])
 _LONGEST = 8

@@ -15,7 +15,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.words import HONORIFICS
+from hades.text.word_lists import HONORIFICS
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ARTICLES = frozenset(("the", "a", "an"))

@@ -11,13 +11,13 @@ from enum import IntFlag
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Longs, running
-from hades.ingest.entities.boundaries import joined_to_last, sentence_starts
 from hades.ingest.entities.kinds import kind_of
-from hades.ingest.entities.letters import DOT, QUOTE, STOP
 from hades.ingest.entities.terms import term_spans
-from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, Tokens, tokenize
-from hades.ingest.entities.words import (
+from hades.text.arrays import Flags, Longs, running
+from hades.text.boundaries import joined_to_last, sentence_starts
+from hades.text.letters import DOT, QUOTE, STOP
+from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, Tokens, tokenize
+from hades.text.word_lists import (
     CALENDAR,
     CONNECTORS,
     FUNCTION_WORDS,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct, place_in_run
 from hades.ingest.entities.rules import EntityRules
+from hades.text.arrays import Flags, Ints, Longs, distinct, place_in_run
 
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 

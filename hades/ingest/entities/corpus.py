@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ingest.entities.arrays import Ints, Longs
+from hades.text.arrays import Ints, Longs
 from schemas.nodes import NameType, SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)

@@ -21,7 +21,6 @@ from hades.ingest.entities.aliases import (
     propose_aliases,
     propose_middle_names,
 )
-from hades.ingest.entities.arrays import Flags, Longs, distinct
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_rows import Numbered, Spellings, entities_table, number_entities
 from hades.ingest.entities.linking import Given, Linked, link_chunks, link_companions, link_titles, link_triples
@@ -33,6 +32,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.tables import relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, stated_relations
+from hades.text.arrays import Flags, Longs, distinct
 from schemas.ids import node_id
 
 

@@ -11,11 +11,11 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.entities.arrays import Ints, Longs, distinct
 from hades.ingest.entities.keys import entity_keys
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
+from hades.text.arrays import Ints, Longs, distinct
 from schemas.ids import entity_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import canonical_json

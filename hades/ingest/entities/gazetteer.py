@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ingest.entities.acronyms import Definitions
-from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct, encode, running
 from hades.ingest.entities.candidates import Mark, Spans
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import CAPITAL, Tokens, span_hashes
-from hades.ingest.entities.words import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
+from hades.text.arrays import Flags, Ints, Longs, distinct, encode, running
+from hades.text.tokens import CAPITAL, Tokens, span_hashes
+from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 _CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
 _MET_OR_STATED = Origin.STATED | Origin.NAME | Origin.TERM

@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from hades.ingest.entities.arrays import Longs
+from hades.text.arrays import Longs
 from schemas.ids import entity_key
 
 _LONGEST_SLUG = 80

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hades.ingest.entities.letters import fold
-from hades.ingest.entities.words import GIVEN_NAMES, HONORIFICS, IS_A_CUES, METHOD_CUES, NAME_CUES
+from hades.text.letters import fold
+from hades.text.word_lists import GIVEN_NAMES, HONORIFICS, IS_A_CUES, METHOD_CUES, NAME_CUES
 from schemas.nodes import EntityType, NameType
 
 _WORD = re.compile(r"[^\W_]+")

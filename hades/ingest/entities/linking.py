@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.entities.arrays import Longs, distinct
 from hades.ingest.entities.cooccurrence import co_occurrences
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.reading import Reading
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tables import RelationRows, lists_array, mentions_table
 from hades.ingest.entities.triples import StatedRelation
+from hades.text.arrays import Longs, distinct
 from schemas.edges import RelationType
 from schemas.ids import node_id
 

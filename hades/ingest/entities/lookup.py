@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.entities.arrays import running
-from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.corpus import split_title
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie, find_mentions
 from hades.ingest.entities.names import spell, whole
-from hades.ingest.entities.tokens import CAPITAL, tokenize
-from hades.ingest.entities.words import FUNCTION_WORDS
+from hades.text.arrays import running
+from hades.text.boundaries import fragments, sentence_starts
+from hades.text.tokens import CAPITAL, tokenize
+from hades.text.word_lists import FUNCTION_WORDS
 
 _CASE_FREE_LETTERS = 10
 _MOST_MEANINGS = 8

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Bits, Flags, Hashes, Ints, Longs, running
-from hades.ingest.entities.letters import STOP
-from hades.ingest.entities.tokens import CAPITAL, Tokens
+from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs, running
+from hades.text.letters import STOP
+from hades.text.tokens import CAPITAL, Tokens
 
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE = 0, 1, 2
 _SIEVE_BITS = 20

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Hashes, Ints, Longs, encode
-from hades.ingest.entities.tokens import Tokens, span_hashes, tokenize
+from hades.text.arrays import Flags, Hashes, Ints, Longs, encode
+from hades.text.tokens import Tokens, span_hashes, tokenize
 
 
 class Origin:

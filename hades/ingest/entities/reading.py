@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.ingest.entities.acronyms import Definitions, find_definitions
-from hades.ingest.entities.arrays import Flags, Ints, Longs, distinct
-from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import Tokens, span_hashes, tokenize
+from hades.text.arrays import Flags, Ints, Longs, distinct
+from hades.text.boundaries import fragments, sentence_starts
+from hades.text.tokens import Tokens, span_hashes, tokenize
 
 
 @dataclass(frozen=True)

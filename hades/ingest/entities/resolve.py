@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Ints, Longs
 from hades.ingest.entities.kinds import entity_type_of, kind_of_words
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import Sense, Stated
 from hades.ingest.entities.short_forms import find_short_forms
+from hades.text.arrays import Flags, Ints, Longs
 from schemas.nodes import EntityType
 
 _NEIGHBOUR_DOCUMENTS = 64

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Longs, place_in_run
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
-from hades.ingest.entities.letters import fold
-from hades.ingest.entities.words import NEUTRAL_TITLES
+from hades.text.arrays import Longs, place_in_run
+from hades.text.letters import fold
+from hades.text.word_lists import NEUTRAL_TITLES
 from schemas.nodes import EntityType, NameType, SourceKind
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Ints, Longs
-from hades.ingest.entities.letters import fold
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.senses import Sense
-from hades.ingest.entities.words import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
+from hades.text.arrays import Flags, Ints, Longs
+from hades.text.letters import fold
+from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
 from schemas.nodes import NameType
 
 _LONGEST_PERSON = 4  # words

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ingest.entities.arrays import place_in_run
+from hades.text.arrays import place_in_run
 
 _BLOCK = 1024
 _SLACK = 1e-3  # float32 products may fall this much short of the exact cosine

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ingest.entities.arrays import Ints, Longs
 from hades.ingest.entities.keys import edge_keys, frame
+from hades.text.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
 from schemas.edges import MentionType, Provenance
 from schemas.record import arrow_schema

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Flags, Longs
-from hades.ingest.entities.letters import LINK, SPACE
-from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, Tokens
-from hades.ingest.entities.words import FUNCTION_WORDS, TERM_BREAKERS
+from hades.text.arrays import Flags, Longs
+from hades.text.letters import LINK, SPACE
+from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, Tokens
+from hades.text.word_lists import FUNCTION_WORDS, TERM_BREAKERS
 
 MAX_TERM_WORDS = 4
 _SHORTEST = 3

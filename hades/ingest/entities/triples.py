@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.arrays import Ints, Longs
+from hades.text.arrays import Ints, Longs
 
 
 @dataclass(frozen=True)

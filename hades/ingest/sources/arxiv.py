@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from hades.ingest.material import GivenName, Link, Material, PaperFacts, Rejected, RejectReason, Section
+from hades.ingest.source_document import GivenName, Link, Material, PaperFacts, Rejected, RejectReason, Section
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from hades.ingest.material import Material, Rejected, RejectReason, Section
+from hades.ingest.source_document import Material, Rejected, RejectReason, Section
 from hades.ingest.sources.html_text import html_to_text
 from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
+from hades.ingest.sources.parallel_reading import in_order
 from hades.ingest.sources.pdf import MAX_PDF_BYTES, PdfText
 from hades.ingest.sources.reading import (
     SourceError,
@@ -20,7 +21,6 @@ from hades.ingest.sources.reading import (
     require_short_lines,
     shown,
 )
-from hades.ingest.sources.side_by_side import in_order
 from hades.ingest.sources.walk import Found, walk
 from schemas.chunks import ChunkKind
 from schemas.nodes import SourceKind

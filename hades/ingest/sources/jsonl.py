@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 
 import orjson
 
-from hades.ingest.material import RejectReason
+from hades.ingest.source_document import RejectReason
 from hades.ingest.sources.reading import SourceError, Unusable
 
 MAX_ROW_BYTES = 8 << 20

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ingest.material import GivenName, Material, Rejected, RejectReason, Section
+from hades.ingest.source_document import GivenName, Material, Rejected, RejectReason, Section
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
+from hades.text.dates import times_in
 from schemas.chunks import ChunkKind
-from schemas.moments import times_in
 from schemas.nodes import SourceKind
 
 Triple = tuple[str, str, str]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from hades.ingest.material import RejectReason, Section
+from hades.ingest.source_document import RejectReason, Section
 from hades.ingest.sources.confined import ConfinedPool, Stopped
+from hades.ingest.sources.parallel_reading import WORKERS
 from hades.ingest.sources.pdf_pages import PdfPages
 from hades.ingest.sources.reading import Unusable
-from hades.ingest.sources.side_by_side import WORKERS
 from schemas.chunks import ChunkKind
 
 MAX_PDF_BYTES = 128 << 20

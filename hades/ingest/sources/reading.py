@@ -10,7 +10,7 @@ import stat
 from charset_normalizer import from_bytes
 
 from hades.errors import HadesError
-from hades.ingest.material import RejectReason
+from hades.ingest.source_document import RejectReason
 
 MAX_TEXT_BYTES = 8 << 20
 MAX_LINE_CHARS = 100_000  # longer lines are data or minified code: nobody reads them, and parsers choke on them

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
-from hades.ingest.material import RejectReason
+from hades.ingest.source_document import RejectReason
 from hades.ingest.sources.reading import Unusable, read_text, require_plain_name
 
 _SKIPPED = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
-from hades.ingest.material import (
+from hades.ingest.source_document import (
     CodeFile,
     Material,
     ModuleImport,
@@ -21,6 +21,7 @@ from hades.ingest.sources.confined import ConfinedPool, Stopped
 from hades.ingest.sources.documents import prose_language, read_prose
 from hades.ingest.sources.import_forms import path_module, python_module
 from hades.ingest.sources.languages import BY_SUFFIX
+from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import (
     MAX_TEXT_BYTES,
     SourceError,
@@ -31,7 +32,6 @@ from hades.ingest.sources.reading import (
     require_short_lines,
     shown,
 )
-from hades.ingest.sources.side_by_side import WORKERS, in_order
 from hades.ingest.sources.walk import Found, walk
 from schemas.chunks import ChunkKind
 from schemas.nodes import FuncKind, SourceKind

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hades.ports.store import Mode
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from hades.surfaces.mcp_server.describe import described
+from hades.surfaces.mcp.describe import described
 
 Schema = dict[str, Any]
 _BOUNDS = {"minimum": ">=", "maximum": "<=", "maxLength": "characters <=", "maxItems": "items <="}

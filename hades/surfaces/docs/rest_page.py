@@ -8,7 +8,7 @@ from typing import Any
 
 from hades.ports.store import Mode
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from hades.surfaces.rest_app.app import described
+from hades.surfaces.rest.app import described
 
 Schema = dict[str, Any]
 _BOUNDS = (

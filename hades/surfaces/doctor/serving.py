@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.errors import SnapshotError
-from hades.nightly.outlook import last_runs
 from hades.snapshot import manifest, pointer
 from hades.snapshot.arrays import sha256_of
 from hades.snapshot.retention import snapshots
 from hades.snapshot.verification import stamps_of
+from hades.stages.forecast import last_runs
 from hades.surfaces.doctor.finding import Check, hours
 
 STALE_SECONDS = 36 * 3600  # a nightly that ran yesterday and not today

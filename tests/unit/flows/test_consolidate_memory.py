@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from flows.local import run
-from hades.memory.states import NewState
+from hades.memory.history.states import NewState
 from hades.ports.progress import silent
 from hades.settings import load_settings
 from hades.wiring import open_embedder, open_memory

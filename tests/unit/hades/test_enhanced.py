@@ -135,7 +135,7 @@ def test_what_a_pruned_snapshot_said_is_gone_with_it(home, tmp_path):
     (tmp_path / "docs" / "plain.md").write_text(PLAIN)
     from datetime import UTC, datetime
 
-    from hades.nightly.publishing import publish_now
+    from hades.stages.release.publish_snapshot import publish_now
 
     settings = load_settings()
     with open_hades(settings) as graph:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from schemas.moments import closeness, fit, time_asked, times_in, years_of
+from hades.text.dates import closeness, fit, time_asked, times_in, years_of
 
 TOLD_AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday
 

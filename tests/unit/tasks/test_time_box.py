@@ -9,7 +9,7 @@ from schemas.nodes import SourceKind
 from schemas.sources import SourceSpec
 from tasks.night import Night, begin
 from tasks.unit import here
-from tests.unit.hades.nightly.sites import MONDAY, write_pages
+from tests.unit.hades.stages.release.sites import MONDAY, write_pages
 
 
 def test_a_night_knows_what_is_left_of_its_time():

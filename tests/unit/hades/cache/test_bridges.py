@@ -13,7 +13,7 @@ from hades.cache.bridges import BridgeCache, pin, prune_expired
 from hades.errors import BadRows
 from hades.ports.store import GraphStore
 from tests.contract.examples import day
-from tests.unit.hades.builds.bridge_worlds import NOW, build, cached, empty, join, later, place, scatter, shake
+from tests.unit.hades.stages.bridges.bridge_worlds import NOW, build, cached, empty, join, later, place, scatter, shake
 
 TOPICS = [f"t{number}" for number in range(6)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from hades.evaluation.cases import BadCases
 from hades.evaluation.conversations import prepare, split_of
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 
 
 def write(folder, name, rows):

@@ -10,7 +10,7 @@ from hades.evaluation.multihop import evaluate_multihop
 from hades.evaluation.plots import draw
 from hades.evaluation.published import compare_published
 from hades.evaluation.rankings import BASELINES, SHOWN
-from hades.retrieval.recipes import UnknownRecipe
+from hades.retrieval.turn.recipes import UnknownRecipe
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 

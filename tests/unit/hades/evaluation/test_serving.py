@@ -11,8 +11,8 @@ from hades.evaluation.cases import BadCases
 from hades.evaluation.rankings import MOMENT
 from hades.evaluation.regression import Kept, Regressed, alarms, changes, read_last, regressions, write_last
 from hades.evaluation.serving import EVALUATED
-from hades.learning.snapshots import WEIGHTS_MODEL, log_weights
 from hades.snapshot.pointer import served
+from hades.stages.weights.weight_versions import WEIGHTS_MODEL, log_weights
 from tasks.unit import here
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from hades.evaluation.ablation import _FewerEdges, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.evaluation.build import build
-from hades.evaluation.without import _FewerEdges, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.ports.store import Direction
 from hades.ports.view import KINDS, Kind
 from hades.snapshot.open import open_snapshot

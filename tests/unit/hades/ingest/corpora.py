@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hades.ingest.material import Material, Rejected
 from hades.ingest.phases import Workshop
+from hades.ingest.source_document import Material, Rejected
 from hades.ports.store import GraphStore, Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hades.builds import ledger
-from hades.ingest.aftermath.logs import FORGOTTEN
+from hades.build_state import ledger
+from hades.ingest.cleanup.logs import FORGOTTEN
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.phases import Workshop, ingest
 from schemas.hierarchy import LOST

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import Rejected, RejectReason
 from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ingest.source_document import Rejected, RejectReason
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
 from schemas.nodes import SourceKind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hades.memory.edges import NewEdge
+from hades.memory.history.edges import NewEdge
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from tests.unit.hades.memory.kept import Clock
 
 QUESTION = "How would Sarah react if she saw the king right now?"

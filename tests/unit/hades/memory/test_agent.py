@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.memory.agent import plan_retrieval, process_query, reconsolidate
+from hades.memory.recall.agent import plan_retrieval, process_query, reconsolidate
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from tests.unit.hades.memory.scenario import X, Y, tell

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hades.memory.intent import determine_consolidation_level, strategy_for
-from hades.memory.names import MemoryRefused
-from hades.memory.passes import needs_by
-from hades.memory.states import NewState
+from hades.memory.history.names import MemoryRefused
+from hades.memory.history.states import NewState
+from hades.memory.recall.intent import determine_consolidation_level, strategy_for
+from hades.memory.recall.passes import needs_by
 from hades.ports.text import Completion
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.change import Fact
-from hades.memory.conflicts import Claim, Outcome, Trust, judge
-from hades.memory.inversions import inverse_of
-from hades.memory.names import MemoryRefused
+from hades.memory.history.change import Fact
+from hades.memory.history.conflicts import Claim, Outcome, Trust, judge
+from hades.memory.history.inversions import inverse_of
+from hades.memory.history.names import MemoryRefused
 from hades.memory.service import Memory
 from hades.ports.text import Completion
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on

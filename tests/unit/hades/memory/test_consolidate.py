@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hades.memory.names import MemoryRefused, UnknownMemory
-from hades.memory.periods import DAILY, MONTHLY, WEEKLY, period_of
-from hades.memory.states import NewState
+from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history.states import NewState
+from hades.memory.upkeep.periods import DAILY, MONTHLY, WEEKLY, period_of
 from hades.ports.text import Completion
 from tests.unit.hades.memory.kept import empty_store, memory_on
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.names import MemoryRefused, UnknownMemory
+from hades.memory.history.names import MemoryRefused, UnknownMemory
 from hades.memory.service import Memory
 from hades.ports.store import Direction
 from schemas.intervals import Mask

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hades.memory.names import MemoryRefused, UnknownMemory
+from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from hades.providers.hashing import HashingEmbedder
 from schemas.ids import sha256_text
 from tests.unit.hades.memory.kept import Clock, memory_on

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.edges import NewEdge
-from hades.memory.graph import get_relevant_subgraph, graph_enhanced_retrieval
-from hades.memory.names import MemoryRefused
-from hades.memory.states import NewState
+from hades.memory.history.edges import NewEdge
+from hades.memory.history.names import MemoryRefused
+from hades.memory.history.states import NewState
+from hades.memory.recall.graph_retrieval import get_relevant_subgraph, graph_enhanced_retrieval
 from hades.providers.hashing import HashingEmbedder
 from hades.telemetry.turn import Caps
 from schemas.intervals import Mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hades.memory.change import Fact
+from hades.memory.history.change import Fact
 from hades.memory.service import Memory
 from schemas.intervals import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.names import MemoryRefused
-from hades.memory.strength import StrengthRules, rank, strength
+from hades.memory.history.names import MemoryRefused
+from hades.memory.recall.strength import StrengthRules, rank, strength
 from hades.providers.hashing import HashingEmbedder
 from schemas.intervals import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.memory.spans import Span, without
+from hades.memory.history.spans import Span, without
 from schemas.intervals import contains
 from tests.unit.hades.memory.kept import T1
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.chains import KEYFRAME_EVERY
-from hades.memory.names import MemoryRefused, UnknownMemory, state_key
+from hades.memory.history.delta_chains import KEYFRAME_EVERY
+from hades.memory.history.names import MemoryRefused, UnknownMemory, state_key
+from hades.memory.history.states import NewState
 from hades.memory.service import Memory
-from hades.memory.states import NewState
 from hades.providers.hashing import HashingEmbedder
 from schemas.intervals import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on

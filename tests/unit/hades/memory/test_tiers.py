@@ -27,8 +27,8 @@ def test_the_same_moment_gives_the_same_tiers_and_moves_nothing_again(memory, cl
 
 
 def test_the_working_tier_stays_below_a_thousand(memory, clock, monkeypatch):
-    monkeypatch.setattr("hades.memory.tiers.WORKING_MOST", 5)
-    from hades.memory.states import NewState
+    monkeypatch.setattr("hades.memory.upkeep.tiers.WORKING_MOST", 5)
+    from hades.memory.history.states import NewState
 
     memory.add_many([NewState(f"n/{number}", f"note {number}", importance=number / 10) for number in range(10)])
     report = memory.refresh(as_of=clock.at + timedelta(days=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.memory.names import MemoryRefused, UnknownMemory
+from hades.memory.history.names import MemoryRefused, UnknownMemory
 from hades.memory.service import Memory
 from schemas.memory import MemoryAudit
 from tests.unit.hades.memory.kept import T1, T2, Clock

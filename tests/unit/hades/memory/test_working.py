@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.edges import NewEdge
-from hades.memory.names import MemoryRefused, UnknownMemory
-from hades.memory.states import NewState
-from hades.memory.working import WorkingMemory
+from hades.memory.history.edges import NewEdge
+from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history.states import NewState
+from hades.memory.recall.working_set import WorkingMemory
 from hades.providers.hashing import HashingEmbedder
 
 

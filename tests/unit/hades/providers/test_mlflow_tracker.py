@@ -11,7 +11,7 @@ import pytest
 
 from hades.ports.tracking import TrackingError
 from hades.providers.mlflow_tracker import MlflowTracker
-from tests.unit.hades.learning.graphs import registry
+from tests.unit.hades.stages.weights.graphs import registry
 
 NAME = "things"
 

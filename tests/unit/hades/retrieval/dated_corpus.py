@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hades.retrieval.answers import Answers
+from hades.retrieval.turn.answers import Answers
 from hades.settings import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_answers

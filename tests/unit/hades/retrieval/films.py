@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from hades.ports.view import GraphView
-from hades.retrieval.found import Question
-from hades.retrieval.metered import MeteredView
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import Question
 from hades.settings import Settings, load_settings
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder, open_hades

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hades.ports.view import Adjacency, GraphView
-from hades.retrieval.found import Question, Seed
-from hades.retrieval.metered import MeteredView
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import Question, Seed
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.telemetry.turn import Caps, Turn

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView, Passage
-from hades.retrieval.abstain import key_words, should_abstain
-from hades.retrieval.found import Question
+from hades.retrieval.ranking.abstain import key_words, should_abstain
+from hades.retrieval.turn.types import Question
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published
 
 MINILM = "all-MiniLM-L6-v2@53aa5117-int8r1/384"

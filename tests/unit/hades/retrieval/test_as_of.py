@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hades.retrieval.found import Question, Seed
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.ppr import personalized_pagerank
-from hades.retrieval.seeds import entry_points
+from hades.retrieval.channels.seeds import entry_points
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.publish import publish
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from hades.telemetry.turn import Caps, Turn
 from schemas.intervals import Mask
 from tests.contract.examples import day, entity, put

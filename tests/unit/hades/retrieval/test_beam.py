@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.beam import BeamRules, KeptPaths, search_beam
-from hades.retrieval.beam_score import BeamWeights, LinearScorer, Overlap, Walk, choose, terms_of
-from hades.retrieval.found import Seed
-from hades.retrieval.narrow import CandidateGraph
-from hades.retrieval.relevance import OUT, Floats
+from hades.retrieval.channels.narrow_topics import CandidateGraph
+from hades.retrieval.ranking.relevance import OUT, Floats
+from hades.retrieval.turn.types import Seed
+from hades.retrieval.walks.beam import BeamRules, KeptPaths, search_beam
+from hades.retrieval.walks.beam_score import BeamWeights, LinearScorer, Overlap, Walk, choose, terms_of
 from schemas.intervals import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation

@@ -12,9 +12,9 @@ import pytest
 
 from hades.ports.store import Direction, Mode
 from hades.ports.view import GraphView
-from hades.retrieval.cheapest import cheapest_paths, get_best_paths, path_score
-from hades.retrieval.narrow import CandidateGraph
-from hades.retrieval.relevance import ANY, OUT
+from hades.retrieval.channels.narrow_topics import CandidateGraph
+from hades.retrieval.ranking.relevance import ANY, OUT
+from hades.retrieval.walks.k_best_paths import cheapest_paths, get_best_paths, path_score
 from hades.settings.hirag import PathSettings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish

@@ -11,9 +11,9 @@ import pytest
 
 from hades.cache.place import CachePlace
 from hades.cache.tiers import TieredMemoryManager
-from hades.retrieval.enhanced import EnhancedPathRAG
+from hades.retrieval.answer.prompt import format_paths_for_prompt
+from hades.retrieval.enhanced_pathrag import EnhancedPathRAG
 from hades.retrieval.functions import retrieve_paths
-from hades.retrieval.prompt import format_paths_for_prompt
 from hades.settings import PathragSettings
 from schemas.plan import Reason
 from tests.contract.examples import entity, put, relation

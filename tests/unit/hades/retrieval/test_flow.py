@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.flow import FlowRules, flow_paths
-from hades.retrieval.narrow import CandidateGraph
-from hades.retrieval.relevance import IN, OUT
+from hades.retrieval.channels.narrow_topics import CandidateGraph
+from hades.retrieval.ranking.relevance import IN, OUT
+from hades.retrieval.walks.flow import FlowRules, flow_paths
 from schemas.intervals import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation

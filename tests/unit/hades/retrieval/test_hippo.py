@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from hades.ports.view import KINDS, GraphView, Kind
-from hades.retrieval.facts_link import FactRules, linked_facts
-from hades.retrieval.found import Question
-from hades.retrieval.hippo import HippoRules, get_entity_neighborhood, hippo_search, multi_hop, rank_chunks_by_ppr
-from hades.retrieval.ppr import personalized_pagerank
-from hades.retrieval.restart import RestartRules, named_entities, restart_mass
-from hades.retrieval.synonyms import SynonymRules, expand_with_synonyms
+from hades.retrieval.channels.stated_facts import FactRules, linked_facts
+from hades.retrieval.turn.types import Question
+from hades.retrieval.walks.hipporag import (
+    HippoRules,
+    get_entity_neighborhood,
+    hippo_search,
+    multi_hop,
+    rank_chunks_by_ppr,
+)
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.retrieval.walks.restart import RestartRules, named_entities, restart_mass
+from hades.retrieval.walks.synonyms import SynonymRules, expand_with_synonyms
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView

@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.builds import ranker_file
-from hades.learning import ranker as registry
+from hades.build_state import ranker_file
 from hades.ports.store import Mode
 from hades.ports.view import GraphView, Passage
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.found import FoundPassage, Question
-from hades.retrieval.judge import BY_HAND, ByHand
-from hades.retrieval.learned import CONFIDENCE, Learned
-from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.reach import Known, cast_net
+from hades.retrieval.ranking.judge import BY_HAND, ByHand
+from hades.retrieval.ranking.learned_ranker import CONFIDENCE, Learned
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.types import FoundPassage, Question
+from hades.retrieval.walks.second_hop import Known, cast_net
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import root_of, served
 from hades.snapshot.publish import publish
 from hades.snapshot.ranker_part import with_ranker
+from hades.stages.ranker import ranker_registry as registry
 from hades.stores.sqlite.store import SqliteStore
 from models.ranker.features import NET
 from models.ranker.infer import RankerModel

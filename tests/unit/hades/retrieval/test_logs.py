@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hades.ports.store import Mode
-from hades.retrieval.dashboard import write_dashboard
-from hades.retrieval.logs import UnknownQuery, judge, log_if_possible, log_of, read_log, write_log
+from hades.retrieval.answer.query_report import write_dashboard
+from hades.retrieval.turn.query_log import UnknownQuery, judge, log_if_possible, log_of, read_log, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.retrieval import Retrieval
 from schemas.telemetry import Judged, ShownResults

@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.store import Direction
 from hades.ports.view import Kind
-from hades.retrieval.metered import MeteredView
+from hades.retrieval.turn.metered_view import MeteredView
 from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView

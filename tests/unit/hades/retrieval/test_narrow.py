@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.narrow import get_hierarchy_candidates, narrow
+from hades.retrieval.channels.narrow_topics import get_hierarchy_candidates, narrow
 from hades.settings.hirag import HiragPathrag
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question

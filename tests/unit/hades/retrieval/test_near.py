@@ -9,11 +9,11 @@ import pytest
 
 from hades.ports.view import Kind
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.found import Question
-from hades.retrieval.near import UnknownPlace, nodes_near
-from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.placed import search_from
-from hades.retrieval.recipes import RECIPES
+from hades.retrieval.channels.contextual_search import search_from
+from hades.retrieval.channels.near import UnknownPlace, nodes_near
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.recipes import RECIPES
+from hades.retrieval.turn.types import Question
 from tests.unit.hades.retrieval.films import metered
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hades.errors import BadQuery
 from hades.ports.view import GraphView
-from hades.retrieval.bayes import Judgement, learn_beliefs
-from hades.retrieval.nexus import MODES, NexusRules, Tier, fuse, nexus
+from hades.retrieval.ranking.feedback_belief import Judgement, learn_beliefs
+from hades.retrieval.ranking.nexus import MODES, NexusRules, Tier, fuse, nexus
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
 MOTHER = "When did the mother of the director of Glass Harbour die?"

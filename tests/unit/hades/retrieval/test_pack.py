@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.pack import pack
-from hades.retrieval.prompt import filled
+from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.prompt import filled
 from schemas.retrieval import CitedPassage, Path, PathNode, Topic
 
 TOKENS = MiniLmTokenizer()

@@ -11,8 +11,8 @@ import pytest
 from hades.ports.text import EmbeddingModel, ProviderError
 from hades.ports.view import Kind
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
-from hades.retrieval.recipes import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
+from hades.retrieval.turn.pipeline import BadQuestion, Tools, retrieve
+from hades.retrieval.turn.recipes import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
 from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hades.ports.view import ALWAYS, FOREVER, Validity
-from hades.retrieval.push import DEGREE, ESTIMATE, RESIDUAL, Walk
+from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
 from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities, exact
 
 ONES = np.ones(4)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hades.ports.view import Passage
-from hades.retrieval.recalled import FIRST, SECOND, Heard, first_look, second_look, time_fit, told_times
+from hades.retrieval.ranking.memory_features import FIRST, SECOND, Heard, first_look, second_look, time_fit, told_times
 from hades.settings import load_settings
+from hades.text.dates import time_asked
 from hades.wiring import open_answers, open_hades
-from schemas.moments import time_asked
 from tests.contract.examples import day
 
 SAID = [

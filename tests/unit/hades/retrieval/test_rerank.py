@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView, Passage
-from hades.retrieval.found import FoundPassage, FoundPath, Question
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
-from hades.retrieval.wording import Array, Wording, links, named_titles, wording, words
+from hades.retrieval.ranking.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
+from hades.retrieval.ranking.word_overlap import Array, Wording, links, named_titles, wording, words
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
 from tests.unit.hades.retrieval.small_corpus import chunks_of, published

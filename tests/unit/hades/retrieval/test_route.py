@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.retrieval.route import RECIPES, Intent, determine_consolidation_level, intent_of, route
+from hades.retrieval.turn.route import RECIPES, Intent, determine_consolidation_level, intent_of, route
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.unit.hades.retrieval.small_corpus import published

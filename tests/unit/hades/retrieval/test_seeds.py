@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hades.ports.view import Kind
-from hades.retrieval.found import Question
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.seeds import LEXICAL, VECTOR, entry_points, find_seeds
-from hades.retrieval.subqueries import clauses, subqueries
+from hades.retrieval.channels.seeds import LEXICAL, VECTOR, entry_points, find_seeds
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.subqueries import clauses, subqueries
+from hades.retrieval.turn.types import Question
 from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Plan, Reason
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView

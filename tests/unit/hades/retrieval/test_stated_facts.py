@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hades.ports.view import KINDS, GraphView, Kind, Passage
-from hades.retrieval.reading import read_closely
+from hades.retrieval.ranking.sentence_match import read_closely
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_hades

@@ -3,11 +3,11 @@
 import pytest
 
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.found import FoundPassage, FoundPath
-from hades.retrieval.logs import log_of
-from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.select import Selected
-from hades.retrieval.swaps import Swapping, swap_some
+from hades.retrieval.ranking.exploration import Swapping, swap_some
+from hades.retrieval.ranking.select import Selected
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.query_log import log_of
+from hades.retrieval.turn.types import FoundPassage, FoundPath
 from schemas.telemetry import ShownResults
 from tests.unit.hades.retrieval.memory_view import MemoryView
 from tests.unit.hades.retrieval.test_pipeline import NOON, East, cities

@@ -10,8 +10,8 @@ import pytest
 
 from hades.ports.store import Direction
 from hades.ports.view import EdgeFacts, GraphView
-from hades.retrieval.metered import MeteredView
-from hades.retrieval.verify import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.turn.metered_view import MeteredView
 from hades.snapshot import manifest
 from hades.snapshot.arrays import mapped, view_of
 from hades.snapshot.open import open_snapshot

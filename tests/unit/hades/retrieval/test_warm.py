@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from hades.retrieval import pipeline
-from hades.retrieval.recipes import GraphStep
+from hades.retrieval.turn import pipeline
+from hades.retrieval.turn.recipes import GraphStep
 from tests.unit.hades.retrieval.dated_corpus import answering, published
 
 FIRST = """
@@ -48,7 +48,7 @@ def test_what_takes_long_to_load_is_not_held_against_the_turn(home, monkeypatch)
 
 @pytest.mark.parametrize("step", [GraphStep.FLOW, GraphStep.PAGERANK, GraphStep.BEAM, GraphStep.NOTHING])
 def test_where_no_arrays_lie_in_memory_there_is_nothing_to_load(step):
-    program = f"import sys; from hades.retrieval.warm import make_ready; make_ready({str(step)!r}, None); "
+    program = f"import sys; from hades.retrieval.turn.warm_up import make_ready; make_ready({str(step)!r}, None); "
     program += "print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.ceiling import CEILING
-from hades.retrieval.sentences import first_sentence, sentences
-from hades.retrieval.window import ContextWindowManager
+from hades.retrieval.answer.context_window import ContextWindowManager
+from hades.retrieval.answer.token_bound import CEILING
+from hades.text.sentences import first_sentence, sentences
 
 TOKENS = MiniLmTokenizer()
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.builds.ledger import HIERARCHY, Completed, record
+from hades.build_state.ledger import HIERARCHY, Completed, record
 from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.contract.examples import put
-from tests.unit.hades.builds.bridge_worlds import build, cached, empty, join, later, place, scatter
+from tests.unit.hades.stages.bridges.bridge_worlds import build, cached, empty, join, later, place, scatter
 
 
 def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.snapshot import lexical
-from hades.snapshot.analyzer import fold, terms, words
 from hades.snapshot.arrays import Folder
-from hades.snapshot.stemmer import stem
+from hades.text.analyzer import fold, terms, words
+from hades.text.stemmer import stem
 
 SOME = ["river", "rivers", "flow", "flowing", "sea", "the", "a", "Köln", "koln", "x1"]
 WORDS = st.lists(st.sampled_from(SOME), max_size=12).map(" ".join)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli import app
-from hades.surfaces.cli_demo import QUESTIONS
+from hades.surfaces.cli.demo import QUESTIONS
+from hades.surfaces.cli.main import app
 from schemas.catalogue import COLLECTIONS
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from tests.unit.hades.surfaces.mcp_home import make_home
 
 

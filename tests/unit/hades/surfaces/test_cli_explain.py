@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from tests.unit.hades.retrieval.dated_corpus import published
 
 

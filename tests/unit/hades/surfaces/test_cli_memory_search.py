@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.memory.states import NewState
+from hades.memory.history.states import NewState
 from hades.settings import load_settings
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from hades.wiring import open_memory
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli import app
+from hades.surfaces.cli.main import app
 from hades.wiring import open_hades
 
 PAGE = """# Rivers

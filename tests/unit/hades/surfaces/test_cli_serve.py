@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli import app
-from hades.surfaces.cli_serve import limits_of
+from hades.surfaces.cli.main import app
+from hades.surfaces.cli.serve_views import limits_of
 
 
 @pytest.fixture

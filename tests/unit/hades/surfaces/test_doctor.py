@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.nightly.alerts import append_alert
 from hades.settings import load_settings
+from hades.stages.release.alerts import append_alert
 from hades.surfaces.doctor import machine, ways_in
 from hades.surfaces.doctor.machine import check_home, check_versions, installed
 from hades.surfaces.doctor.serving import check_nights, check_snapshot

@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from hades.curation.edits import list_edits
 from hades.ports.store import Mode
 from hades.settings import Settings
-from hades.surfaces.boundary.callers import Door
-from hades.surfaces.mcp_server.server import build_server
-from hades.surfaces.mcp_server.service import Service, open_service
+from hades.surfaces.access.callers import Door
+from hades.surfaces.mcp.server import build_server
+from hades.surfaces.mcp.service import Service, open_service
 from schemas.retrieval import Path
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -207,7 +207,7 @@ class Held:
 def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hades.retrieval import pipeline
+    from hades.retrieval.turn import pipeline
 
     sought: list[str] = []
     real = pipeline.find_seeds

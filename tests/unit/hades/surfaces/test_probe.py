@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from hades.surfaces.probe import ask
+from hades.surfaces.cli.probe import ask
 
 
 class Health(BaseHTTPRequestHandler):

@@ -113,7 +113,15 @@ def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_
         **os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT),
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "hades-laptop",
     }  # fmt: skip
-    asked = [sys.executable, "-m", "hades.surfaces.cli", "query", "where does the Rhine flow?", "--recipe", "lexical"]
+    asked = [
+        sys.executable,
+        "-m",
+        "hades.surfaces.cli.main",
+        "query",
+        "where does the Rhine flow?",
+        "--recipe",
+        "lexical",
+    ]
     subprocess.run(asked, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert len(collector.named("hades.turn")) == 1
     assert collector.services == {"hades-laptop"}
@@ -146,7 +154,7 @@ def test_an_error_marks_the_span_and_goes_on(collector):
 
 def test_without_a_collector_nothing_of_opentelemetry_is_loaded(home, tmp_path):
     program = (
-        "import sys; from hades.surfaces.cli import main\n"
+        "import sys; from hades.surfaces.cli.main import main\n"
         "sys.argv = ['hades', 'query', 'where does the Rhine flow?', '--recipe', 'vector', '--json']\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hades.ingest.entities.acronyms import find_definitions
-from hades.ingest.entities.boundaries import sentence_starts
-from hades.ingest.entities.tokens import tokenize
+from hades.text.boundaries import sentence_starts
+from hades.text.tokens import tokenize
 
 
 def definitions(text: str) -> list[tuple[str, str]]:

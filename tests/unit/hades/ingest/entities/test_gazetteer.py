@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hades.ingest.entities.acronyms import find_definitions
-from hades.ingest.entities.boundaries import fragments, sentence_starts
 from hades.ingest.entities.candidates import candidate_spans
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tokens import tokenize
+from hades.text.boundaries import fragments, sentence_starts
+from hades.text.tokens import tokenize
 
 
 def build(

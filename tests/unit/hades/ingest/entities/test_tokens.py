@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.letters import CLOSE, COMMA, DOT, LINK, OPEN, QUOTE, SPACE, STOP, fold
-from hades.ingest.entities.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, span_hashes, tokenize
+from hades.text.letters import CLOSE, COMMA, DOT, LINK, OPEN, QUOTE, SPACE, STOP, fold
+from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, span_hashes, tokenize
 
 TEXTS = st.lists(st.text(max_size=60), max_size=6)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import GivenName, Link, Material, Rejected, RejectReason
+from hades.ingest.source_document import GivenName, Link, Material, Rejected, RejectReason
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.reading import SourceError
 from schemas.chunks import ChunkKind

@@ -9,7 +9,7 @@ import pytest
 
 from hades.errors import HadesError
 from hades.ingest.sources.confined import Confined, ConfinedPool, Stopped
-from hades.ingest.sources.side_by_side import in_order
+from hades.ingest.sources.parallel_reading import in_order
 
 PARSE = "hades.ingest.sources.code_parsing:parse"
 

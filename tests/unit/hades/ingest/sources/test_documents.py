@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import Material, Rejected, RejectReason
+from hades.ingest.source_document import Material, Rejected, RejectReason
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.reading import SourceError
 from tests.unit.hades.ingest.sources.pdf_files import pdf_bomb, pdf_with

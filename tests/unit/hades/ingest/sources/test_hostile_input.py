@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import Material, Rejected, RejectReason, Source
+from hades.ingest.source_document import Material, Rejected, RejectReason, Source
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.hostile_files import write_hostile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import GivenName, Material, Rejected, RejectReason
+from hades.ingest.source_document import GivenName, Material, Rejected, RejectReason
 from hades.ingest.sources.passages import PassagesSource
 from hades.ingest.sources.reading import SourceError
 from schemas.chunks import ChunkKind

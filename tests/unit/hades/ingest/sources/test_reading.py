@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import RejectReason
+from hades.ingest.source_document import RejectReason
 from hades.ingest.sources.reading import (
     MAX_LINE_CHARS,
     Unusable,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import RejectReason
+from hades.ingest.source_document import RejectReason
 from hades.ingest.sources.walk import walk
 
 

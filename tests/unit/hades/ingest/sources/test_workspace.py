@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.material import Material, ModuleImport, Rejected, RejectReason
+from hades.ingest.source_document import Material, ModuleImport, Rejected, RejectReason
 from hades.ingest.sources.reading import SourceError
 from hades.ingest.sources.workspace import MAX_PARSED_CHARS, WorkspaceSource
 from schemas.chunks import ChunkKind

@@ -1,1 +1,0 @@
-"""What the stages of a build know of each other: which completed, and from what."""

@@ -1,1 +1,0 @@
-"""Gates between the stages of a build: the store's rows as frames, the suites of `schemas.contracts` over them."""

@@ -1,1 +1,0 @@
-"""The nightly topics: found, kept stable, worded, journalled."""

@@ -1,0 +1,1 @@
+"""Removes what forgotten documents left in topics, bridges and logs."""

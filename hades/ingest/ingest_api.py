@@ -1,0 +1,124 @@
+"""The way in: one method a source. What was read once is known, and a nightly build reads it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ingest.report import IngestReport
+from hades.ingest.source_document import Material, Rejected, Source
+from hades.ingest.source_registry import known, remember
+from hades.ingest.sources.arxiv import ArxivSource
+from hades.ingest.sources.documents import DocumentsSource
+from hades.ingest.sources.passages import PassagesSource
+from hades.ingest.sources.workspace import WorkspaceSource
+from schemas.nodes import SourceKind
+from schemas.sources import SourceSpec
+
+ALL_PHASES = tuple(Phase)
+
+
+class Ingest:
+    """One method a source; each runs all phases unless told which."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+
+    def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """Code: files, functions, docstrings, comments and the pages beside them."""
+        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path)), phases)
+
+    def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """Markdown, text, HTML and PDF."""
+        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path)), phases)
+
+    def arxiv(
+        self,
+        papers: Path | str,
+        citations: Path | str | None = None,
+        code_links: Path | str | None = None,
+        phases: Sequence[Phase] = ALL_PHASES,
+    ) -> IngestReport:
+        """Papers by their metadata, with who cites whom and which code belongs to which paper."""
+        beside = {"citations": _text(citations), "code_links": _text(code_links)}
+        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **beside), phases)
+
+    def passages(
+        self, corpus: Path | str, triples: Path | str | None = None, phases: Sequence[Phase] = ALL_PHASES
+    ) -> IngestReport:
+        """Passages with ready-made triples."""
+        return self.spec(SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), triples=_text(triples)), phases)
+
+    def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """A corpus by its description, for callers that learn it at run time."""
+        report = self.source(_opened(spec), phases)
+        if Phase.NODES in phases:
+            remember(self._workshop.store, _absolute(spec))
+        return report
+
+    def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
+        """These corpora, or all that were ingested before; one that is gone is named and forgets nothing."""
+        reports = []
+        for spec in specs or known(self._workshop.store):
+            if Path(spec.path).exists():
+                reports.append({"path": spec.path, **self.spec(spec, phases).as_dict()})
+            else:
+                missing = IngestReport(str(spec.source)).as_dict()
+                reports.append({"path": spec.path, "note": "not there any more; its documents are kept", **missing})
+        return reports
+
+    def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """Any other source; nightly builds do not read it again."""
+        return ingest(self._workshop, source, phases)
+
+    def nothing(self, phases: Sequence[Phase]) -> IngestReport:
+        """No source: phases that work from the store alone."""
+        return self.source(NoSource(), phases)
+
+
+class NoSource:
+    """Nothing to read: for phases that work from the store alone."""
+
+    kind = SourceKind.DOCUMENTS
+    corpus = ""
+    place = ""
+    mirrors = False
+
+    def read(self) -> Iterator[Material | Rejected]:
+        """Nothing."""
+        return iter(())
+
+    def estimate(self) -> int | None:
+        """None at all."""
+        return 0
+
+
+def _opened(spec: SourceSpec) -> Source:
+    path = Path(spec.path)
+    if spec.source == SourceKind.WORKSPACE:
+        return WorkspaceSource(path)
+    if spec.source == SourceKind.DOCUMENTS:
+        return DocumentsSource(path)
+    if spec.source == SourceKind.ARXIV:
+        return ArxivSource(path, _path(spec.citations), _path(spec.code_links))
+    return PassagesSource(path, _path(spec.triples))
+
+
+def _absolute(spec: SourceSpec) -> SourceSpec:
+    """The same corpus for a process that runs elsewhere."""
+    places = {
+        name: str(Path(value).resolve())
+        for name in ("path", "citations", "code_links", "triples")
+        if (value := getattr(spec, name)) is not None
+    }
+    return spec.model_copy(update=places)
+
+
+def _path(path: str | None) -> Path | None:
+    return Path(path) if path is not None else None
+
+
+def _text(path: Path | str | None) -> str | None:
+    return str(path) if path is not None else None

@@ -1,0 +1,248 @@
+"""Erasing: the one act that loses something. What is asked for goes with all that was made of it, and a certificate
+says what went, what was re-made around the hole, and where a search still finds the words.
+
+A version among others leaves an empty place, so that the trace stays without gaps; a topic that goes whole leaves none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from hades.memory.history import rows as records
+from hades.memory.history.audit import Act
+from hades.memory.history.delta_chains import is_whole, made_whole, unshrunk
+from hades.memory.history.names import (
+    AUDIT,
+    EDGES,
+    LATEST,
+    STATES,
+    TRACES,
+    UnknownMemory,
+    is_state_key,
+    key_of,
+    state_id,
+    state_key,
+    topic_key,
+    topic_of_key,
+)
+from hades.memory.history.states import is_erased, pointer_to
+from hades.ports.store import Direction, RowStore, Term
+from schemas.ids import content_key, sha256_text
+from schemas.intervals import Mask
+from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
+from schemas.record import canonical_json
+
+_MANY = 1_000_000
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of one erasure. Hashes stand for what went; nothing of it can be read from them."""
+
+    id: str
+    at: str
+    who: str
+    why: str
+    states: list[dict[str, Any]]
+    derived: list[str]
+    topics: list[str]  # hashes of the names of topics that went whole
+    edges: list[str]
+    rebased: list[str]
+    relinked: list[str]
+    audit_blanked: int
+    proof: str
+    left_behind: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a search of all of memory finds nothing of it any more."""
+        return not self.left_behind
+
+    def as_dict(self) -> dict[str, Any]:
+        """The certificate as JSON."""
+        return {**asdict(self), "complete": self.is_complete}
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What was erased, with the words: only to look for them afterwards, never kept."""
+
+    certificate: Certificate
+    words: list[str]
+
+
+def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
+    """Erase states by id, or whole topics by name, with every summary and version that was made of them."""
+    asked = {key for name in names for key in _keys(rows, name)}
+    derived = _derived(rows, asked)
+    gone = records.fetch(rows, STATES, sorted(asked | derived), MemoryState)
+    gone = {key: state for key, state in gone.items() if not is_erased(state)}
+    if not gone:
+        raise UnknownMemory(
+            f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what there is"
+        )
+    texts = {state.key: state for state in made_whole(rows, list(gone.values()))}
+    identity = content_key("erase", act.who, str(act.at), *sorted(gone))
+    whole_topics, rebased = _take_states(rows, gone, identity)
+    edges, relinked = _take_edges(rows, gone, whole_topics)
+    blanked = _blank(rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity)
+    states = [
+        {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
+        for key, state in sorted(gone.items())
+    ]
+    certificate = Certificate(
+        id=identity,
+        at=str(act.at),
+        who=act.who,
+        why=act.why,
+        states=states,
+        derived=sorted(derived & gone.keys()),
+        topics=sorted(sha256_text(topic) for topic in whole_topics),
+        edges=edges,
+        rebased=rebased,
+        relinked=relinked,
+        audit_blanked=blanked,
+        proof=sha256_text(canonical_json(states)),
+    )
+    act.note("erase", identity, certificate.as_dict())
+    # What was made of it also holds words of others, which stay where they are.
+    return Erased(certificate, [*(texts[key].content for key in sorted(asked & gone.keys())), *whole_topics])
+
+
+def _keys(rows: RowStore, name: str) -> list[str]:
+    key = key_of(name) if name.startswith(f"{STATES}/") else name
+    if is_state_key(key):
+        return [key]
+    pointer = pointer_to(rows, name)
+    if pointer is None:
+        raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
+    return [state_key(pointer.topic, version) for version in range(1, pointer.version + 1)]
+
+
+def _derived(rows: RowStore, asked: set[str]) -> set[str]:
+    """Summaries and synthesised versions that were made, directly or not, of what is asked for; all rows are read."""
+    made_of: dict[str, set[str]] = {}
+    for batch in rows.scan(STATES, columns=["consolidated_from", "metadata"]):
+        for row in batch.to_pylist():
+            sources = set(row["consolidated_from"] or ())
+            if '"made_from"' in row["metadata"]:
+                sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
+            if sources:
+                made_of[row["_key"]] = sources
+    found: set[str] = set()
+    while True:
+        more = {key for key, sources in made_of.items() if sources & (asked | found)} - found - asked
+        if not more:
+            return found
+        found |= more
+
+
+def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) -> tuple[list[str], list[str]]:
+    """Remove or empty the rows; versions that were deltas of them are made whole. Topics that went, rows re-made."""
+    whole_topics: list[str] = []
+    rebased: list[str] = []
+    for topic in sorted({state.topic for state in gone.values()}):
+        pointer = pointer_to(rows, topic)
+        assert pointer is not None
+        keys = [state_key(topic, version) for version in range(1, pointer.version + 1)]
+        held = records.fetch(rows, STATES, keys, MemoryState)
+        left = [state for key, state in held.items() if key not in gone and not is_erased(state)]
+        if not left:
+            whole_topics.append(topic)
+            rows.delete(STATES, keys=keys)
+            rows.delete(LATEST, keys=[topic_key(topic)])
+        else:
+            rebased += _empty_places(rows, topic, pointer, held, left, gone, identity)
+        rows.delete(TRACES, keys=[topic_key(topic)])
+    return whole_topics, rebased
+
+
+def _empty_places(
+    rows: RowStore,
+    topic: str,
+    pointer: LatestState,
+    held: dict[str, MemoryState],
+    left: list[MemoryState],
+    gone: dict[str, MemoryState],
+    identity: str,
+) -> list[str]:
+    texts = {state.key: state.content for state in made_whole(rows, left)}
+    remade = {
+        state.key: state.model_copy(update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None})
+        for state in left
+        if state.is_delta and state_key(topic, state.version - 1) in gone
+    }
+    newest = max(left, key=lambda state: state.version)
+    if newest.key not in remade and not is_whole(newest):
+        remade[newest.key] = unshrunk(newest, texts[newest.key])
+    tombs = [_tomb(held[key], identity) for key in gone if key in held]
+    records.put(rows, STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
+    if pointer.latest_state_id != newest.key:
+        records.put(rows, LATEST, [pointer.model_copy(update={"latest_state_id": newest.key})])
+    return sorted(remade)
+
+
+def _tomb(state: MemoryState, identity: str) -> MemoryState:
+    return MemoryState(
+        key=state.key,
+        topic=state.topic,
+        content="",
+        version=state.version,
+        timestamp=state.timestamp,
+        parent_state_id=state.parent_state_id,
+        metadata={"erased": identity},
+        confidence=0.0,
+        importance_score=0.0,
+    )
+
+
+def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
+    """Remove the edges of what went, but those between versions of a topic that stays; mend supersessions."""
+    nodes = [state_id(key) for key in sorted(gone)]
+    found = rows.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_MANY, mask=Mask())
+    keys = sorted(set(found.column("edge").to_pylist()))
+    emptied = {topic_key(topic) for topic in whole_topics}
+    touched = [
+        edge
+        for edge in records.fetch(rows, EDGES, keys, MemoryEdge).values()
+        if edge.relationship_type != MemoryRelation.EVOLVES_TO or topic_of_key(key_of(edge.target)) in emptied
+    ]
+    rows.delete(EDGES, keys=[edge.key for edge in touched])
+    after = {edge.id: edge.superseded_by for edge in touched}
+    relinked = _mend(rows, after) if after else []
+    return sorted(after), relinked
+
+
+def _mend(rows: RowStore, after: dict[str, str | None]) -> list[str]:
+    """Let supersessions skip the edges that went."""
+    pointing = [
+        edge
+        for batch in rows.scan(EDGES, where=[Term("superseded_by", "in", sorted(after))])
+        for edge in records.read(batch, MemoryEdge)
+    ]
+    mended = []
+    for edge in pointing:
+        step = edge.superseded_by
+        while step in after:
+            step = after[step]
+        mended.append({"_key": edge.key, "superseded_by": step})
+    if mended:
+        schema = pa.schema([("_key", pa.string()), ("superseded_by", pa.string())])
+        rows.patch(EDGES, pa.Table.from_pylist(mended, schema=schema))
+    return sorted({edge.id for edge in pointing})
+
+
+def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
+    """Leave of the records of what went only who did what when."""
+    found = [
+        one.model_copy(update={"why": "", "detail": {"erased": identity}})
+        for batch in rows.scan(AUDIT, where=[Term("subject", "in", sorted(subjects))])
+        for one in records.read(batch, MemoryAudit)
+    ]
+    records.put(rows, AUDIT, found)
+    return len(found)

@@ -1,0 +1,258 @@
+"""Facts: a topic in a relation to another over an interval; only what cannot be true together is ever touched.
+
+Two facts exclude each other when they have the same subject and the same functional relation (one that holds of one
+object at a time), different objects, and intervals that share a moment. Everything else stays side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from hades.memory.history import rows as records
+from hades.memory.history.audit import Act
+from hades.memory.history.conflicts import Claim, Outcome, Trust, Verdict, judge
+from hades.memory.history.edges import NewEdge, believed, draw, end
+from hades.memory.history.edges_around import edges_around
+from hades.memory.history.names import (
+    AUDIT,
+    NEWEST,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    key_of,
+    state_id,
+    topic_of_key,
+)
+from hades.memory.history.spans import Span, without
+from hades.memory.history.states import NewState, append, latest, named
+from hades.ports.store import Direction, RowStore, Term
+from schemas.intervals import Mask, iso, overlap
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
+
+CONFLICT = "conflict"
+_ONE_AT_A_TIME = """
+    assigned_to head_of lives_in located_in married_to owned_by reports_to status_is works_at
+"""
+FUNCTIONAL = frozenset(_ONE_AT_A_TIME.split())
+
+
+@dataclass(frozen=True)
+class Asserted:
+    """What is said: subject, relation, object, when it was true, how sure and by whom."""
+
+    subject: str
+    relation: str
+    object: str
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    confidence: float = 1.0
+    source: str = ""
+    functional: bool | None = None  # None: as FUNCTIONAL says
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two facts that cannot both be true, and what was done about it."""
+
+    old: MemoryEdge
+    verdict: Verdict
+    kept: list[MemoryEdge] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FactResult:
+    """The edges that say the fact (none where older ones were kept instead), and the conflicts that were met."""
+
+    edges: list[MemoryEdge]
+    conflicts: list[Conflict] = field(default_factory=list)
+    act: str = ""
+
+    @property
+    def edge(self) -> MemoryEdge | None:
+        """The first of its edges, or None where it is not believed."""
+        return self.edges[0] if self.edges else None
+
+
+def believe_fact(
+    rows: RowStore, fact: Asserted, act: Act, trust: Trust, created: Sequence[NewState] = ()
+) -> FactResult:
+    """Believe a fact wherever nothing stronger excludes it. Topics nobody wrote of get a version that names them."""
+    append(rows, [new for new in created if latest(rows, new.topic) is None], act)
+    subject, object_ = named(rows, fact.subject), named(rows, fact.object)
+    new = _edge(fact, subject, object_, act)
+    same, others = _met(rows, new, object_)
+    claim = Claim(fact.confidence, fact.source, _begins(new, act))
+    judged = [(one, judge(_claim(one), claim, trust)) for one in others] if _is_functional(fact) else []
+    kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
+    parts = without((_begins(new, act), new.valid_until), [_span(one) for one in kept])
+    drawn = [
+        draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact") for start, until in parts
+    ]
+    conflicts = []
+    for one, verdict in judged:
+        stays = [one] if verdict.outcome is not Outcome.NEW else _yield_to(rows, one, drawn, act)
+        rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
+        _record(act, one, rival, verdict, _told(fact, subject, object_, new))
+        conflicts.append(Conflict(one, verdict, stays))
+    return FactResult(drawn or same[:1], conflicts, act.key)
+
+
+def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) -> list[MemoryEdge]:
+    """Let a fact be true only where the winner is not: before it, and after it where it ended earlier."""
+    left = without(_span(loser), [_span(winner)])
+    begins = _span(loser)[0]
+    # Where nothing is left at its beginning it was true at no moment; it stays for history.
+    until = left[0][1] if left and left[0][0] == begins else begins
+    kept = [end(rows, loser.id, act, at=until, superseded_by=winner.id)]
+    for start, stop in left:
+        if start != begins:
+            rest = NewEdge(
+                loser.source,
+                loser.target,
+                loser.relationship_type,
+                strength=loser.strength,
+                valid_from=start,
+                valid_until=stop,
+                description=loser.description,
+                bidirectional=loser.bidirectional,
+                metadata={**loser.metadata, "continues": loser.id},
+            )
+            kept.append(draw(rows, rest, act, action="fact"))
+    return kept
+
+
+def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], act: Act) -> list[MemoryEdge]:
+    """What is left of a fact after it gave way to each part of another."""
+    left = [loser]
+    for winner in winners:
+        left = [
+            part
+            for one in left
+            for part in (give_way(rows, one, winner, act) if overlap(_span(one), _span(winner)) else [one])
+        ]
+    return left
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A conflict as it was recorded: the claim that came, the fact it met, and what was decided."""
+
+    id: str
+    at: datetime
+    old_edge: str
+    new_edge: str | None
+    claim: dict[str, Any]
+    outcome: Outcome
+    reason: str
+
+
+def recorded(rows: RowStore, *, open_only: bool = False) -> list[Recorded]:
+    """Every conflict, oldest first, with the last decision about it."""
+    notes = [
+        note
+        for batch in rows.scan(AUDIT, where=[Term("subject", "starts_with", f"{CONFLICT}_")])
+        for note in records.read(batch, MemoryAudit)
+        if "erased" not in note.detail
+    ]
+    last: dict[str, MemoryAudit] = {}
+    first: dict[str, MemoryAudit] = {}
+    for note in sorted(notes, key=lambda note: note.key):
+        conflict = str(note.detail.get("conflict", note.key))
+        first.setdefault(conflict, note)
+        last[conflict] = note
+    found = [_recorded(first[key], last[key]) for key in first]
+    return [one for one in found if one.outcome is Outcome.ASK] if open_only else found
+
+
+def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Recorded:
+    """Carry out a person's decision about a conflict that waits for one."""
+    waiting = {one.id: one for one in recorded(rows, open_only=True)}
+    if conflict not in waiting:
+        raise UnknownMemory(
+            f"no conflict {conflict!r} waits to be decided; `hades memory conflicts` lists those that do"
+        )
+    if keep not in (Outcome.NEW, Outcome.OLD):
+        raise MemoryRefused(f"{keep!r} is no decision; keep 'new' or 'old'")
+    one = waiting[conflict]
+    edges = [believed(rows, name) for name in (one.old_edge, one.new_edge) if name]
+    loser, winner = edges if keep == Outcome.NEW else reversed(edges)
+    give_way(rows, loser, winner, act)
+    detail = {"old": one.old_edge, "new": one.new_edge, "outcome": keep, "claim": one.claim, "conflict": conflict}
+    act.note(CONFLICT, f"{CONFLICT}_{one.old_edge}", detail)
+    return replace(one, outcome=Outcome(keep), reason=act.why)
+
+
+def _recorded(first: MemoryAudit, last: MemoryAudit) -> Recorded:
+    told = last.detail
+    return Recorded(first.key, first.at, told["old"], told["new"], told["claim"], Outcome(told["outcome"]), last.why)
+
+
+def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
+    """Believed facts of the same subject and relation whose time overlaps: about the same object, and about others."""
+    subject = topic_of_key(key_of(new.source))
+    seen = edges_around(
+        rows, new.source, Mask(known_at=NEWEST), direction=Direction.OUT, types=[new.relation], whole_topic=True
+    )
+    met = [
+        edge
+        for edge in seen
+        if topic_of_key(key_of(edge.source)) == subject
+        and edge.valid_from != edge.valid_until
+        and overlap((edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until))
+    ]
+    same = [edge for edge in met if topic_of_key(key_of(edge.target)) == topic_of_key(object_.key)]
+    return same, [edge for edge in met if edge not in same]
+
+
+def _span(edge: MemoryEdge) -> Span:
+    return edge.valid_from or edge.timestamp, edge.valid_until
+
+
+def _begins(new: NewEdge, act: Act) -> datetime:
+    return new.valid_from or act.at
+
+
+def _edge(fact: Asserted, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
+    return NewEdge(
+        state_id(subject.key),
+        state_id(object_.key),
+        fact.relation,
+        strength=fact.confidence,
+        valid_from=aware("valid_from", fact.valid_from) if fact.valid_from else act.at,
+        valid_until=aware("valid_until", fact.valid_until) if fact.valid_until else None,
+        description=fact.description,
+        metadata={"source": fact.source},
+    )
+
+
+def _is_functional(fact: Asserted) -> bool:
+    return fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
+
+
+def _claim(edge: MemoryEdge) -> Claim:
+    return Claim(
+        edge.strength,
+        str(edge.metadata.get("source", "")),
+        edge.valid_from or edge.timestamp,
+    )
+
+
+def _told(fact: Asserted, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
+    return {
+        "subject": subject.topic,
+        "relation": fact.relation,
+        "object": object_.topic,
+        "valid_from": iso(new.valid_from) if new.valid_from else None,
+        "valid_until": iso(new.valid_until) if new.valid_until else None,
+        "confidence": fact.confidence,
+        "source": fact.source,
+    }
+
+
+def _record(act: Act, old: MemoryEdge, new: MemoryEdge | None, verdict: Verdict, told: dict[str, Any]) -> None:
+    detail = {"old": old.id, "new": new.id if new else None, "outcome": str(verdict.outcome), "claim": told}
+    act.note(CONFLICT, f"{CONFLICT}_{old.id}", detail, why=verdict.reason)

@@ -1,0 +1,1 @@
+"""Finding memories: search, context, working set."""

@@ -1,0 +1,240 @@
+"""A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details.
+
+Of `max_tokens` a tenth, at most 10,000, is left for whoever reasons. What holds now comes first, in at most a fifth.
+What it is joined to may take half of the rest, summaries 40% of what then remains and at most 30,000, and details go
+on while more than 5,000 (of a small budget a twentieth) are left. Shares are of what is really left, so none is ever
+negative, and the whole is counted again at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from hades.memory.history.names import MemoryRefused, key_of, topic_of_key
+from hades.memory.history.reader import Reader
+from hades.memory.history.states import named
+from hades.memory.history.traces import history
+from hades.memory.recall.graph_retrieval import Enhanced, Related, enhance
+from hades.memory.recall.intent import Intent, Strategy, strategy_for
+from hades.memory.recall.packing import Entry, Packer
+from hades.memory.recall.search import Found, Window, search_memories
+from hades.memory.recall.strength import FOR_CONTEXT
+from hades.memory.upkeep.consolidate import drill_down
+from hades.memory.upkeep.periods import NAMES
+from hades.ports.text import Tokenizer
+from hades.text.dates import time_asked
+from hades.text.keywords import day, names_topic
+from schemas.intervals import Mask, overlap
+from schemas.memory import MemoryEdge, MemoryState
+
+MAX_TOKENS = 100_000
+BUFFER, BUFFER_SHARE = 10_000, 0.1
+LATEST_SHARE, RELATED_SHARE = 0.2, 0.5
+SUMMARIES, SUMMARIES_SHARE = 30_000, 0.4
+FLOOR, FLOOR_SHARE = 5_000, 0.05
+LAST_STATES, WITHIN = 10, timedelta(days=30)
+TOPICS = 20
+RELEVANT = 0.5  # of the best similarity; what is less near is found by a search but gets no room in a context
+DEPTH = 2
+NEWEST_OF_EACH = 5  # edges of one relation of one topic
+_CANDIDATE_SUMMARIES = 50
+_LOOKED_BACK = 200  # versions of a topic, where a time is asked about
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a question is answered from, and how many tokens each part takes."""
+
+    query: str
+    intent: str
+    level: int
+    max_tokens: int
+    buffer: int
+    tokens: int
+    text: str
+    latest: list[Entry] = field(default_factory=list)
+    related: list[Entry] = field(default_factory=list)
+    summaries: list[Entry] = field(default_factory=list)
+    details: list[Entry] = field(default_factory=list)
+    left_out: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        parts = {name: getattr(self, name) for name in _SECTIONS}
+        shown = {name: [vars(entry) for entry in entries] for name, entries in parts.items()}
+        whole = {name: value for name, value in vars(self).items() if name not in parts}
+        return {**whole, **shown, "tokens_by_part": {name: _sum(entries) for name, entries in parts.items()}}
+
+
+_SECTIONS = ("latest", "related", "summaries", "details")
+
+
+def retrieve_within_budget(
+    reader: Reader,
+    tokenizer: Tokenizer,
+    query: str,
+    max_tokens: int = MAX_TOKENS,
+    *,
+    focus: Sequence[str] = (),
+) -> Context:
+    """The context for a question; `focus` names topics or summaries whose whole detail is wanted first."""
+    if max_tokens < 1:
+        raise MemoryRefused(f"max_tokens is {max_tokens}; give the size of the context, for example 100000")
+    strategy = strategy_for(query)
+    buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
+    packer = Packer(tokenizer, max_tokens - buffer)
+    found = _relevant(query, search_memories(reader, query, rules=FOR_CONTEXT))
+
+    packer.fill("focus", _focused(reader, focus), packer.left // 2, must=True)
+    latest = [one.state for one in found]
+    packer.fill("latest", _new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
+    walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
+    if strategy.related:
+        packer.fill("related", _joined(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
+    window = time_asked(query, reader.moment)
+    level, summaries = _summaries(reader, query, strategy, window)
+    packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
+    if strategy.history:
+        floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
+        for topic in _topics(walked.matches, only_joined=strategy.intent is Intent.WHY):
+            if packer.left < floor:
+                break
+            packer.fill("details", _new(packer, _past(reader, topic, strategy, window)), packer.left)
+    text, tokens = packer.checked()
+    parts = {name: packer.sections.get(name, []) for name in _SECTIONS}
+    parts["details"] = [*packer.sections.get("focus", []), *parts["details"]]
+    return Context(query, str(strategy.intent), level, max_tokens, buffer, tokens, text, **parts,
+                   left_out=packer.left_out, reasons=walked.reasons)  # fmt: skip
+
+
+def _relevant(query: str, found: Sequence[Found]) -> list[Found]:
+    """The topics that a question names and those near enough to it, best first; of too many, those it names."""
+    best = max((one.similarity for one in found), default=0.0)
+    named_there = [one.state.key for one in found if names_topic(query, one.state.topic)]
+    near = [one.state.key for one in found if one.similarity >= RELEVANT * best]
+    kept = list(dict.fromkeys([*named_there, *near]))[:TOPICS]
+    return [one for one in found if one.state.key in kept]
+
+
+def _summaries(reader: Reader, query: str, strategy: Strategy, window: Window | None) -> tuple[int, list[MemoryState]]:
+    """The level that has summaries, at most the one wanted, and those of it that are about the question."""
+    for level in range(strategy.level, 0, -1):
+        found = search_memories(reader, query, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT)
+        states = [one.state for one in found if _meets(one.state, window)]
+        if states:
+            return level, states
+    return 0, []
+
+
+def _meets(summary: MemoryState, window: Window | None) -> bool:
+    period = (datetime.fromisoformat(summary.metadata["start"]), datetime.fromisoformat(summary.metadata["end"]))
+    return window is None or overlap(period, window)
+
+
+def _focused(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The whole of what was asked for: the sources of a summary, or the last versions of a topic."""
+    return [_version(state) for name in names for state in _behind(reader, name)]
+
+
+def _behind(reader: Reader, name: str) -> list[MemoryState]:
+    state = named(reader.rows, name)
+    if state.is_consolidated:
+        return drill_down(reader.rows, state.key)
+    return list(reversed(history(reader.rows, state.topic, limit=LAST_STATES, mask=_then(reader))))
+
+
+def _joined(matches: Sequence[Enhanced], packed: set[str]) -> list[tuple[str, str]]:
+    """The edges that were followed, nearest first and each once, with what stands at their far end."""
+    ways = [
+        (one.hops, place, number, one)
+        for place, match in enumerate(matches)
+        for number, one in enumerate(match.related)
+    ]
+    ordered = [one for *_, one in sorted(ways, key=lambda way: way[:3])]
+    kept = _newest_of_each({one.way[-1].id: one.way[-1] for one in ordered}.values())
+    lines: dict[str, tuple[str, str]] = {}
+    shown = set(packed)
+    for one in ordered:
+        edge = one.way[-1]
+        if edge.id in kept and edge.id not in lines:
+            lines[edge.id] = one.state.key, _sentence(one, edge, shown)
+            shown.update({one.state.key, *([one.since.key] if one.since else [])})
+    return list(lines.values())
+
+
+def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
+    """Of each relation of each topic the edges that became true last: whoever met a hundred times, met lately."""
+    counts: dict[tuple[str, str, str], int] = {}
+    kept: set[str] = set()
+    for edge in sorted(edges, key=lambda one: (one.valid_from or one.timestamp, one.key), reverse=True):
+        ends = [(end, topic_of_key(key_of(getattr(edge, end))), edge.relationship_type) for end in ("source", "target")]
+        if all(counts.get(end, 0) < NEWEST_OF_EACH for end in ends):
+            kept.add(edge.id)
+            for end in ends:
+                counts[end] = counts.get(end, 0) + 1
+    return kept
+
+
+def _sentence(one: Related, edge: MemoryEdge, shown: set[str]) -> str:
+    """An edge as a line: who, how, whom, since when; and what stands there where it was not said yet."""
+    leads_here = topic_of_key(key_of(edge.target)) == topic_of_key(one.state.key)
+    tail, head = (one.near, one.state.topic) if leads_here else (one.state.topic, one.near)
+    why = f" ({edge.description})" if edge.description else ""
+    line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
+    if one.state.key not in shown:
+        line += f": {one.state.content}"
+    if one.since is not None and one.since.key not in shown:
+        line += f" [since {day(one.since.valid_from)}: {one.since.content}]"
+    return line
+
+
+def _topics(matches: Sequence[Enhanced], *, only_joined: bool) -> list[str]:
+    """The topics worth detail: those found, best first, then those they are joined to."""
+    first = [match.state.topic for match in matches if match.related or not only_joined]
+    then = sorted(((one, match.found) for match in matches for one in match.related), key=_weight)
+    return list(dict.fromkeys([*first, *(one.state.topic for one, _ in then)]))
+
+
+def _weight(pair: tuple[Related, Found]) -> tuple[float, str]:
+    one, found = pair
+    return -one.strength * found.similarity, one.state.key
+
+
+def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None) -> list[MemoryState]:
+    """The last ten versions of a topic, newest first: of the time that is asked about, else within thirty days."""
+    if window is None and strategy.of_any_age:
+        window = (None, None)
+    start, end = window or (reader.moment - WITHIN, None)
+    looked_at = _LOOKED_BACK if window else LAST_STATES
+    states = history(reader.rows, topic, limit=looked_at, mask=_then(reader))
+    inside = [one for one in states if _begins_in(one.valid_from or one.timestamp, start, end)]
+    return inside[: -LAST_STATES - 1 : -1]
+
+
+def _begins_in(moment: datetime, start: datetime | None, end: datetime | None) -> bool:
+    return (start is None or start <= moment) and (end is None or moment < end)
+
+
+def _then(reader: Reader) -> Mask:
+    """What a reader had heard of; versions that ended are part of the history."""
+    return Mask(known_at=reader.mask.known_at)
+
+
+def _version(state: MemoryState) -> tuple[str, str]:
+    kind = NAMES.get(state.consolidation_level)
+    what = f"{kind} summary" if kind else f"v{state.version}"
+    return state.key, f"[{state.topic}, {what}, since {day(state.valid_from)}] {state.content}"
+
+
+def _new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:
+    """Those that are not in the context yet."""
+    packed = packer.ids
+    return [_version(state) for state in states if state.key not in packed]
+
+
+def _sum(entries: Iterable[Entry]) -> int:
+    return sum(entry.tokens for entry in entries)

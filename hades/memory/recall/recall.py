@@ -1,0 +1,125 @@
+"""The half of memory that is asked and looked after: search, walks, contexts, working sets, tiers, summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from hades.memory.history.audit import Act
+from hades.memory.history.names import MemoryRefused
+from hades.memory.history.reader import Reader
+from hades.memory.history.transactions import in_unit
+from hades.memory.recall import accesses, passes, search
+from hades.memory.recall import context as budget
+from hades.memory.recall import graph_retrieval as graph
+from hades.memory.recall.search import Found, Window
+from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules
+from hades.memory.recall.working_set import WorkingMemory
+from hades.memory.upkeep import tiers
+from hades.memory.upkeep.consolidate import drill_down
+from hades.ports.store import GraphStore, RowStore
+from hades.ports.text import Embedder, LanguageModel, Tokenizer, Vectors
+from schemas.intervals import Mask
+from schemas.memory import MemoryState
+
+
+class Recall:
+    """What `Memory` can be asked; `Memory` itself adds what can be said."""
+
+    store: GraphStore
+    embedder: Embedder | None
+    now: Callable[[], datetime]
+    language_model: LanguageModel | None
+    tokenizer: Tokenizer | None
+
+    def search(
+        self,
+        query: str,
+        time_window: Window | None = None,
+        *,
+        limit: int | None = None,
+        mask: Mask = Mask(),
+        rules: StrengthRules = BY_SIMILARITY,
+        levels: Sequence[int] = (0,),
+    ) -> list[Found]:
+        """Topics near to a question, nearest first, each as it is now or as the mask says; of more, `limit`."""
+        return search.search_memories(self.reader(mask), query, time_window, rules=rules, levels=levels)[:limit]
+
+    search_memories = search
+
+    def graph_enhanced_retrieval(
+        self,
+        query: str,
+        depth: int = 2,
+        *,
+        matches: int = graph.MATCHES,
+        types: Sequence[str] | None = None,
+        mask: Mask = Mask(),
+    ) -> graph.Enhancement:
+        """What a question finds, with what true edges join to it and three versions before, in a budget."""
+        return graph.graph_enhanced_retrieval(self.reader(mask), query, depth, matches=matches, types=types)
+
+    def enhance(
+        self, found: Sequence[Found], depth: int = 2, *, types: Sequence[str] | None = None, mask: Mask = Mask()
+    ) -> graph.Enhancement:
+        """The same for what a search found already."""
+        return graph.enhance(self.reader(mask), found, depth, types=types)
+
+    def get_relevant_subgraph(
+        self, query_embedding: Sequence[float] | Vectors, max_nodes: int = 100, *, mask: Mask = Mask()
+    ) -> graph.Subgraph:
+        """The versions that ten nearest topics and strong edges lead to; ranked, then cut."""
+        return graph.get_relevant_subgraph(self.reader(mask), query_embedding, max_nodes)
+
+    def retrieve_within_budget(
+        self, query: str, max_tokens: int = budget.MAX_TOKENS, *, focus: Sequence[str] = (), mask: Mask = Mask()
+    ) -> budget.Context:
+        """The context for a question that fits into so many tokens."""
+        return budget.retrieve_within_budget(self.reader(mask), self._counted(), query, max_tokens, focus=focus)
+
+    def retrieve_in_passes(
+        self,
+        query: str,
+        needs: passes.Needs | None = None,
+        *,
+        max_tokens: int = budget.MAX_TOKENS,
+        max_passes: int = passes.MAX_PASSES,
+        mask: Mask = Mask(),
+    ) -> list[budget.Context]:
+        """A context, then closer ones at what `needs`, or the language model, asks for; a bounded number."""
+        asks = needs or (passes.needs_by(self.language_model) if self.language_model else lambda _: None)
+        return passes.retrieve_in_passes(
+            self.reader(mask), self._counted(), query, asks, max_tokens=max_tokens, max_passes=max_passes
+        )
+
+    def working(self, topic: str) -> WorkingMemory:
+        """A working set about a topic; questions to it touch no store."""
+        return WorkingMemory(self.store, self.embedder, self.now).preload(topic)
+
+    def drill_down(self, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
+        """What a summary was made of: the level below, or the originals."""
+        return drill_down(self.store, summary, to_originals=to_originals)
+
+    def refresh(self, *, as_of: datetime | None = None, rules: StrengthRules = BY_SIMILARITY) -> tiers.TierReport:
+        """Give every version its storage tier by its strength now, or at a moment; nothing becomes harder to find."""
+        return tiers.place_in_tiers(self.store, as_of or self.now(), rules=rules)
+
+    def note_access(self, state_ids: Sequence[str], *, who: str = "", why: str = "") -> int:
+        """Count an access to these versions, for analytics and for rules that reinforce; nobody does it unasked."""
+
+        def unit(rows: RowStore) -> int:
+            act = Act(who, why, self.now())
+            counted = accesses.note_access(rows, state_ids, act)
+            act.keep(rows)
+            return counted
+
+        return in_unit(self.store, unit)
+
+    def reader(self, mask: Mask = Mask()) -> Reader:
+        """One who asks now, standing where the mask says."""
+        return Reader(self.store, self.embedder, self.now(), mask)
+
+    def _counted(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise MemoryRefused("tokens cannot be counted without a tokenizer; open memory with `open_memory`")
+        return self.tokenizer

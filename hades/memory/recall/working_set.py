@@ -1,0 +1,248 @@
+"""Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store.
+
+It holds the newest version of a topic, the last ten before it, its important versions, and the topics it is joined to.
+`explore` follows a connection and brings in what lies behind it. Fewer than a thousand versions are held; each stays
+for a time that grows with how strong it is and how often it was of use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hades.memory.history import rows as records
+from hades.memory.history.names import (
+    EDGES,
+    NEWEST,
+    MemoryRefused,
+    key_of,
+    state_id,
+    state_key,
+    topic_key,
+    topic_of_key,
+)
+from hades.memory.history.reader import Reader
+from hades.memory.history.states import by_keys, named, pointer_to
+from hades.memory.recall.search import Found
+from hades.memory.recall.similarity import Asked, vectors_of
+from hades.memory.recall.strength import FOR_CONTEXT, strength
+from hades.memory.recall.working_index import Index
+from hades.ports.store import Direction, RowStore
+from hades.ports.text import Embedder, Vectors
+from schemas.intervals import Mask
+from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
+
+MOST = 999
+LAST_VERSIONS = 10
+IMPORTANT = 0.7
+_LOOKED_BACK = 1_000  # versions searched for important ones
+_MOST_IMPORTANT = 50
+_MOST_RELATED = 200
+_FANOUT = 256  # edges of one version
+BASE_TTL_S = 600.0
+
+
+@dataclass
+class _Held:
+    """A version in mind."""
+
+    state: MemoryState
+    strength: float
+    vector: Vectors | None
+    uses: int = 0
+    leaves_at: float = 0.0
+
+    def used(self, at: float) -> None:
+        """Let it stay on from now: longer for the strong, longer for what is often of use."""
+        self.leaves_at = at + BASE_TTL_S * (1 + self.strength) * (1 + math.log2(1 + self.uses))
+        self.uses += 1
+
+
+@dataclass(frozen=True)
+class WorkingReport:
+    """What is in mind, in numbers."""
+
+    items: int
+    topics: int
+    edges: int
+    loads: int
+    evicted: int
+    expired: int
+
+
+@dataclass
+class WorkingMemory:
+    """The working set of one piece of work; `memory.working(topic)` makes one."""
+
+    store: RowStore
+    embedder: Embedder | None
+    now: Callable[[], datetime]
+    most: int = MOST
+    loads: int = 0
+    evicted: int = 0
+    expired: int = 0
+    _held: dict[str, _Held] = field(default_factory=dict)
+    _topics: dict[str, set[str]] = field(default_factory=dict)  # keys of versions by topic
+    _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
+    _explored: set[str] = field(default_factory=set)
+    _index: Index | None = None
+    _next_leaving: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most <= MOST:
+            raise MemoryRefused(f"a working set holds 1 to {MOST} versions, not {self.most}")
+
+    # Filling it reads the store
+
+    def preload(self, topic: str) -> WorkingMemory:
+        """Take a topic in mind: its newest version, the last ten, the important ones, and what it is joined to."""
+        newest = named(self.store, topic)
+        pointer = pointer_to(self.store, newest.topic)
+        count = pointer.version if pointer else newest.version
+        versions = by_keys(self.store, [state_key(newest.topic, one) for one in _last(count, _LOOKED_BACK)])
+        important = [one for one in versions[:-LAST_VERSIONS] if one.importance_score >= IMPORTANT]
+        important = sorted(important, key=lambda one: (-one.importance_score, -one.version))[:_MOST_IMPORTANT]
+        self._take([newest, *versions[-LAST_VERSIONS:], *important])
+        self.explore(newest.topic)
+        return self
+
+    def explore(self, topic: str) -> list[MemoryState]:
+        """Follow the connections of a topic: the newest version of what it is joined to comes to mind too."""
+        key = topic_key(topic)
+        moment = self.now()
+        count = pointer.version if (pointer := pointer_to(self.store, topic)) else 0
+        nodes = [state_id(state_key(topic, one)) for one in _last(count, _LOOKED_BACK)]
+        mask = Mask(as_of=moment, known_at=NEWEST)
+        table = self.store.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_FANOUT, mask=mask)
+        rows = [row for row in table.to_pylist() if row["type"] != MemoryRelation.EVOLVES_TO]
+        rows.sort(key=lambda row: (-(1.0 if row["weight"] is None else row["weight"]), row["edge"]))
+        rows = rows[:_MOST_RELATED]
+        for edge in records.fetch(self.store, EDGES, sorted({row["edge"] for row in rows}), MemoryEdge).values():
+            for end in (edge.source, edge.target):
+                self._edges.setdefault(topic_of_key(key_of(end)), {})[edge.key] = edge
+        linked = {key_of(row["neighbour"]) for row in rows}
+        reader = Reader(self.store, self.embedder, moment)
+        newest = reader.current({topic_of_key(one) for one in linked} - {key})
+        self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
+        self._explored.add(key)
+        return sorted(newest, key=lambda one: one.topic)
+
+    def remember(self, state: MemoryState) -> None:
+        """Take a version in mind that was just written."""
+        self._take([state])
+
+    # Asking it reads nothing but itself
+
+    def query(self, text: str, *, limit: int = 10) -> list[Found]:
+        """What is in mind that is near to a question, best first: words and meaning, the strong before the weak."""
+        moment = self._swept()
+        if self._index is None:
+            self._index = Index((held.state, held.strength, held.vector) for held in self._held.values())
+        index = self._index
+        found = [
+            Found(state, near.similarity, float(index.strengths[near.place]), state.key, near.semantic, near.lexical)
+            for near in index.nearest(Asked.of(text, self.embedder), limit, FOR_CONTEXT)
+            for state in [index.states[near.place]]
+        ]
+        self._use([one.state.key for one in found], moment)
+        return found
+
+    def latest(self, topic: str) -> MemoryState | None:
+        """The newest version of a topic that is in mind, or None when the topic is not."""
+        versions = self.history(topic)
+        return versions[-1] if versions else None
+
+    def history(self, topic: str) -> list[MemoryState]:
+        """The versions of a topic that are in mind, oldest first."""
+        moment = self._swept()
+        keys = sorted(self._topics.get(topic_key(topic), ()))
+        self._use(keys, moment)
+        return [self._held[key].state for key in keys]
+
+    def related(self, topic: str) -> list[tuple[MemoryEdge, MemoryState]]:
+        """What a topic is joined to, as far as it is in mind, strongest edge first."""
+        self._swept()
+        ours = topic_key(topic)
+        found = []
+        for edge in self._edges.get(ours, {}).values():
+            other = next((end for end in map(key_of, (edge.source, edge.target)) if topic_of_key(end) != ours), "")
+            if other in self._held:
+                found.append((edge, self._held[other].state))
+        return sorted(found, key=lambda pair: (-pair[0].strength, pair[0].key))
+
+    def is_explored(self, topic: str) -> bool:
+        """Whether the connections of a topic are in mind."""
+        return topic_key(topic) in self._explored
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def report(self) -> WorkingReport:
+        """What is in mind, in numbers."""
+        edges = {key for edges in self._edges.values() for key in edges}
+        return WorkingReport(len(self), len(self._topics), len(edges), self.loads, self.evicted, self.expired)
+
+    # Within
+
+    def _take(self, states: Iterable[MemoryState]) -> None:
+        moment = self.now()
+        fresh = {state.key: state for state in states}
+        vectors = self._vectors(sorted(fresh))
+        for key, state in fresh.items():
+            uses = self._held[key].uses if key in self._held else 0
+            held = _Held(state, strength(state, moment, rules=FOR_CONTEXT), vectors.get(key), uses)
+            held.used(moment.timestamp())
+            held.uses = uses  # coming to mind is not yet being of use
+            self._held[key] = held
+            self._topics.setdefault(topic_of_key(key), set()).add(key)
+            self._next_leaving = min(self._next_leaving, held.leaves_at)
+        self.loads += len(fresh)
+        self._index = None
+        self._make_room(set(fresh))
+
+    def _vectors(self, keys: list[str]) -> dict[str, Vectors]:
+        if self.embedder is None:
+            return {}
+        held, vectors = vectors_of(self.store, keys, self.embedder.model.tag)
+        return dict(zip(held, vectors, strict=True))
+
+    def _make_room(self, fresh: set[str]) -> None:
+        """Let go of what would leave first; what has just come stays while anything else can go."""
+        over = len(self._held) - self.most
+        if over <= 0:
+            return
+        leaving = sorted(self._held, key=lambda key: (key in fresh, self._held[key].leaves_at, key))[:over]
+        self.evicted += len(leaving)
+        self._drop(leaving)
+
+    def _swept(self) -> float:
+        """Let go of what was of no use for long; the moment."""
+        moment = self.now().timestamp()
+        if moment >= self._next_leaving:  # using something only makes it leave later
+            leaving = [key for key, held in self._held.items() if held.leaves_at <= moment]
+            self.expired += len(leaving)
+            self._drop(leaving)
+            self._next_leaving = min((held.leaves_at for held in self._held.values()), default=math.inf)
+        return moment
+
+    def _drop(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            topic = topic_of_key(key)
+            del self._held[key]
+            self._topics[topic].discard(key)
+            if not self._topics[topic]:
+                del self._topics[topic]
+                self._explored.discard(topic)
+                self._edges.pop(topic, None)
+        if keys:
+            self._index = None
+
+    def _use(self, keys: Iterable[str], moment: float) -> None:
+        for key in keys:
+            self._held[key].used(moment)
+
+
+def _last(count: int, most: int) -> range:
+    return range(max(1, count - most + 1), count + 1)

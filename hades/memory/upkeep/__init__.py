@@ -1,0 +1,1 @@
+"""Upkeep of memory: promote, consolidate, storage tiers, checks."""

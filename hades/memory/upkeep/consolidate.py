@@ -1,0 +1,184 @@
+"""Consolidation: what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`.
+
+A topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week of
+its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the originals;
+these stay where they are. A summary is written when its period is over, and again when what it is made of is no longer
+what it names: late arrivals and erasures mend themselves, and running twice writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from hades.memory.history import rows as records
+from hades.memory.history.names import LATEST, STATES, MemoryRefused, UnknownMemory, aware, key_of, topic_key
+from hades.memory.history.states import NewState, append, by_keys
+from hades.memory.history.transactions import in_unit
+from hades.memory.upkeep.periods import DAILY, MONTHLY, NAMES, Period, period_of
+from hades.memory.upkeep.summary_text import digest_of
+from hades.ports.store import RowStore, Term
+from schemas.memory import LatestState, MemoryState
+
+if TYPE_CHECKING:
+    from hades.memory.service import Memory
+
+SUMMARIES = "summary/"
+GENERAL = "general"  # the area of topics without a slash
+_RUN = 500  # summaries written in one transaction
+Group = tuple[str, Period]
+
+
+@dataclass(frozen=True)
+class Consolidated:
+    """What one level of consolidation did."""
+
+    level: int
+    as_of: str
+    periods: int
+    written: list[str]  # ids of the versions that were written
+    unchanged: int
+    sources: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {**asdict(self), "name": NAMES[self.level]}
+
+
+@dataclass(frozen=True)
+class _Made:
+    sources: list[str]
+    metadata: dict[str, Any]
+
+
+def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[Consolidated]:
+    """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
+
+    The same moment gives the same rows, however often it is run.
+    """
+    if not DAILY <= level <= MONTHLY:
+        raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
+    moment = aware("as_of", as_of)
+    return [_one_level(memory, step, moment, who) for step in range(DAILY, level + 1)]
+
+
+def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
+    """What a summary was made of, in order of time: summaries of the level below, or the originals."""
+    found = by_keys(rows, [key_of(summary)])
+    if not found or not found[0].is_consolidated:
+        raise UnknownMemory(f"{summary!r} is no summary; `hades memory search --level 1 QUESTION` finds some")
+    below = by_keys(rows, sorted(found[0].consolidated_from))
+    while to_originals and any(state.is_consolidated for state in below):
+        keys = {key for state in below for key in state.consolidated_from or (state.key,)}
+        below = by_keys(rows, sorted(keys))
+    return sorted(below, key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version))
+
+
+def area_of(topic: str) -> str:
+    """What stands before a topic's first slash."""
+    head, slash, _ = topic.partition("/")
+    return head if slash else GENERAL
+
+
+def summary_topic(area: str, period: Period) -> str:
+    """The topic whose versions summarise a period of an area."""
+    return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
+
+
+def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> Consolidated:
+    groups = _groups(memory.store, level, as_of)
+    stale, unchanged = _stale(memory.store, groups, as_of)
+    written: list[str] = []
+    for start in range(0, len(stale), _RUN):
+        some = stale[start : start + _RUN]
+        new = memory.prepared([_summary(memory, group, groups[group], as_of) for group in some])
+
+        def work(rows: RowStore, new: Sequence[NewState] = new) -> list[MemoryState]:
+            act = memory.act(who, f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}", is_one=False)
+            states = append(rows, new, act)
+            act.keep(rows)
+            return states
+
+        written += [state.key for state in in_unit(memory.store, work)]
+    sources = sum(len(keys) for keys in groups.values())
+    return Consolidated(level, as_of.isoformat(), len(groups), written, unchanged, sources)
+
+
+def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
+    """The keys that each finished period of each area is made of, sorted; all of memory is read, without its texts."""
+    found: dict[Group, list[str]] = {}
+    for topic, moment, key in _versions(rows, as_of) if level == DAILY else _newest_summaries(rows, level - 1):
+        period = period_of(level, moment)
+        if period.end <= as_of:
+            found.setdefault((topic, period), []).append(key)
+    return {group: sorted(found[group]) for group in sorted(found)}
+
+
+def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, str]]:
+    """Area, beginning and key of every version that was said before a moment; erased ones have no beginning."""
+    where = [Term("consolidation_level", "==", 0), Term("timestamp", "<", as_of), Term("valid_from", "not_null")]
+    for batch in rows.scan(STATES, where=where, columns=["topic", "valid_from"]):
+        for row in batch.to_pylist():
+            yield area_of(row["topic"]), row["valid_from"], row["_key"]
+
+
+def _newest_summaries(rows: RowStore, level: int) -> Iterable[tuple[str, datetime, str]]:
+    """Area, beginning and key of the newest version of each summary of a level."""
+    where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
+    for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"]):
+        for key, made in _made_of(rows, batch.column("latest_state_id").to_pylist()).items():
+            yield made.metadata["area"], datetime.fromisoformat(made.metadata["start"]), key
+
+
+def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> tuple[list[Group], int]:
+    """The groups whose summary is missing or made of something else, and how many are as they should be.
+
+    A summary that was made as of a later moment knows more: it is left alone.
+    """
+    keys = {group: topic_key(summary_topic(*group)) for group in groups}
+    pointers = records.fetch(rows, LATEST, sorted(keys.values()), LatestState)
+    standing = _made_of(rows, [pointer.latest_state_id for pointer in pointers.values()])
+    stale: list[Group] = []
+    for group, sources in groups.items():
+        pointer = pointers.get(keys[group])
+        made = standing[pointer.latest_state_id] if pointer else None
+        is_later = made is not None and datetime.fromisoformat(made.metadata["as_of"]) > as_of
+        if made is None or (made.sources != sources and not is_later):
+            stale.append(group)
+    return stale, len(groups) - len(stale)
+
+
+def _made_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _Made]:
+    """What summaries were made of, by key; their texts are not read."""
+    table = rows.get(STATES, keys, columns=["consolidated_from", "metadata"])
+    return {
+        row["_key"]: _Made(sorted(row["consolidated_from"]), orjson.loads(row["metadata"])) for row in table.to_pylist()
+    }
+
+
+def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
+    area, period = group
+    digest = digest_of(area, period, by_keys(memory.store, sources), memory.language_model)
+    return NewState(
+        summary_topic(area, period),
+        digest.text,
+        tags=("summary", NAMES[period.level]),
+        metadata={
+            "area": area,
+            "period": period.name,
+            "start": period.start.isoformat(),
+            "end": period.end.isoformat(),
+            "as_of": as_of.isoformat(),
+            "changes": digest.changes,
+            "lines": digest.lines,
+        },
+        valid_from=period.start,
+        valid_until=None,
+        importance=digest.importance,
+        consolidated_from=tuple(sources),
+        consolidation_level=period.level,
+    )

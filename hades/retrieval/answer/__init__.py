@@ -1,0 +1,1 @@
+"""The answer: assemble, pack, prompt, explain."""

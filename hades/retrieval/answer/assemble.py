@@ -1,0 +1,174 @@
+"""From numbers to what is shown: the facts of paths and passages are read here, best first, while the budget lasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import EdgeFacts, NodeFacts
+from hades.retrieval.answer.path_text import path_text, rationale
+from hades.retrieval.answer.token_bound import TokenCounter
+from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.turn.types import FoundPassage, FoundPath
+from schemas.plan import Reason
+from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, Topic
+
+if TYPE_CHECKING:
+    from hades.retrieval.channels.narrow_topics import Topic as FoundTopic
+    from hades.retrieval.turn.metered_view import MeteredView
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The answer's parts; `cited` of its `facts` (edges and passages) say document and span."""
+
+    paths: tuple[Path, ...]
+    passages: tuple[CitedPassage, ...]
+    topics: tuple[Topic, ...]
+    facts: int
+    cited: int
+    verified: int
+
+
+def show(
+    view: MeteredView,
+    counter: TokenCounter,
+    paths: Sequence[FoundPath],
+    passages: Sequence[FoundPassage],
+    topics: Sequence[FoundTopic],
+) -> Shown:
+    """Read what is handed over. Passages come first: an answer without text is none; then paths, then topics."""
+    cited_passages, verified_passages = _passages(view, passages)
+    written, verified_edges = _paths(view, counter, paths)
+    named = _topics(view, topics)
+    edges = [edge for path in written for edge in path.edges]
+    return Shown(
+        written,
+        cited_passages,
+        named,
+        facts=len(edges) + len(cited_passages),
+        cited=sum(edge.provenance.span is not None for edge in edges) + len(cited_passages),
+        verified=verified_passages + verified_edges,
+    )
+
+
+def confidence_of(edges: Sequence[EdgeFacts]) -> float:
+    """Geometric mean of the weights, a missing one counting 1; 1 for a path without edges."""
+    weights = [1.0 if edge.weight is None else max(0.0, min(1.0, edge.weight)) for edge in edges]
+    if not weights:
+        return 1.0
+    return 0.0 if min(weights) == 0.0 else math.exp(math.fsum(map(math.log, weights)) / len(weights))
+
+
+def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tuple[CitedPassage, ...], int]:
+    """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
+    read = view.passages(np.array([passage.node for passage in passages], np.int64))
+    verdicts = _checked(view, [passage_citation(passage) for passage in read])
+    kept = [
+        (found, passage)
+        for found, passage, verdict in zip(passages, read, verdicts, strict=False)
+        if verdict is not Verdict.MISMATCH
+    ]
+    if len(kept) < len(read):
+        view.turn.because(Reason.VIEW_DEGRADED)
+    cited = tuple(
+        CitedPassage(
+            rank=rank,
+            id=passage.id,
+            document=passage.document,
+            title=passage.title,
+            text=passage.text,
+            score=found.score,
+            origins=tuple(sorted(found.tiers)),
+            span=passage.span,
+            document_id=passage.document_id,
+            tiers=dict(sorted(found.tiers.items())),
+            propensity=found.propensity,
+        )
+        for rank, (found, passage) in enumerate(kept, 1)
+    )
+    return cited, verdicts.count(Verdict.VERIFIED)
+
+
+def _checked(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
+    """A verdict a citation. Only reads that nobody needs any more are spent on it; the rest stays unverified."""
+    spare = view.turn.reads_left // 2
+    documents = list(dict.fromkeys(one.document_id for one in cited if one.span is not None))[:spare]
+    checkable = [one for one in cited if one.document_id in documents]
+    if view.turn.expired() or not checkable:
+        return [Verdict.UNVERIFIED] * len(cited)
+    verdicts = iter(verify_spans(view, checkable).verdicts)
+    return [next(verdicts) if one.document_id in documents else Verdict.UNVERIFIED for one in cited]
+
+
+def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath]) -> tuple[tuple[Path, ...], int]:
+    """Whole paths only: one whose facts may not all be read ends the list, one with an edge whose words do not stand
+    where it says is dropped. With the number of edges that were checked.
+    """
+    read: list[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]] = []
+    for path in paths:
+        if view.turn.expired():
+            break
+        nodes = view.nodes(np.array(path.nodes, np.int64))
+        edges = view.edges(np.array(path.edges, np.int64))
+        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
+            break
+        read.append((path, nodes, edges))
+    verdicts = iter(_checked(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
+    written: list[Path] = []
+    verified = 0
+    for path, nodes, edges in read:
+        found = [next(verdicts) for _ in edges]
+        if Verdict.MISMATCH in found:
+            view.turn.because(Reason.VIEW_DEGRADED)
+            continue
+        verified += found.count(Verdict.VERIFIED)
+        written.append(_written(counter, len(written) + 1, path, nodes, edges))
+    return tuple(written), verified
+
+
+def _written(
+    counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
+) -> Path:
+    confidence = confidence_of(edges)
+    reliability = path.reliability or confidence
+    reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
+    return Path(
+        rank=rank,
+        score=path.score,
+        reliability=reliability,
+        confidence=confidence,
+        text=path_text(counter, nodes, edges, path.outbound),
+        why=f"{reason}; {path.why}" if path.why else reason,
+        origin=path.origin,
+        propensity=path.propensity,
+        nodes=tuple(
+            PathNode(
+                id=node.id, name=node.name, type=node.type, document=node.document, span=node.span, deg_out=node.deg_out
+            )
+            for node in nodes
+        ),
+        edges=tuple(
+            PathEdge(
+                id=edge.id,
+                source=edge.source,
+                target=edge.target,
+                type=edge.type,
+                weight=edge.weight,
+                provenance=Source(doc=edge.document, span=edge.span),
+            )
+            for edge in edges
+        ),
+    )
+
+
+def _topics(view: MeteredView, topics: Sequence[FoundTopic]) -> tuple[Topic, ...]:
+    facts = view.nodes(np.array([topic.node for topic in topics], np.int64))
+    return tuple(
+        Topic(id=fact.id, level=topic.level, summary=fact.summary or fact.name)
+        for topic, fact in zip(topics, facts, strict=False)
+    )

@@ -1,0 +1,1 @@
+"""Channels: each finds candidates for a question."""

@@ -1,0 +1,216 @@
+"""Recipe `memory`: find again what was said, in corpora that are dated, told turn by turn, or versioned.
+
+Words, vectors and a short walk from what the question names bring up candidates; where the corpus states an order, what
+was said right before and after them comes along. The best few are read, and a time in the question prefers passages
+that state a time which fits. A corpus without dates and order is served by what is left: words, vectors, walk, titles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import Hits, Kind, Numbers
+from hades.retrieval.channels.seeds import has_vectors
+from hades.retrieval.ranking.memory_features import (
+    FIRST,
+    SECOND,
+    Columns,
+    Floats,
+    Heard,
+    first_look,
+    second_look,
+    weighed,
+    years_as_words,
+)
+from hades.retrieval.ranking.relevance import IN, OUT
+from hades.retrieval.turn.types import FoundPassage, Question
+from hades.retrieval.walks.hipporag import FACTORS, rank_chunks_by_ppr
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.retrieval.walks.restart import RestartRules, named_entities, restart_mass
+from hades.text.dates import Interval, time_asked
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.ports.view import Passage
+    from hades.retrieval.turn.metered_view import MeteredView
+
+NEXT = "next"  # from what was said to what was said after it
+
+
+@dataclass(frozen=True)
+class RecollectRules:
+    """How far a search goes: each ranks `depth` passages, the `searched` best of each are candidates, `read` are read.
+
+    The walk is a short one (`epsilon`, `max_work`): it tells which candidates share names with the question. It does
+    not run along the telling, which is looked at by itself.
+    """
+
+    depth: int = 300
+    searched: int = 60
+    read: int = 48
+    limit: int = 50
+    damping: float = 0.5
+    epsilon: float = 1e-4
+    max_work: int = 200_000
+    turns: int = 2
+    restart: RestartRules = field(default_factory=RestartRules)
+
+
+OVER_A_NETWORK = RecollectRules(depth=16, searched=16, read=24, max_work=0)  # there each hit and each edge is a read
+
+
+@dataclass(frozen=True)
+class Recollected:
+    """What was read, best guess first: nodes, passages, and what was seen of each; `asked` is the question's time."""
+
+    nodes: list[int]
+    passages: list[Passage]
+    columns: Columns
+    heard: Heard
+    places: Numbers
+    asked: Interval | None
+
+
+def recollect(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> list[FoundPassage]:
+    """Passages for a question, best first, at most `limit`; scores fall from 1.
+
+    With a moment in the mask, what was said after it is left out: it had not been said yet.
+    """
+    found = gather(view, question, rules)
+    if not found.nodes:
+        return []
+    worth = weighed(found.columns, SECOND)
+    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    heard, places = found.heard, found.places
+    return [
+        FoundPassage(
+            found.nodes[row],
+            float(scores[row]),
+            {
+                "lexical": float(heard.words[places[row]]),
+                "vector": float(heard.cosine[places[row]]),
+                "ppr": float(heard.walk[places[row]]),
+                "time": float(found.columns["time"][row]),
+            },
+        )
+        for row in np.argsort(-worth, kind="stable").tolist()
+    ][: rules.limit]
+
+
+def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> Recollected:
+    """Search and read, without judging; what the coefficients are fitted on."""
+    if not view.info.is_local:
+        rules = replace(OVER_A_NETWORK, read=min(OVER_A_NETWORK.read, rules.read), limit=rules.limit)
+    asked = time_asked(question.text, question.mask.as_of)
+    candidates, heard = hear(view, question, asked, rules)
+    if not len(candidates):
+        return Recollected([], [], {}, heard, candidates, asked)
+    first = first_look(heard)
+    order = np.argsort(-weighed(first, FIRST), kind="stable")[: rules.read]
+    read = view.passages(candidates[order])
+    kept = [row for row, passage in enumerate(read) if _was_said(passage, question)]
+    places = order[kept]
+    passages = [read[row] for row in kept]
+    if not passages:
+        return Recollected([], [], {}, heard, places, asked)
+    seen = {name: column[places] for name, column in first.items()}
+    columns = second_look(question.text, asked, passages, seen)
+    return Recollected(candidates[places].tolist(), passages, columns, heard, places, asked)
+
+
+def hear(view: MeteredView, question: Question, asked: Interval | None, rules: RecollectRules) -> tuple[Numbers, Heard]:
+    """The candidates and what each search gave them; nothing is read but what the question names."""
+    spoken = _scores(view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth))
+    near = _near(view, question, rules.depth)
+    years = years_as_words(asked)
+    dated = _scores(view.lexical(f"{question.text} {years}", kind=Kind.CHUNK, limit=rules.depth)) if years else {}
+    walked = {} if view.turn.expired() else _walk(view, question, rules)
+    best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked))
+    chosen = np.array(list(dict.fromkeys(node for found in best for node in found)), np.int64)
+    candidates = _with_neighbours(view, question, chosen, rules.turns)
+    place = {node: row for row, node in enumerate(candidates.tolist())}
+    return candidates, Heard(
+        _column(spoken, place),
+        _cosines(view, question, candidates, near),
+        _column(dated, place),
+        _column(walked, place),
+        _pairs(view, question, candidates, place, IN, rules.turns),
+        _pairs(view, question, candidates, place, OUT, rules.turns),
+    )
+
+
+def _was_said(passage: Passage, question: Question) -> bool:
+    """Whether a passage was there at the moment the question stands at; one without a date always was."""
+    moments = [moment for moment in (question.mask.as_of, question.mask.known_at) if moment is not None]
+    return passage.timestamp is None or not moments or passage.timestamp <= min(moments)
+
+
+def _near(view: MeteredView, question: Question, depth: int) -> dict[int, float]:
+    if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
+        return {}
+    assert question.vector is not None
+    return _scores(view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=depth))
+
+
+def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]) -> Floats:
+    """Cosine of each candidate; over a network only of those that the search brought, since each would be a read."""
+    if near and view.info.is_local:
+        assert question.vector is not None
+        return view.cosines(question.vector, candidates, model=question.model).astype(np.float64)
+    return np.array([near.get(node, 0.0) for node in candidates.tolist()], np.float64)
+
+
+def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
+    """Passages by a short walk from what the question names, best first; none over a network."""
+    if not rules.max_work:
+        return {}
+    mass = restart_mass(view, question, named_entities(view, question.text, rules.restart), rules.restart)
+    if not mass:
+        return {}
+    found = personalized_pagerank(
+        view,
+        np.array(list(mass), np.int64),
+        np.array(list(mass.values()), np.float64),
+        damping=rules.damping,
+        epsilon=rules.epsilon,
+        max_work=max(0, min(rules.max_work, view.turn.work_left)),
+        mask=question.mask,
+        factors={**FACTORS, NEXT: 0.0},
+        stop=view.turn.expired,
+    )
+    view.turn.worked(found.work, capped=found.capped)
+    return {one.node: one.score for one in rank_chunks_by_ppr(view, found, rules.depth)}
+
+
+def _with_neighbours(view: MeteredView, question: Question, nodes: Numbers, turns: int) -> Numbers:
+    """The candidates and what was said right before and after each."""
+    if not view.info.edges.get("references") or not len(nodes):
+        return nodes
+    beside = [
+        view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask).target for way in (OUT, IN)
+    ]
+    return np.array(list(dict.fromkeys(np.concatenate([nodes, *beside]).tolist())), np.int64)
+
+
+def _pairs(
+    view: MeteredView, question: Question, nodes: Numbers, place: dict[int, int], way: Direction, turns: int
+) -> Numbers:
+    """(n, 2) places of candidates and of their neighbours that are candidates too."""
+    if not view.info.edges.get("references") or not len(nodes):
+        return np.empty((0, 2), np.int64)
+    found = view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask)
+    held = [
+        (row, place[node]) for row, node in zip(found.row.tolist(), found.target.tolist(), strict=True) if node in place
+    ]
+    return np.array(held, np.int64).reshape(-1, 2)
+
+
+def _scores(hits: Hits) -> dict[int, float]:
+    return dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
+
+
+def _column(scores: dict[int, float], place: dict[int, int]) -> Floats:
+    return np.array([scores.get(node, 0.0) for node in place], np.float64)

@@ -1,0 +1,206 @@
+"""Where a turn starts: nodes found by vector, by text and by name, fused, spread out, and never more than k of them.
+
+Each search ranks by its own score; ranks are fused reciprocally, sum of weight / (60 + rank) (Cormack et al. 2009),
+because a cosine and a BM25 score mean nothing to each other. Ties fall to the key. Nothing is read here: candidates are
+numbers until somebody shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import KINDS, Hits, Kind
+from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from schemas.plan import Plan, Reason
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.turn.metered_view import MeteredView
+
+VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
+SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
+READABLE = (Kind.CHUNK, Kind.FUNC)  # what can be shown as a passage
+SOUGHT = (Kind.CHUNK, Kind.ENTITY, Kind.FUNC)
+
+RANK_OFFSET = 60
+WEIGHTS = {VECTOR: 1.0, LEXICAL: 0.5, NAMES: 1.5}  # a name spelled out is meant; a shared word may be chance
+CLAUSE_WEIGHT = 0.5  # of a sub-query against the whole question
+POOL = 4  # candidates for each seed, for MMR to choose from
+MENTIONED = 3  # entities of a chunk that may stand in for it
+_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
+
+
+@dataclass
+class Fused:
+    """Candidates by number: the fused score, and what each search gave."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    origins: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, search: str, hits: Hits, weight: float) -> None:
+        """Take in one ranking; a node keeps its best score of a search."""
+        for rank, (number, score) in enumerate(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True), 1):
+            self.scores[number] = self.scores.get(number, 0.0) + weight / (RANK_OFFSET + rank)
+            own = self.origins.setdefault(number, {})
+            own[search] = max(score, own.get(search, 0.0))
+
+    def ranked(self, view: MeteredView, limit: int) -> list[int]:
+        """The best so many, then by key; only the keys of what may be among them are looked up."""
+        scores = sorted(self.scores.values(), reverse=True)
+        bar = scores[min(limit, len(scores)) - 1] if scores else 0.0
+        numbers = [number for number, score in self.scores.items() if score >= bar]
+        keys = dict(zip(numbers, view.ids(np.array(numbers, np.int64)), strict=True))
+        return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))[:limit]
+
+    def strengths(self) -> dict[int, float]:
+        """Scores in [0, 1]: that of the search where one search found everything, else the share of the best."""
+        best = max(self.scores.values(), default=1.0)
+        if len({search for own in self.origins.values() for search in own}) > 1:
+            return {number: score / best for number, score in self.scores.items()}
+        native = {number: max(own.values()) for number, own in self.origins.items()}
+        highest = max([1.0, *native.values()])
+        return {number: max(0.0, score / highest) for number, score in native.items()}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The seeds, at most k; and passages worth a closer look, at most m, best first."""
+
+    seeds: tuple[Seed, ...]
+    passages: tuple[FoundPassage, ...]
+    names: int
+
+
+def find_seeds(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str] = SEARCHES) -> Found:
+    """Search for the question and its sub-queries, which share the k seeds.
+
+    Without vectors of the question's model the words search alone, and the reason says so.
+    """
+    wanted = tuple(searches)
+    if VECTOR in wanted and not has_vectors(view, parts[0]):
+        view.turn.because(Reason.EMBEDDINGS_MISSING)
+        wanted = tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in wanted))
+    fused, readable, names = _searched(view, parts, plan, wanted)
+    stage = view.turn.current
+    pool = fused.ranked(view, POOL * plan.retriever.k)
+    strength, worth = fused.strengths(), readable.strengths()
+    chosen = _spread(view, parts[0], pool, strength, plan.retriever.k, plan.retriever.mmr)
+    seeds = tuple(Seed(number, strength[number], fused.origins[number]) for number in chosen)
+    passages = tuple(
+        FoundPassage(number, worth[number], readable.origins[number])
+        for number in readable.ranked(view, plan.reranker.m)
+    )
+    stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
+    return Found(seeds, passages, names)
+
+
+def has_vectors(view: MeteredView, question: Question) -> bool:
+    """Whether the question can be compared with the graph by vector at all."""
+    return question.vector is not None and any(question.model in tags for tags in view.info.models.values())
+
+
+def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k: int) -> list[Seed]:
+    """Seeds that paths can leave from, at most k: a chunk is stood in for by the entities that it names.
+
+    A path runs over relations, which chunks do not have. What a chunk lends is its score by the weight of the mention,
+    shared among those it names.
+    """
+    codes = view.kinds(np.array([seed.node for seed in seeds], np.int64)).tolist()
+    kinds = {seed.node: KINDS[code] for seed, code in zip(seeds, codes, strict=True)}
+    starts = {seed.node: seed for seed in seeds if kinds[seed.node] is not Kind.CHUNK}
+    chunks = [seed for seed in seeds if kinds[seed.node] is Kind.CHUNK]
+    if chunks and len(starts) < k and not view.turn.expired():
+        asked = np.array([seed.node for seed in chunks], np.int64)
+        found = view.expand(asked, direction=_OUT, types=["mentions"], fanout=MENTIONED, mask=question.mask)
+        per_chunk = np.bincount(found.row, minlength=len(chunks))
+        for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
+            lent = chunks[row].score * min(1.0, weight) / float(per_chunk[row])
+            if target not in starts or (starts[target].origins.keys() == {"mention"} and starts[target].score < lent):
+                starts[target] = Seed(target, lent, {"mention": lent})
+    ranked = sorted(starts.values(), key=lambda seed: (-seed.score, seed.node))
+    if len(ranked) > k:
+        view.turn.trimmed(Reason.CAP_EXCEEDED)
+    return ranked[:k]
+
+
+def _searched(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]
+) -> tuple[Fused, Fused, int]:
+    """Every search for every part: fused over all kinds, fused over what can be read, and how many names matched."""
+    fused, readable = Fused(), Fused()
+    stage, names = view.turn.current, 0
+    local_limit = max(plan.reranker.m, POOL * plan.retriever.k)
+    limit = local_limit if view.info.is_local else plan.retriever.k  # over a network each hit is a read
+    for place, part in enumerate(parts):
+        weight = 1.0 if place == 0 else CLAUSE_WEIGHT
+        for search in searches:
+            for kind in SOUGHT:
+                if view.turn.expired():
+                    return fused, readable, names
+                hits = _hits(view, part, search, kind, limit)
+                stage.taken += len(hits)
+                stage.repeats += sum(number in fused.scores for number in hits.numbers.tolist())
+                names += len(hits) if search == NAMES else 0
+                fused.add(search, hits, weight * WEIGHTS[search])
+                if kind in READABLE:
+                    readable.add(search, hits, weight * WEIGHTS[search])
+    return fused, readable, names
+
+
+def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int) -> Hits:
+    if not view.info.nodes.get(kind, 0):
+        return _NOTHING
+    if search == LEXICAL:
+        return view.lexical(part.text, kind=kind, limit=limit)
+    if search == VECTOR:
+        if part.vector is None or part.model not in view.info.models.get(kind, ()):
+            return _NOTHING
+        return view.nearest(part.vector, kind=kind, model=part.model, limit=limit)
+    return _named(view, part.text) if kind is Kind.ENTITY else _NOTHING
+
+
+def _named(view: MeteredView, text: str) -> Hits:
+    """Entities that the text spells out, longest name first: the longer, the less by chance."""
+    found = view.match_names(text)
+    lengths = found.ends - found.starts
+    order = np.lexsort((found.numbers, found.starts, -lengths))
+    numbers, first = np.unique(found.numbers[order], return_index=True)
+    kept = np.sort(first)
+    return Hits(found.numbers[order][kept], np.ones(len(numbers), np.float32))
+
+
+def _spread(
+    view: MeteredView, question: Question, pool: Sequence[int], strength: dict[int, float], k: int, mmr: float
+) -> list[int]:
+    """k of the pool by maximal marginal relevance: good, and unlike what was taken before (Carbonell et al. 1998)."""
+    if len(pool) <= k or mmr == 0.0 or question.vector is None or view.turn.expired():
+        return list(pool[:k])
+    vectors, _ = view.vectors(np.array(pool, np.int64), model=question.model)
+    likeness = _cosines(vectors)
+    strengths = np.array([strength[number] for number in pool])
+    closest = np.zeros(len(pool))
+    left = np.ones(len(pool), np.bool_)
+    chosen: list[int] = []
+    for _ in range(k):
+        gain = np.where(left, (1.0 - mmr) * strengths - mmr * closest, -np.inf)
+        best = int(np.argmax(gain))  # the first of equals, which is the better ranked
+        chosen.append(pool[best])
+        left[best] = False
+        closest = np.maximum(closest, likeness[best])
+    return chosen
+
+
+def _cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n, n) cosine of each with each; a row without a vector is like nothing."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    cosines: NDArray[np.float32] = unit @ unit.T
+    return cosines
+
+
+_NOTHING = Hits(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -1,0 +1,82 @@
+"""Whether anything found supports an answer: a question whose names the corpus does not know gets none.
+
+Three signals of the passages that came first: the best cosine, how many of the question's key words any of them holds,
+and how many the best one holds together. A logistic rule weighs them; docs/context.md says on what it was fitted and
+how often it errs on corpora that it was not fitted on. Cosines of other models lie elsewhere, so for those (and where
+the question has no vector) the words decide alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hades.ports.view import Passage
+from hades.retrieval.ranking.word_overlap import content_words, stem, words
+from hades.retrieval.turn.types import Question
+
+LOOKED_AT = 20  # passages; the rule was fitted on so many
+CALIBRATED_MODEL = "all-MiniLM-L6-v2@"
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Weights of the signals; below 0 there is no support. `similarity` 0 means that cosine is not asked."""
+
+    similarity: float
+    held: float
+    together: float
+    bias: float
+
+
+WITH_VECTORS = Rule(similarity=22.7, held=6.8, together=2.6, bias=-17.4)
+WITHOUT_VECTORS = Rule(similarity=0.0, held=10.7, together=2.3, bias=-9.5)
+
+
+@dataclass(frozen=True)
+class Support:
+    """What speaks for answering. `margin` is above 0 where it suffices; `why` says it in a sentence."""
+
+    similarity: float | None
+    held: float
+    together: float
+    margin: float
+    why: str
+
+    @property
+    def should_abstain(self) -> bool:
+        """Whether no answer is better than this one."""
+        return self.margin < 0
+
+
+def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:
+    """Weigh the best passages, given best first; `similarity` is the best cosine found, None without vectors."""
+    keys = key_words(question.text)
+    held_by = [frozenset(map(stem, words(f"{one.title}\n{one.text}"))) for one in passages[:LOOKED_AT]]
+    held = _share(keys, frozenset().union(*held_by))
+    together = max((_share(keys, one) for one in held_by), default=0.0)
+    is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
+    rule = WITH_VECTORS if is_calibrated else WITHOUT_VECTORS
+    margin = rule.bias + rule.held * held + rule.together * together
+    if is_calibrated and similarity is not None:
+        margin += rule.similarity * similarity
+    if not passages:
+        return Support(similarity, 0.0, 0.0, -1.0, "nothing was found")
+    near = f"best cosine {similarity:.2f}, " if similarity is not None else ""
+    why = f"{near}{held:.0%} of the key words found, {together:.0%} in one passage"
+    return Support(similarity, held, together, margin, why)
+
+
+def key_words(question: str) -> list[str]:
+    """Stems of the names and numbers in a question; where it has none, of its content words."""
+    content = content_words(question)
+    spelled = _WORD.findall(question)[1:]  # the first word has a capital for its place
+    names = {word for one in spelled if one[0].isupper() or one[0].isdigit() for word in words(one)}
+    return list(dict.fromkeys(stem(word) for word in ([one for one in content if one in names] or content)))
+
+
+def _share(keys: Sequence[str], held: frozenset[str]) -> float:
+    """How many of the keys are held; all of them where there is nothing to hold."""
+    return sum(1 for key in keys if key in held) / len(keys) if keys else 1.0

@@ -1,0 +1,102 @@
+"""What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.retrieval.channels.seeds import Found
+from hades.retrieval.ranking.abstain import LOOKED_AT
+from hades.retrieval.ranking.judge import Judge
+from hades.retrieval.ranking.supporting_passages import passages_of
+from hades.retrieval.turn.graph_steps import Reached, blended
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.recipes import Recipe
+from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
+from schemas.plan import Plan, Reason
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What will be shown, best first; `doubt` says why it is nothing, where nothing supports an answer."""
+
+    paths: tuple[FoundPath, ...] = ()
+    passages: tuple[FoundPassage, ...] = ()
+    doubt: str = ""
+
+
+def select(
+    view: MeteredView,
+    question: Question,
+    found: Found,
+    reached: Reached,
+    recipe: Recipe,
+    plan: Plan,
+    judge: Judge,
+    *,
+    max_paths: int | None,
+    must_support: bool,
+) -> Selected:
+    """Rerank in the stage's time, then cut to `final_context`; `must_support`: no answer rather than a weak one."""
+    with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
+        passages = _pooled(view, question, found, reached, plan.reranker.m)
+        stage.taken = len(reached.paths) + len(passages) + stage.repeats
+        if recipe.reranks and not reached.is_ranked and not view.turn.expired():
+            passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
+        paths = list(reached.paths)
+        if paths and not view.turn.expired():
+            paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
+        doubt = _doubt(view, question, passages, judge) if must_support else ""
+        most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
+        chosen = Selected(tuple(paths[: min(most, plan.final_context)]), tuple(passages[: plan.final_context]))
+        stage.given = 0 if doubt else len(chosen.paths) + len(chosen.passages)
+        stage.coverage = min(1.0, stage.given / plan.final_context)
+    if doubt:
+        return Selected(doubt=doubt)
+    if found.seeds and not chosen.paths and not chosen.passages:
+        view.turn.because(Reason.NO_PATHS)
+    return chosen
+
+
+def _pooled(view: MeteredView, question: Question, found: Found, reached: Reached, m: int) -> list[FoundPassage]:
+    """Passages of the step; or those of the seeds with what the paths are told in."""
+    if reached.passages is not None:
+        return list(reached.passages[:m])
+    if not reached.paths:
+        return list(found.passages)
+    along = passages_of(view, question, {}, reached.paths, limit=m)
+    view.turn.current.repeats = len({one.node for one in along} & {one.node for one in found.passages})
+    return blended(view, found.passages, along, m)
+
+
+def _affordable(view: MeteredView, wanted: int) -> int:
+    """How many passages may be read to rank them: at most half of the reads left, the rest is for what is shown."""
+    half = view.turn.reads_left // 2
+    if half < wanted:
+        view.turn.trimmed(Reason.BUDGET_DOCS)
+    return min(wanted, half)
+
+
+def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
+    """The words of each path, as many as may be read."""
+    texts: list[str] = []
+    for path in paths:
+        nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
+        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges) or view.turn.expired():
+            break
+        words = [*(node.name for node in nodes), *(f"{edge.type} {edge.label} {edge.snippet}" for edge in edges)]
+        texts.append(" ".join(words))
+    return texts
+
+
+def _doubt(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> str:
+    """Why nothing found supports an answer; empty when something does."""
+    looked_at = passages[:LOOKED_AT]
+    read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
+    support = judge.support(question, looked_at, read)
+    if not support.should_abstain:
+        return ""
+    view.turn.because(Reason.ABSTAINED)
+    return f"abstained: {support.why}"

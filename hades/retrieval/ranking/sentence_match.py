@@ -1,0 +1,135 @@
+"""Passages read closely: their sentences as words, and how well each sentence fits what a question asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import Passage
+from hades.retrieval.ranking.word_overlap import content_words, short_title, words
+from hades.text.sentences import sentences
+
+Floats = NDArray[np.float64]
+
+_ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
+_SHORTEST_ROOT = 4  # letters that stay when an ending goes
+# Words that ask for what the others state: a mother is found in a sentence that says "daughter of".
+_SAME = {
+    word: group.split()[0]
+    for group in (
+        "parent parents mother father son sons daughter daughters child children",
+        "spouse wife husband married marry marries marriage",
+        "die died dies death deaths",
+        "born birth birthplace birthday",
+        "write wrote written writes author authors",
+        "film films movie movies",
+        "sing sang sung singer singers vocalist",
+        "found founded founder founders founding",
+    )
+    for word in group.split()
+}
+_SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
+LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A passage in sentences: as written, as words with blanks around each, as sets of roots."""
+
+    title: str
+    name: str  # the title without its brackets and what follows a comma, as words with blanks around each
+    written: tuple[str, ...]
+    spoken: tuple[str, ...]
+    roots: tuple[frozenset[str], ...]
+    title_roots: frozenset[str]
+    all_roots: frozenset[str]
+    has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
+
+
+def read_closely(passage: Passage) -> Reading:
+    """Cut a passage into sentences and words; what was read lately is remembered by its text."""
+    return _read(passage.title, passage.text, passage.facts)
+
+
+@lru_cache(maxsize=4096)
+def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
+    written = (tuple(text[start:end] for start, end in sentences(text)) or ("",)) + facts
+    split = [words(sentence) for sentence in written]
+    roots = tuple(frozenset(map(root, sentence)) for sentence in split)
+    title_roots = frozenset(map(root, words(title)))
+    return Reading(
+        title,
+        _name(title),
+        written,
+        tuple(f" {' '.join(sentence)} " for sentence in split),
+        roots,
+        title_roots,
+        title_roots.union(*roots),
+        bool(facts),
+    )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The question's words with their rarity among the readings; `relation` are those that are no part of a name."""
+
+    text: str
+    rarity: dict[str, float]
+    relation: tuple[str, ...]  # in the question's order: a sum over a set would differ in its last bit from run to run
+
+    def share(self, held: Collection[str]) -> float:
+        """How much of the question these roots hold, in [0, 1]."""
+        return _share(self.rarity, self.rarity.keys(), held)
+
+    def fit(self, held: Collection[str]) -> float:
+        """How much of what is asked about the names these roots hold, in [0, 1]."""
+        return _share(self.rarity, self.relation, held)
+
+
+def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> Wanted:
+    """What a question asks for, seen from the passages at hand; `names` are the names that it spells."""
+    asked = list(dict.fromkeys(root(word) for word in content_words(question)))
+    counts = {word: sum(word in reading.all_roots for reading in readings) for word in asked}
+    rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
+    named = {root(word) for name in names for word in words(name)}
+    return Wanted(f" {' '.join(words(question))} ", rarity, tuple(word for word in asked if word not in named))
+
+
+def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:
+    """(n, n): at [k, i] how well the best sentence of k that names i's title fits the question; 0 where none does."""
+    found = np.zeros((len(readings), len(readings)))
+    whole = [" ".join(reading.spoken) for reading in readings]
+    for i, named in enumerate(readings):
+        if len(named.name) < _SHORTEST_TITLE + 2:
+            continue
+        for k, naming in enumerate(readings):
+            if k != i and naming.name != named.name and named.name in whole[k]:
+                pairs = zip(naming.spoken, fits[k], strict=True)
+                found[k, i] = max((LINK + fit for spoken, fit in pairs if named.name in spoken), default=0.0)
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def root(word: str) -> str:
+    """A word without its endings, those of doers too, so that a director is found where something is directed."""
+    if word in _SAME:
+        return _SAME[word]
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
+            return word[: -len(ending)]
+    return word[:-1] if word.endswith("s") and len(word) == _SHORTEST_ROOT else word
+
+
+def _share(rarity: dict[str, float], among: Collection[str], held: Collection[str]) -> float:
+    total = sum(rarity[word] for word in among)
+    return sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0
+
+
+def _name(title: str) -> str:
+    short = short_title(title)
+    first = short.partition(",")[0]
+    return f" {' '.join(words(first if len(first) > _SHORTEST_TITLE else short))} "

@@ -1,0 +1,1 @@
+"""One turn: the question, the plan, the meter and the pipeline."""

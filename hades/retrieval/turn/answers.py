@@ -1,0 +1,160 @@
+"""An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it.
+
+Any number of threads may ask at once. Each question holds a lease on one view from its first read to its last, so a
+publish in the middle neither mixes two graphs in an answer nor closes one that is being read.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from hades.errors import HadesError
+from hades.ports.clock import utc_now
+from hades.ports.view import GraphView, ViewInfo
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.plan import clamp
+from hades.retrieval.turn.recipes import DEFAULT, MODES
+from hades.telemetry.structured import turn_fields
+from hades.telemetry.traces import span
+from schemas.intervals import Mask
+from schemas.plan import Plan
+from schemas.retrieval import Retrieval
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Held:
+    """An open view, the version it was opened for, and how many questions are reading it."""
+
+    view: GraphView
+    version: str
+    leases: int = 0
+    retired: bool = False
+
+
+class Answers:
+    """Answers questions of one graph. A snapshot that is published meanwhile serves from the next question on."""
+
+    def __init__(
+        self,
+        open_view: Callable[[], GraphView],
+        version: Callable[[], str],
+        tools: Tools,
+        plan: Plan = Plan(),
+        now: Callable[[], datetime] = utc_now,
+        open_version: Callable[[str], GraphView] | None = None,
+    ) -> None:
+        self.tools, self.plan = tools, plan
+        self._open_version = open_version
+        self._open_view, self._version, self._now = open_view, version, now
+        self._held: _Held | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def view(self) -> GraphView:
+        """The newest published graph, for a caller that asks alone; beside others, read it under a `lease`."""
+        with self._lock:
+            return self._newest().view
+
+    @contextmanager
+    def lease(self) -> Iterator[GraphView]:
+        """The newest published graph for the length of one question; it stays open until the last lease ends."""
+        with self._lock:
+            held = self._newest()
+            held.leases += 1
+        try:
+            yield held.view
+        finally:
+            with self._lock:
+                held.leases -= 1
+                if held.retired and not held.leases:
+                    held.view.close()
+
+    def ready(self) -> ViewInfo | None:
+        """What serves, if it is open already; never opens and never waits, so that an event loop may ask it."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            held = self._held
+            return held.view.info if held is not None and held.version == self._version() else None
+        finally:
+            self._lock.release()
+
+    def _newest(self) -> _Held:
+        """What serves now, opened if need be; the caller holds the lock. One that is being read closes later."""
+        version = self._version()
+        held = self._held
+        if held is None or version != held.version:
+            self._held = _Held(self._open_view(), version)
+            self._retire(held)
+            held = self._held
+        return held
+
+    def _retire(self, held: _Held | None) -> None:
+        if held is not None:
+            held.retired = True
+            if not held.leases:
+                held.view.close()
+
+    def retrieve(
+        self,
+        text: str,
+        *,
+        recipe: str = DEFAULT,
+        plan: Plan | Mapping[str, Any] | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        max_paths: int | None = None,
+        mode: str = MODES[0],
+        near: Sequence[str] = (),
+        domain: str | None = None,
+    ) -> Retrieval:
+        """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
+        chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
+        mask = Mask(as_of, known_at)
+        with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
+            answer = retrieve(
+                view,
+                text,
+                self.tools,
+                at=self._now(),
+                recipe=recipe,
+                plan=chosen,
+                mask=mask,
+                max_paths=max_paths,
+                mode=mode,
+                near=near,
+                domain=domain,
+            )
+            mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
+        logger.info("answered", extra=turn_fields(answer))
+        return answer
+
+    def as_published(self, snapshot: str) -> Answers:
+        """The same over a named snapshot, which opens or is refused; the caller closes it."""
+        if self._open_version is None:
+            raise HadesError(f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked")
+        opened = self._open_version(snapshot)
+        return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
+
+    def close(self) -> None:
+        """Give back files and connections; a question that is being answered finishes first with its own."""
+        with self._lock:
+            self._retire(self._held)
+            self._held = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,221 @@
+"""What each recipe does in the graph: from seeds to paths and passages, in numbers, inside the open stage.
+
+Every step is a function of the same shape, so a recipe is a line in `recipes.py` and a function here. Their modules are
+imported when they run: a beam needs no compiled walk, and a question should not wait for one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import Hits
+from hades.retrieval.channels.seeds import Fused
+from hades.retrieval.ranking.feedback_belief import Beliefs
+from hades.retrieval.ranking.judge import BY_HAND, Judge
+from hades.retrieval.ranking.relevance import PATH_TYPES
+from hades.retrieval.ranking.supporting_passages import passages_of
+from hades.retrieval.turn.recipes import GraphStep
+from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
+from hades.retrieval.walks.beam import BeamRules, joined, search_beam
+from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
+from hades.settings.hirag import HiragPathrag
+from schemas.plan import Plan
+
+if TYPE_CHECKING:
+    from hades.retrieval.channels.narrow_topics import CandidateGraph
+    from hades.retrieval.turn.metered_view import MeteredView
+
+GRAPH = "graph"
+TOPIC_MEMBERS = 50  # best members of the topics that look for passages
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a step may use: the seeds, those of them that paths can leave from, and where topics narrowed to."""
+
+    seeds: Sequence[Seed]
+    starts: Sequence[Seed]
+    passages: Sequence[FoundPassage]
+    candidates: CandidateGraph | None
+    plan: Plan
+    rules: HiragPathrag
+    mode: str
+    beliefs: Callable[[], Beliefs] = Beliefs
+    judge: Judge = BY_HAND
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them."""
+
+    paths: tuple[FoundPath, ...] = ()
+    passages: Sequence[FoundPassage] | None = None
+    is_ranked: bool = False
+    coverage: float = 0.0
+    candidates: int = 0
+    repeats: int = 0
+    bridges: int = 0
+
+
+Step = Callable[["MeteredView", Question, Start], Reached]
+
+
+def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> Reached:
+    """Run a recipe's step."""
+    return _STEPS[step](view, question, start)
+
+
+def blended(
+    view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int, share: float = 0.5
+) -> list[FoundPassage]:
+    """Two rankings of passages as one, by reciprocal rank; `share` is what the second counts."""
+    if not second:
+        return list(first[:limit])
+    fused = Fused()
+    tiers: dict[int, dict[str, float]] = {}
+    for name, ranking, weight in (("", first, 1.0), (GRAPH, second, share)):
+        numbers = np.array([passage.node for passage in ranking], np.int64)
+        fused.add(name, Hits(numbers, np.array([passage.score for passage in ranking], np.float32)), weight)
+        for passage in ranking:
+            tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
+    best = max(fused.scores.values())
+    return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view, limit)]
+
+
+def boosts_of(rules: HiragPathrag) -> dict[str, float]:
+    """The factor of each edge type that paths use; types of code, which have none of their own, count fully."""
+    return dict.fromkeys(PATH_TYPES, 1.0) | {str(name): boost for name, boost in rules.path.relation_boost.items()}
+
+
+def _nothing(view: MeteredView, question: Question, start: Start) -> Reached:
+    """Vector and lexical recipes, and every recipe whose plan has no hops."""
+    return Reached()
+
+
+def _beam(view: MeteredView, question: Question, start: Start) -> Reached:
+    """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in the room left.
+
+    Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
+    """
+    graph = start.plan.graph
+    joining, bridges = _joining(view, question, start)
+    room = graph.beam - len(joining)
+    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room)
+    found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
+    grown = () if found is None else found.paths
+    paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
+    paths.sort(key=lambda path: (-path.score, path.edges))
+    return Reached(
+        tuple(paths),
+        coverage=joined(paths, start.starts),
+        candidates=len(joining) + (found.candidates if found is not None else 0),
+        repeats=len(grown) + len(joining) - len(paths) + (found.repeats if found is not None else 0),
+        bridges=bridges,
+    )
+
+
+def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[FoundPath], int]:
+    """At most half of the beam's room for paths between seeds; with how many of them were computed ahead.
+
+    Their score, a mean of logarithms, is taken back to [0, 1], where those of the beam lie.
+    """
+    if start.candidates is None or len(start.starts) < 2 or start.plan.graph.beam < 2 or view.turn.expired():
+        return [], 0
+    from hades.retrieval.walks.k_best_paths import get_best_paths
+
+    best = get_best_paths(
+        view,
+        start.candidates,
+        start.plan.graph.beam // 2,
+        start.plan.graph.hops,
+        seeds=start.starts,
+        mask=question.mask,
+        rules=start.rules.path,
+    )
+    return [replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths], best.bridge_hits
+
+
+def _neighbourhood(view: MeteredView, question: Question, start: Start) -> Reached:
+    m = start.plan.reranker.m
+    around = neighbourhood(view, question, start.seeds, limit=m, rules=NeighbourhoodRules(hops=start.plan.graph.hops))
+    return Reached(passages=blended(view, start.passages, around, m), candidates=len(around))
+
+
+def _topics(view: MeteredView, question: Question, start: Start) -> Reached:
+    if start.candidates is None:
+        return Reached()
+    best, m = slice(0, TOPIC_MEMBERS), start.plan.reranker.m
+    members = dict(zip(start.candidates.nodes[best].tolist(), start.candidates.hscore[best].tolist(), strict=True))
+    named = passages_of(view, question, members, limit=m)
+    return Reached(passages=blended(view, start.passages, named, m), candidates=len(members))
+
+
+def _flow(view: MeteredView, question: Question, start: Start) -> Reached:
+    from hades.retrieval.walks.flow import FlowRules, flow_paths
+
+    graph = start.plan.graph
+    rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
+    found = flow_paths(view, question, start.starts, rules)
+    return Reached(
+        found.paths,
+        coverage=joined(found.paths, start.starts),
+        candidates=found.pruned_from,
+    )
+
+
+def _pagerank(view: MeteredView, question: Question, start: Start) -> Reached:
+    from hades.retrieval.walks.hipporag import HippoRules, hippo_search
+
+    found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m), start.judge)
+    return _judged(found.passages, found.entities, start)
+
+
+def _multi_hop(view: MeteredView, question: Question, start: Start) -> Reached:
+    from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
+
+    found = multi_hop(view, question, replace(MULTI_HOP, limit=start.plan.reranker.m), start.judge)
+    return _judged(found.passages, found.entities, start)
+
+
+def _judged(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> Reached:
+    """Passages that a walk has read and judged; what it did not reach keeps the seeds' own."""
+    if not passages:
+        return Reached()
+    known = {seed.node for seed in start.starts}
+    met = sum(one.node in known for one in entities) / len(entities) if entities else 0.0
+    return Reached(passages=passages, is_ranked=True, coverage=met, candidates=len(passages))
+
+
+def _fusion(view: MeteredView, question: Question, start: Start) -> Reached:
+    from hades.retrieval.ranking.nexus import NexusRules, nexus
+
+    found = nexus(view, question, NexusRules(beliefs=start.beliefs()), start.mode)
+    return _judged(found, (), start)
+
+
+def _recollection(view: MeteredView, question: Question, start: Start) -> Reached:
+    """What was read at a moment is all there is: passages of the seeds may be of a later one."""
+    from hades.retrieval.channels.memory_recipe import RecollectRules, recollect
+
+    m = start.plan.reranker.m
+    rules = RecollectRules()
+    found = recollect(view, question, replace(rules, read=min(rules.read, m), limit=m))
+    return Reached(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
+
+
+_STEPS: dict[GraphStep, Step] = {
+    GraphStep.NOTHING: _nothing,
+    GraphStep.BEAM: _beam,
+    GraphStep.FLOW: _flow,
+    GraphStep.NEIGHBOURHOOD: _neighbourhood,
+    GraphStep.TOPICS: _topics,
+    GraphStep.PAGERANK: _pagerank,
+    GraphStep.MULTI_HOP: _multi_hop,
+    GraphStep.FUSION: _fusion,
+    GraphStep.RECOLLECTION: _recollection,
+}

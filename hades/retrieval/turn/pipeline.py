@@ -1,0 +1,238 @@
+"""One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import HadesError
+from hades.ports.text import Embedder, ProviderError, Tokenizer
+from hades.ports.view import GraphView
+from hades.retrieval.answer.assemble import Shown, show
+from hades.retrieval.answer.domain_filter import within_domain
+from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.token_counts import QuickCounts
+from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
+from hades.retrieval.channels.near import nodes_near
+from hades.retrieval.channels.seeds import Found, entry_points, find_seeds
+from hades.retrieval.ranking.exploration import Swapping, swap_some
+from hades.retrieval.ranking.feedback_belief import Beliefs
+from hades.retrieval.ranking.judge import BY_HAND, Judge
+from hades.retrieval.ranking.learned_ranker import judge_of
+from hades.retrieval.ranking.select import Selected, select
+from hades.retrieval.turn.graph_steps import Reached, Start, take_step
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.plan import caps_of
+from hades.retrieval.turn.recipes import AUTO, DEFAULT, MODES, GraphStep, Recipe, recipe_named
+from hades.retrieval.turn.report import Asked, Turned, query_id_of, reported
+from hades.retrieval.turn.subqueries import subqueries
+from hades.retrieval.turn.types import OPEN, Question
+from hades.retrieval.turn.warm_up import make_ready
+from hades.settings.hirag import HiragPathrag
+from hades.telemetry.turn import Turn
+from schemas.intervals import Mask
+from schemas.plan import Plan, Reason
+from schemas.retrieval import Retrieval
+
+_SHOWN_TOPICS = 8
+
+
+class BadQuestion(HadesError):
+    """A question that cannot be asked."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What answering needs beside the graph. Without an embedder the words search alone.
+
+    `beliefs` are what judged answers taught, fetched when a recipe asks for them.
+    """
+
+    tokenizer: Tokenizer
+    embedder: Embedder | None = None
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
+    clock: Callable[[], float] = time.perf_counter
+    beliefs: Callable[[], Beliefs] = Beliefs
+    swapping: Swapping = field(default_factory=Swapping)
+    judge: Callable[[MeteredView, Question], Judge] = judge_of
+
+
+def retrieve(
+    view: GraphView,
+    text: str,
+    tools: Tools,
+    *,
+    at: datetime,
+    recipe: str = DEFAULT,
+    plan: Plan = Plan(),
+    mask: Mask = OPEN,
+    max_paths: int | None = None,
+    mode: str = MODES[0],
+    vector: NDArray[np.float32] | None = None,
+    near: Sequence[str] = (),
+    domain: str | None = None,
+) -> Retrieval:
+    """Answer a question from the graph.
+
+    `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
+    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
+    a `domain`, paths of which a vertex belongs to another are left out.
+    """
+    if not text.strip():
+        raise BadQuestion("the question is empty; ask something")
+    if mode not in MODES:
+        raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
+    turn = Turn(caps_of(plan), tools.clock)
+    for reason in plan.reasons:
+        turn.because(reason)
+    if view.info.degraded_from is not None:
+        turn.because(Reason.VIEW_DEGRADED)
+    metered = MeteredView(view, turn)
+    chosen, why = _chosen(metered, recipe, text)
+    with turn.paused():
+        make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
+    parts = embedded(metered, text, tools, chosen, plan, mask, vector)
+    if near:
+        parts = _placed(metered, parts, near)
+    found = _seeded(metered, parts, plan, chosen)
+    judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
+    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, judge, mode, domain)
+    selected = select(
+        metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=recipe == AUTO
+    )
+    why = "; ".join(filter(None, (why, selected.doubt)))
+    asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near))
+    if tools.swapping.share:
+        selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
+    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
+    return reported(asked, turn, view.info.snapshot, turned)
+
+
+def embedded(
+    view: MeteredView,
+    text: str,
+    tools: Tools,
+    recipe: Recipe,
+    plan: Plan,
+    mask: Mask = OPEN,
+    vector: NDArray[np.float32] | None = None,
+) -> list[Question]:
+    """The question and its sub-queries, with vectors where the recipe compares them and the graph has the like."""
+    texts = subqueries(text, plan.q) if recipe.reranks else (text,)
+    parts = [Question(part, mask=mask, subqueries=texts[1:] if place == 0 else ()) for place, part in enumerate(texts)]
+    embedder = tools.embedder
+    if not recipe.needs_vector or embedder is None:
+        return parts
+    with view.turn.stage("embed") as stage:
+        model = embedder.model.tag
+        stage.taken = len(parts)
+        if not any(model in tags for tags in view.info.models.values()):
+            return parts  # nothing to compare with; the seeds say so
+        wanted = texts if vector is None else texts[1:]
+        try:
+            made = list(embedder.embed(wanted)) if wanted else []
+        except ProviderError:
+            return parts
+        vectors = made if vector is None else [np.asarray(vector, np.float32), *made]
+        stage.given, stage.coverage = len(vectors), 1.0
+        return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
+
+
+def _chosen(view: MeteredView, recipe: str, text: str) -> tuple[Recipe, str]:
+    if recipe != AUTO:
+        return recipe_named(recipe), ""
+    from hades.retrieval.turn.route import route
+
+    routed = route(text, view)
+    return recipe_named(routed.recipe), routed.why
+
+
+def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
+    """The question and its sub-queries, all asked from the same nodes."""
+    with view.turn.stage("near") as stage:
+        nodes = nodes_near(view, near)
+        stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
+    return [replace(part, near=nodes) for part in parts]
+
+
+def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> Found:
+    with view.turn.stage("seeds", plan.retriever.timeout_ms):
+        found = find_seeds(view, parts, plan, recipe.searches)
+    if not found.seeds:
+        view.turn.because(Reason.NO_ENTITY_MATCH)
+    return found
+
+
+def _walked(
+    view: MeteredView,
+    question: Question,
+    found: Found,
+    recipe: Recipe,
+    plan: Plan,
+    tools: Tools,
+    judge: Judge,
+    mode: str,
+    domain: str | None,
+) -> tuple[CandidateGraph | None, Reached]:
+    """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
+    if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
+        return None, Reached()
+    left, candidates = float(plan.graph.timeout_ms), None
+    if recipe.narrows:
+        with view.turn.stage("narrow", left) as stage:
+            candidates = narrow(view, question, tools.rules)
+            stage.given = len(candidates.nodes) if candidates is not None else 0
+            stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
+        left = max(0.0, left - stage.ms)
+    with view.turn.stage("graph", left) as stage:
+        starts = entry_points(view, question, found.seeds, plan.retriever.k)
+        if not starts:
+            view.turn.because(Reason.NO_ENTITY_MATCH)
+        stage.taken = len(starts)
+        start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge)
+        reached = take_step(recipe.step, view, question, start)
+        if domain is not None:
+            reached = replace(reached, paths=within_domain(view, reached.paths, domain))
+        stage.taken += reached.candidates
+        stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
+    if recipe.finds_paths and not reached.paths:
+        view.turn.because(Reason.NO_PATHS)
+    return candidates, reached
+
+
+def _packed(
+    view: MeteredView,
+    tokenizer: Tokenizer,
+    question: Question,
+    found: Found,
+    candidates: CandidateGraph | None,
+    reached: Reached,
+    selected: Selected,
+    plan: Plan,
+) -> Turned:
+    """Read what is handed over and write the prompt."""
+    with view.turn.stage("pack") as stage:
+        stage.taken = len(selected.paths) + len(selected.passages)
+        topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
+        counts = QuickCounts(tokenizer)
+        shown: Shown = show(view, counts, selected.paths, selected.passages, topics)
+        packed = pack(
+            counts,
+            shown.paths,
+            shown.passages,
+            shown.topics,
+            prompt_tokens=plan.budget.tokens_max,
+            final_context=plan.final_context,
+        )
+        stage.given = len(packed.paths) + len(packed.passages)
+        turned = Turned(
+            question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
+        )
+        spoken, asked = turned.words
+        stage.coverage = spoken / asked if asked else 0.0
+    return turned

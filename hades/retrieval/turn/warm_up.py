@@ -1,0 +1,70 @@
+"""Compiled walks made ready while a turn's clock stands still: loading them takes longer than a stage may.
+
+The first question of a process would otherwise spend its graph stage on it and answer without paths. The machine code
+is kept beside the modules, or in the user's cache where they cannot be written, so that it is compiled once after an
+installation; do that ahead of the first question with
+
+    python -m hades.retrieval.turn.warm_up
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hades.ports.view import ALWAYS, Adjacency, Csr, Validity
+from hades.retrieval.turn.recipes import GraphStep
+
+WALKS = (GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION, GraphStep.RECOLLECTION)
+_ready: set[tuple[GraphStep, bool]] = set()
+
+
+def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
+    """Load, or compile, what a step calls; nothing for a step that calls nothing compiled, or not over a network.
+
+    Machine code is kept by the types of the arrays, and those of intervals are there or not.
+    """
+    if adjacency is None or not len(adjacency.out.starts) > 1:
+        return
+    if step is not GraphStep.FLOW and step not in WALKS:
+        return
+    key = (GraphStep.FLOW if step is GraphStep.FLOW else GraphStep.PAGERANK, adjacency.validity is not None)
+    if key not in _ready:
+        (_flow if step is GraphStep.FLOW else _walk)(adjacency)
+        _ready.add(key)
+
+
+def main() -> None:
+    """Everything there is."""
+    for step in GraphStep:
+        for adjacency in _tiny():
+            make_ready(step, adjacency)
+
+
+def _flow(adjacency: Adjacency) -> None:
+    from hades.retrieval.walks.flow_kernel import BOTH_WAYS, spread
+
+    one, always = np.zeros(1, np.int64), int(ALWAYS)
+    spread(
+        adjacency, one, np.ones(1), one, gains=np.ones(256), ways=BOTH_WAYS, within=None, moments=(always, always),
+        alpha=0.5, theta=0.5, max_hops=1, splits=True, max_work=1, slice_work=1,
+    )  # fmt: skip
+
+
+def _walk(adjacency: Adjacency) -> None:
+    from hades.retrieval.walks.pagerank import personalized_pagerank
+
+    personalized_pagerank(adjacency, np.zeros(1, np.int64), np.ones(1), max_work=1)
+
+
+def _tiny() -> tuple[Adjacency, Adjacency]:
+    """Two nodes and an edge, without intervals and with them, in arrays as a snapshot has them."""
+    target, edge, kind, weight = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8), np.ones(1, "f4")
+    starts, bound = np.array([0, 1, 1], np.int64), np.array([ALWAYS], np.int64)
+    for array in (target, edge, kind, weight, starts, bound):
+        array.setflags(write=False)
+    rows = Csr(starts, target, edge, kind, weight)
+    return Adjacency(rows, rows, None), Adjacency(rows, rows, Validity(bound, bound, bound, bound))
+
+
+if __name__ == "__main__":
+    main()

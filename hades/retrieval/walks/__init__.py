@@ -1,0 +1,1 @@
+"""Walks over the graph: PageRank, flow, beam, best paths."""

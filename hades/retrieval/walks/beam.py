@@ -1,0 +1,218 @@
+"""The budgeted beam: from seeds outwards, a few neighbours a path, and never more than B paths in the whole turn.
+
+A node costs nothing to look at here: weights, words and vectors come from the read index. What is kept is read later,
+by whoever shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import Expansion
+from hades.retrieval.channels.narrow_topics import CandidateGraph
+from hades.retrieval.ranking.relevance import ANY, PATH_TYPES, Floats, Relevance
+from hades.retrieval.turn.types import FoundPath, Question, Seed
+from hades.retrieval.walks.beam_score import (
+    BeamWeights,
+    LinearScorer,
+    Overlap,
+    Scorer,
+    Walk,
+    choose,
+    sentence,
+    terms_of,
+)
+from schemas.plan import Reason
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.turn.metered_view import MeteredView
+
+
+@dataclass(frozen=True)
+class BeamRules:
+    """The caps of the beam (B5) and what it follows.
+
+    `look` is how many edges of a node are compared, heaviest first, before `fanout` of them are followed; over a
+    network, where each would be a read, no more than `fanout` are. `coverage` is the share of the seeds' score that
+    must lie on a kept path with another seed for the beam to stop before its last hop.
+    """
+
+    hops: int = 1
+    fanout: int = 2
+    beam: int = 8
+    look: int = 32
+    coverage: float = 1.0
+    weights: BeamWeights = field(default_factory=BeamWeights)
+    types: tuple[str, ...] = PATH_TYPES
+    direction: Direction = ANY
+
+
+@dataclass
+class KeptPaths:
+    """The paths of one turn, all depths and sub-queries together: at most `capacity` at any moment (X-31).
+
+    Sub-queries of a turn share one of these.
+    """
+
+    capacity: int
+    walks: list[Walk] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    terms: list[Floats] = field(default_factory=list)
+    overlaps: list[float] = field(default_factory=list)
+    repeats: int = 0
+
+    def offer(self, walks: Sequence[Walk], rules: BeamRules, scorer: Scorer | None) -> int:
+        """Choose again among the kept and the new; how many did not find room."""
+        pool = self._distinct([*self.walks, *walks])
+        if not pool:
+            return 0
+        terms = terms_of(pool, rules.hops)
+        scores = (scorer or LinearScorer(rules.weights))(pool, terms)
+        places, final, against = choose(scores, Overlap(pool), self.capacity, rules.weights.redundancy)
+        self.walks = [pool[place] for place in places.tolist()]
+        self.scores, self.overlaps = final.tolist(), against.tolist()
+        self.terms = [terms[place] for place in places.tolist()]
+        return len(pool) - len(places)
+
+    def _distinct(self, walks: list[Walk]) -> list[Walk]:
+        """Walks by their edges, whichever end they began at; of two the one with the better seed stays."""
+        best: dict[frozenset[int], Walk] = {}
+        for walk in walks:
+            edges = frozenset(walk.edges)
+            held = best.get(edges)
+            if held is None or (-walk.seed_score, walk.nodes) < (-held.seed_score, held.nodes):
+                best[edges] = walk
+        self.repeats += len(walks) - len(best)
+        return list(best.values())
+
+
+@dataclass(frozen=True)
+class BeamAnswer:
+    """Ranked paths, what share of the seeds they join, and how many candidates were compared to find them."""
+
+    paths: tuple[FoundPath, ...]
+    coverage: float
+    candidates: int
+    repeats: int
+
+
+def search_beam(
+    view: MeteredView,
+    question: Question,
+    seeds: Sequence[Seed],
+    rules: BeamRules,
+    *,
+    within: CandidateGraph | None = None,
+    scorer: Scorer | None = None,
+    kept: KeptPaths | None = None,
+) -> BeamAnswer:
+    """Grow paths from the seeds for `rules.hops` edges at most, keeping `rules.beam` of them.
+
+    Give the `kept` of the turn when it has several sub-queries: they share its room.
+    """
+    kept = KeptPaths(rules.beam) if kept is None else kept
+    relevance = Relevance(view, question)
+    frontier = _starts(seeds, relevance)
+    candidates = 0
+    for _ in range(rules.hops):
+        if not frontier or view.turn.expired():
+            break
+        grown = _grown(view, question, frontier, rules, relevance, within)
+        candidates += len(grown)
+        if kept.offer(grown, rules, scorer):
+            view.turn.trimmed(Reason.CAP_EXCEEDED)
+        survivors = set(map(id, kept.walks))
+        frontier = [walk for walk in grown if id(walk) in survivors]
+        if len(seeds) > 1 and joined(kept.walks, seeds) >= rules.coverage:
+            view.turn.ended_early(Reason.COVERAGE_REACHED)
+            break
+    paths = tuple(
+        FoundPath(
+            walk.nodes,
+            walk.edges,
+            walk.outbound,
+            score,
+            origin="beam",
+            why=sentence(terms, overlap, rules.weights, learned=scorer is not None),
+        )
+        for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
+    )
+    return BeamAnswer(paths, joined(kept.walks, seeds), candidates, kept.repeats)
+
+
+def joined(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
+    """The share of the seeds' score whose seeds lie on a path together with another seed; 0 for a single one."""
+    scores = {seed.node: seed.score for seed in seeds}
+    total = sum(scores.values())
+    met: set[int] = set()
+    for walk in walks:
+        on_it = scores.keys() & set(walk.nodes)
+        if len(on_it) > 1:
+            met |= on_it
+    return sum(scores[node] for node in sorted(met)) / total if total > 0 else 0.0
+
+
+def _starts(seeds: Sequence[Seed], relevance: Relevance) -> list[Walk]:
+    ordered = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
+    matches = relevance.of(np.array([seed.node for seed in ordered], np.int64))
+    return [
+        Walk((seed.node,), (), (), (), (), (match,), seed.score)
+        for seed, match in zip(ordered, matches.tolist(), strict=True)
+    ]
+
+
+def _grown(
+    view: MeteredView,
+    question: Question,
+    frontier: Sequence[Walk],
+    rules: BeamRules,
+    relevance: Relevance,
+    within: CandidateGraph | None,
+) -> list[Walk]:
+    """Each walk continued to its `fanout` best neighbours that it has not been to."""
+    ends = np.array([walk.nodes[-1] for walk in frontier], np.int64)
+    asked, row_of = np.unique(ends, return_inverse=True)
+    look = max(rules.look, rules.fanout) if view.info.is_local else rules.fanout
+    found = view.expand(asked, direction=rules.direction, types=rules.types, fanout=look, mask=question.mask)
+    may_have_more = np.bincount(found.row, minlength=len(asked)) >= look
+    matches = relevance.of(found.target)
+    promise = rules.weights.edge_weight * found.weight + rules.weights.lex_match * matches
+    order = np.lexsort((-promise, found.row))  # stable, so equal promise keeps the order of the view
+    if within is not None:
+        order = order[within.holds(found.target[order])]
+    starts = np.searchsorted(found.row[order], np.arange(len(asked) + 1)).tolist()
+    places, targets = order.tolist(), found.target[order].tolist()
+    grown: list[Walk] = []
+    for walk, row in zip(frontier, row_of.tolist(), strict=True):
+        been, left = set(walk.nodes), rules.fanout
+        for at in range(starts[row], starts[row + 1]):
+            if targets[at] in been:
+                continue
+            if not left:
+                view.turn.trimmed(Reason.CAP_EXCEEDED)
+                break
+            been.add(targets[at])
+            left -= 1
+            grown.append(_continued(walk, found, matches, places[at]))
+        else:
+            if left and may_have_more[row]:  # what was looked at led back, and there may be edges beyond it
+                view.turn.trimmed(Reason.CAP_EXCEEDED)
+    return grown
+
+
+def _continued(walk: Walk, found: Expansion, matches: Floats, place: int) -> Walk:
+    """A walk with one of the edges found at its end."""
+    return Walk(
+        (*walk.nodes, int(found.target[place])),
+        (*walk.edges, int(found.edge[place])),
+        (*walk.outbound, bool(found.outbound[place])),
+        (*walk.types, int(found.type[place])),
+        (*walk.weights, float(found.weight[place])),
+        (*walk.matches, float(matches[place])),
+        walk.seed_score,
+    )

@@ -1,0 +1,282 @@
+"""Flow along loopless walks over compressed rows, compiled: it touches what it expands and nothing else.
+
+A walk that carries `s` into a node passes `s * alpha * w / W` along each edge, where W is the sum of the node's edge
+weights. The flows of all walks of one length add up to at most alpha ** length, so at most 1 / theta of them carry
+theta or more: the search is bounded by the threshold and not by the graph. Rows stand heaviest first, which ends a
+row at the first edge that carries too little, and ends the summing of W as soon as even the heaviest edge would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.view import ALWAYS, Adjacency, Csr, Numbers
+from hades.retrieval.walks.compile_kernel import compiled
+
+Floats = NDArray[np.float64]
+BOTH_WAYS, OUTWARDS, INWARDS = range(3)
+_NO_BOUNDS = np.empty(0, np.int64)
+_FIRST_ROOM = 256
+_TARGET, _INSIDE = 1, 2  # roles of a node
+_DEPTH, _N_KEYS, _N_FOUND, _WORK, _STATUS = range(5)  # what a walk remembers between two calls
+_FOLLOWING, _ENTERING, _CAPPED = range(3)
+_SPREADER = 0x9E3779B1  # spreads neighbouring numbers over the table
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What one run found: walks that ended in a target, and the flow that arrived at each node it touched.
+
+    `nodes` is (n, max_hops + 1), `edges`, `outbound` and `flows` (n, max_hops); row i is filled for `length[i]` edges.
+    `done` is how many sources were finished.
+    """
+
+    nodes: Numbers
+    edges: Numbers
+    outbound: NDArray[np.bool_]
+    flows: Floats
+    length: Numbers
+    reached: Numbers
+    resource: Floats
+    done: int
+    work: int
+    capped: bool
+
+
+def spread(
+    adjacency: Adjacency,
+    sources: Numbers,
+    shares: Floats,
+    targets: Numbers,
+    *,
+    gains: Floats,
+    ways: int,
+    within: Numbers | None,
+    moments: tuple[int, int],
+    alpha: float,
+    theta: float,
+    max_hops: int,
+    splits: bool,
+    max_work: int,
+    slice_work: int,
+) -> Spread:
+    """Let one unit of flow out of each source in turn; stops before a source once `slice_work` entries were read.
+
+    What arrives at a node counts by the share of its source. `targets` and `within` are sorted. Without `splits` an
+    edge passes `s * w * alpha ** i`, whatever else the node leads to: the formula of specification 000.
+    """
+    validity = adjacency.validity
+    masked = validity is not None and moments != (ALWAYS, ALWAYS)
+    bounds: tuple[Any, ...] = (_NO_BOUNDS,) * 4
+    if validity is not None:
+        bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
+    roles = np.concatenate([targets, _NO_BOUNDS if within is None else within])
+    marks = np.repeat(np.array([_TARGET, _INSIDE], np.int64), (len(targets), len(roles) - len(targets)))
+    kernel: Any = _spread  # its signature is that of the arrays, which numba keeps to itself
+    found = kernel(
+        *_arrays(adjacency.out), *_arrays(adjacency.into), *bounds, masked, *moments, gains, ways,
+        sources, shares, roles, marks, within is not None, alpha, theta, max_hops, splits, max_work, slice_work,
+    )  # fmt: skip
+    nodes, edges, outbound, flows, length, reached, resource, done, work, capped = found
+    return Spread(nodes, edges, outbound, flows, length, reached, resource, int(done), int(work), bool(capped))
+
+
+def _arrays(rows: Csr) -> tuple[Any, ...]:
+    return rows.starts, rows.target, rows.edge, rows.type, rows.weight
+
+
+@compiled
+def _doubled(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
+    grown = np.zeros((2 * rows.shape[0], rows.shape[1]), rows.dtype)
+    grown[: rows.shape[0]] = rows
+    return grown
+
+
+@compiled
+def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Where a node stands in an open-addressed table, or where it would."""
+    last = len(keys) - 1
+    place = (node * _SPREADER) & last
+    while keys[place] != -1 and keys[place] != node:
+        place = (place + 1) & last
+    return place
+
+
+@compiled
+def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
+    out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
+    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+    sources, shares, roles, marks, has_within, alpha, theta, max_hops, splits, max_work, slice_work,
+):  # fmt: skip
+    """Source after source; whenever the walk runs out of room it is given twice as much and goes on."""
+    room = _FIRST_ROOM
+    nodes, edges = np.zeros((room, max_hops + 1), np.int64), np.zeros((room, max_hops), np.int64)
+    outbound, flows = np.zeros((room, max_hops), np.bool_), np.zeros((room, max_hops), np.float64)
+    length = np.zeros((room, 1), np.int64)
+    while room < 4 * (len(roles) + 1):
+        room *= 2
+    keys, role, arrived, sums = (
+        np.full(room, -1, np.int64),
+        np.zeros(room, np.int64),
+        np.zeros(room),
+        np.full(room, -1.0),
+    )
+    state = np.zeros(5, np.int64)
+    for turn in range(len(roles)):
+        place = _place_of(keys, roles[turn])
+        state[_N_KEYS] += keys[place] == -1
+        keys[place] = roles[turn]
+        role[place] |= marks[turn]
+    walk, cursor, edge_of = np.zeros(max_hops + 1, np.int64), np.zeros(max_hops, np.int64), np.zeros(max_hops, np.int64)
+    out_of, flow_of, scale = np.zeros(max_hops, np.bool_), np.zeros(max_hops + 1), np.zeros(max_hops)
+    done = 0
+    for turn in range(len(sources)):
+        if state[_WORK] >= slice_work:
+            break
+        walk[0], flow_of[0] = sources[turn], 1.0
+        state[_DEPTH], state[_STATUS] = 0, _ENTERING
+        while True:
+            _walk(
+                out_starts, out_target, out_edge, out_type, out_weight,
+                in_starts, in_target, in_edge, in_type, in_weight,
+                valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+                shares[turn], has_within, alpha, theta, max_hops, splits, max_work,
+                nodes, edges, outbound, flows, length, keys, role, arrived, sums,
+                walk, cursor, edge_of, out_of, flow_of, scale, state,
+            )  # fmt: skip
+            if state[_DEPTH] < 0 or state[_STATUS] == _CAPPED:
+                break
+            if state[_N_FOUND] == len(nodes):
+                nodes, edges, outbound = _doubled(nodes), _doubled(edges), _doubled(outbound)
+                flows, length = _doubled(flows), _doubled(length)
+            else:
+                old_keys, old_role, old_arrived, old_sums = keys, role, arrived, sums
+                room = 2 * len(old_keys)
+                keys, role = np.full(room, -1, np.int64), np.zeros(room, np.int64)
+                arrived, sums = np.zeros(room), np.full(room, -1.0)
+                for old in np.flatnonzero(old_keys != -1):
+                    place = _place_of(keys, old_keys[old])
+                    keys[place], role[place] = old_keys[old], old_role[old]
+                    arrived[place], sums[place] = old_arrived[old], old_sums[old]
+        if state[_STATUS] == _CAPPED:
+            break
+        done += 1
+    held, n_found = arrived > 0.0, state[_N_FOUND]
+    return (
+        nodes[:n_found], edges[:n_found], outbound[:n_found], flows[:n_found], length[:n_found, 0],
+        keys[held], arrived[held], done, state[_WORK], state[_STATUS] == _CAPPED,
+    )  # fmt: skip
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
+    out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
+    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+    share, has_within, alpha, theta, max_hops, splits, max_work,
+    nodes, edges, outbound, flows, length, keys, role, arrived, sums,
+    walk, cursor, edge_of, out_of, flow_of, scale, state,
+):  # fmt: skip
+    """Depth first from where `state` says, until the source is done, the work is, or there is no room for more."""
+    last, room, best_gain = len(keys) - 1, len(nodes), gains.max()
+    depth, n_keys, n_found, work = state[_DEPTH], state[_N_KEYS], state[_N_FOUND], state[_WORK]
+    status = state[_STATUS]
+    while depth >= 0 and n_found < room and 2 * (n_keys + 1) <= last:
+        node = walk[depth]
+        first_out, first_in = out_starts[node], in_starts[node]
+        n_out = 0 if ways == INWARDS else out_starts[node + 1] - first_out
+        n_in = 0 if ways == OUTWARDS else in_starts[node + 1] - first_in
+        if status == _ENTERING:  # the walk stands on a new node: find what one unit of weight carries away
+            status = _FOLLOWING
+            carried = flow_of[depth]
+            heaviest = max(out_weight[first_out] if n_out else 0.0, in_weight[first_in] if n_in else 0.0)
+            heaviest = min(max(heaviest, 0.0), 1.0) * best_gain
+            opens = heaviest > 0.0
+            if opens and splits:
+                place = (node * _SPREADER) & last
+                while keys[place] != -1 and keys[place] != node:
+                    place = (place + 1) & last
+                enough = carried * alpha * heaviest / theta if theta > 0.0 else np.inf
+                total = sums[place] if keys[place] == node else -1.0
+                if total < 0.0:
+                    total, step = 0.0, 0
+                    stop = min(n_out + n_in, max_work - work)
+                    while step < stop and total <= enough:
+                        if step < n_out:
+                            at = first_out + step
+                            near, edge, gain, weight = out_target[at], out_edge[at], gains[out_type[at]], out_weight[at]
+                        else:
+                            at = first_in + step - n_out
+                            near, edge, gain, weight = in_target[at], in_edge[at], gains[in_type[at]], in_weight[at]
+                        step += 1
+                        hidden = masked and (
+                            (as_of != ALWAYS and not valid_from[edge] <= as_of < valid_until[edge])
+                            or (known_at != ALWAYS and not recorded_at[edge] <= known_at < retracted_at[edge])
+                        )
+                        if near != node and not hidden:
+                            total += min(max(weight, 0.0), 1.0) * gain
+                    work += step
+                    if step < n_out + n_in and total <= enough:
+                        status = _CAPPED
+                        break
+                    if step == n_out + n_in and keys[place] == node:
+                        sums[place] = total
+                opens = 0.0 < total <= enough
+                scale[depth] = carried * alpha / total if opens else 0.0
+            elif opens:
+                scale[depth] = carried * alpha**depth
+            cursor[depth] = 0 if opens else n_out + n_in
+        step = cursor[depth]
+        if step >= n_out + n_in:
+            depth -= 1
+            continue
+        if work >= max_work:
+            status = _CAPPED
+            break
+        work += 1
+        cursor[depth] = step + 1
+        outward = step < n_out
+        if outward:
+            at = first_out + step
+            near, edge, gain, weight = out_target[at], out_edge[at], gains[out_type[at]], out_weight[at]
+        else:
+            at = first_in + step - n_out
+            near, edge, gain, weight = in_target[at], in_edge[at], gains[in_type[at]], in_weight[at]
+        unit = scale[depth] * min(max(weight, 0.0), 1.0)
+        if unit * best_gain < theta:  # heaviest first: nothing after it in this direction carries enough
+            cursor[depth] = n_out if outward else n_out + n_in
+            continue
+        flow = unit * gain
+        closed = flow < theta or flow <= 0.0
+        if masked and not closed:
+            closed = (as_of != ALWAYS and not valid_from[edge] <= as_of < valid_until[edge]) or (
+                known_at != ALWAYS and not recorded_at[edge] <= known_at < retracted_at[edge]
+            )
+        for earlier in range(depth + 1):
+            closed = closed or walk[earlier] == near
+        if closed:
+            continue
+        place = (near * _SPREADER) & last
+        while keys[place] != -1 and keys[place] != near:
+            place = (place + 1) & last
+        if has_within and (keys[place] == -1 or role[place] == 0):
+            continue
+        if keys[place] == -1:
+            keys[place] = near
+            n_keys += 1
+        arrived[place] += flow * share
+        walk[depth + 1], edge_of[depth], out_of[depth], flow_of[depth + 1] = near, edge, outward, flow
+        if role[place] & _TARGET:
+            for earlier in range(depth + 1):
+                nodes[n_found, earlier], edges[n_found, earlier] = walk[earlier], edge_of[earlier]
+                outbound[n_found, earlier], flows[n_found, earlier] = out_of[earlier], flow_of[earlier + 1]
+            nodes[n_found, depth + 1] = near
+            length[n_found, 0] = depth + 1
+            n_found += 1
+        if depth + 1 < max_hops:
+            depth += 1
+            status = _ENTERING
+    state[_DEPTH], state[_N_KEYS], state[_N_FOUND], state[_WORK], state[_STATUS] = depth, n_keys, n_found, work, status

@@ -1,0 +1,157 @@
+"""Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error.
+
+Where the adjacency lies in memory a compiled kernel pushes (`push`); over a network the same rule goes by `expand`
+(`push_remote`). Damping is the chance to walk on: HippoRAG's .5 by default, .85 for the classical PageRank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import BadQuery
+from hades.ports.view import ALWAYS, Adjacency, GraphView, Numbers
+from hades.retrieval.ranking.relevance import moments
+from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
+from hades.retrieval.walks.push_remote import RemoteWalk
+from schemas.intervals import Mask
+
+Floats = NDArray[np.float64]
+
+DAMPING = 0.5
+EPSILON = 1e-5
+MAX_WORK = 2_000_000
+_SLICE = 200_000  # entries between two looks at the clock, about five milliseconds
+_FINER, _ROUNDS = 0.25, 6  # how epsilon shrinks while the first ranks still move
+
+
+@dataclass(frozen=True)
+class Ppr:
+    """Scores of the nodes that were reached, best first, equal ones by number.
+
+    For every node 0 <= exact - score <= bound * its weighted degree, and the differences of all nodes sum to `residue`,
+    so that scores and residue sum to 1. `bound` is infinite where the work ended before degrees were known.
+    """
+
+    numbers: Numbers
+    scores: Floats
+    bound: float
+    residue: float
+    work: int
+    capped: bool
+
+
+def personalized_pagerank(
+    graph: GraphView | Adjacency,
+    restart: Numbers,
+    weights: Floats,
+    *,
+    damping: float = DAMPING,
+    epsilon: float = EPSILON,
+    max_work: int = MAX_WORK,
+    mask: Mask = Mask(),
+    types: Sequence[str] | None = None,
+    factors: Mapping[str, float] | None = None,
+    top: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Ppr:
+    """Where a walk is that starts over at `restart` (in proportion to `weights`) with chance 1 - damping a step.
+
+    `types` keeps edges of these types, `factors` multiplies the weights of a type; an adjacency alone knows types by
+    code only, so there both must be left out. With `top` epsilon shrinks until the first `top` nodes no longer change.
+    `stop` is asked every few milliseconds. When the work does not allow a single push the restart nodes come back by
+    weight and degree, with an infinite bound: a defined answer, never an exception (requirement E15).
+    """
+    nodes, mass = _restart(restart, weights)
+    if not 0.0 <= damping < 1.0 or epsilon <= 0.0:
+        raise BadQuery(f"need 0 <= damping < 1 and epsilon > 0, not {damping} and {epsilon}")
+    if not len(nodes):
+        return Ppr(np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0, False)
+    adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
+    if adjacency is None:
+        assert not isinstance(graph, Adjacency)
+        with RemoteWalk(graph, nodes, mass, mask=mask, factors=_by_name(graph, types, factors)) as remote:
+            return _pushed(remote, damping, epsilon, max_work, top, stop)
+    by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
+    when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
+    with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
+        return _pushed(walk, damping, epsilon, max_work, top, stop)
+
+
+def _pushed(
+    walk: Walk | RemoteWalk,
+    damping: float,
+    epsilon: float,
+    max_work: int,
+    top: int | None,
+    stop: Callable[[], bool],
+) -> Ppr:
+    complete = _run(walk, epsilon, damping, max_work, stop)
+    first: Numbers | None = None
+    for _ in range(_ROUNDS if top is not None else 0):
+        best = np.sort(_ranked(walk, top)[0])
+        if not complete or (first is not None and np.array_equal(first, best)):
+            break
+        first, epsilon = best, epsilon * _FINER
+        complete = _run(walk, epsilon, damping, max_work, stop)
+    numbers, scores = _ranked(walk, None)
+    values = walk.values(walk.numbers)
+    held = values[values[:, RESIDUAL] > 0.0]
+    known = bool((held[:, DEGREE] > 0.0).all())
+    bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max(initial=0.0)) if known else np.inf
+    if not len(numbers):
+        numbers, scores = _by_degree(walk)
+    return Ppr(numbers, scores, bound, float(held[:, RESIDUAL].sum()), walk.work, not complete)
+
+
+def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
+    """Push in slices, so that the clock can end it in the middle."""
+    limit = walk.work
+    while True:
+        limit = min(max_work, limit + _SLICE)
+        if walk.run(epsilon, damping, limit):
+            return True
+        if limit >= max_work or stop():
+            return False
+
+
+def _ranked(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
+    numbers = walk.numbers
+    scores = walk.values(numbers)[:, ESTIMATE]
+    numbers, scores = numbers[scores > 0.0], scores[scores > 0.0]
+    order = np.lexsort((numbers, -scores))[:top]
+    return numbers[order], scores[order]
+
+
+def _by_degree(walk: Walk | RemoteWalk) -> tuple[Numbers, Floats]:
+    """The restart nodes alone, by weight and by how connected they are; the last resort."""
+    numbers = walk.numbers
+    worth = walk.values(numbers)[:, RESIDUAL] * (1.0 + np.log1p(walk.entries(numbers)))
+    order = np.lexsort((numbers, -worth))
+    return numbers[order], worth[order] / worth.sum()
+
+
+def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
+    """Distinct restart nodes with weights that sum to 1; a weight that is not positive restarts nowhere."""
+    numbers, mass = np.asarray(restart, np.int64), np.asarray(weights, np.float64)
+    if numbers.shape != mass.shape or not np.isfinite(mass).all():
+        raise BadQuery(f"{len(numbers)} restart nodes need as many finite weights, not {mass.shape}")
+    distinct, place = np.unique(numbers[mass > 0], return_inverse=True)
+    total: Floats = np.bincount(place, mass[mass > 0], minlength=len(distinct)).astype(np.float64)
+    return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
+
+
+def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> dict[str, float]:
+    wanted = view.type_names if types is None else tuple(types)
+    unknown = sorted({*wanted, *(factors or {})} - set(view.type_names))
+    if unknown:
+        raise BadQuery(f"{unknown[0]!r} is no edge type; there are {', '.join(view.type_names)}")
+    return {name: (factors or {}).get(name, 1.0) for name in wanted}
+
+
+def _by_code(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> Floats:
+    known = _by_name(view, types, factors)
+    return np.array([known.get(name, 0.0) for name in view.type_names], np.float64)

@@ -1,0 +1,1 @@
+"""The nightly build: one ordered list of stages and what each of them does."""

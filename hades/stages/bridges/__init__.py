@@ -1,0 +1,1 @@
+"""Stage bridges: paths between topics, computed ahead."""

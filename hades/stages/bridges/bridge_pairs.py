@@ -1,0 +1,42 @@
+"""Which pairs of topics get bridges: those that moved, those that questions met together, those joined most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import combinations
+
+import orjson
+
+from hades.ports.store import RowStore, Term
+from hades.stages.bridges.bridge_rules import BridgeRules
+from models.bridges.pairs import Heat, hot_pairs, pairs_of
+
+Pair = tuple[int, int]
+
+
+def choose_pairs(
+    store: RowStore, heat: Heat, topics: Sequence[str], rules: BridgeRules, *, moved: Sequence[str], as_of: datetime
+) -> list[Pair]:
+    """Pairs of topic numbers, lower first, each once, in the order in which they are to be served."""
+    number = {key: place for place, key in enumerate(topics)}
+    shifted = [number[key] for key in (one.removeprefix("clusters/") for one in moved) if key in number]
+    of_moved = [pair for topic in shifted for pair in pairs_of(heat, topic, rules.moved_pairs)]
+    chosen = dict.fromkeys([*of_moved, *_seen(store, number, rules, as_of)])
+    chosen |= dict.fromkeys(hot_pairs(heat, rules.near_pairs, rules.far_pairs))
+    restless = set(shifted)
+    return sorted(chosen, key=restless.isdisjoint)  # stable: the order above within both halves
+
+
+def _seen(store: RowStore, number: dict[str, int], rules: BridgeRules, as_of: datetime) -> list[Pair]:
+    """Pairs that questions of the last days narrowed to at once (`results.hierarchy`), the most frequent first."""
+    since = Term("at", ">=", as_of - timedelta(days=rules.seen_days))
+    counts: Counter[Pair] = Counter()
+    for batch in store.scan("query_logs", where=[since], columns=["_key", "results"]):
+        for text in batch.column("results").to_pylist():
+            met = orjson.loads(text).get("hierarchy", ()) if text else ()
+            found = {number.get(str(one.get("id", "")).removeprefix("clusters/"), -1) for one in met} - {-1}
+            counts.update(combinations(sorted(found), 2))
+    ranked = sorted(counts, key=lambda pair: (-counts[pair], pair))
+    return ranked[: rules.seen_pairs]

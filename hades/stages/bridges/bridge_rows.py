@@ -1,0 +1,186 @@
+"""Bridges as rows, and rows read back as paths of the graph as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.ports.store import RowStore
+from hades.stages.bridges.bridge_graph import BridgeGraph
+from hades.stages.bridges.bridge_rules import BridgeRules
+from models.bridges.score import Flags, path_cost, path_weight
+from models.bridges.search import TopicPath
+from schemas.bridges import Bridge
+from schemas.ids import content_key
+from schemas.record import arrow_schema, canonical_json
+
+
+@dataclass(frozen=True)
+class Found:
+    """A path of the graph: the digest of the region it was found in, how many were found there, by what rules and when.
+
+    No rules: the pair has not been searched since it changed.
+    """
+
+    path: TopicPath
+    region: str
+    of: int
+    rules: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A row of the cache: the path it stands for now, or why there is none.
+
+    `is_same` says that every edge also has the weight it was found with; `rules` and `at` are those of its search.
+    """
+
+    key: str
+    pair: tuple[str, str]
+    pinned: bool
+    region: str
+    of: int
+    path: TopicPath | None
+    problem: str = ""
+    is_same: bool = False
+    rules: str = ""
+    at: str = ""
+
+    def found(self) -> Found | None:
+        """The path with what is known of its search, while it stands."""
+        return None if self.path is None else Found(self.path, self.region, self.of, self.rules, self.at)
+
+
+def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
+    """Every cached bridge against the graph: its edges stand and join its nodes, its ends are in the topics it says."""
+    columns = ["_key", "from_cluster", "to_cluster", "nodes", "edges", "provenance", "pinned"]
+    rows = [row for batch in store.scan("bridge_cache", columns=columns) for row in batch.to_pylist()]
+    nodes = _numbers((one for row in rows for one in row["nodes"]), graph.entities)
+    keys = _numbers((one.removeprefix("relations/") for row in rows for one in row["edges"]), graph.edges)
+    walkable = graph.walkable()
+    kept = []
+    for row in rows:
+        walk = [nodes[one] for one in row["nodes"]]
+        edges = [keys[one.removeprefix("relations/")] for one in row["edges"]]
+        problem = _problem(graph, walkable, row, walk, edges)
+        told = orjson.loads(row["provenance"])
+        search = told.get("search", {})
+        weights = [step["weight"] for step in told.get("edges", ())]
+        kept.append(
+            Kept(
+                key=row["_key"],
+                pair=(row["from_cluster"], row["to_cluster"]),
+                pinned=row["pinned"],
+                region=search.get("region", ""),
+                of=search.get("paths", 0),
+                path=None if problem else TopicPath(tuple(walk), tuple(edges)),
+                problem=problem,
+                is_same=not problem and weights == graph.weight[edges].tolist(),
+                rules=search.get("rules", ""),
+                at=search.get("at", ""),
+            )
+        )
+    return kept
+
+
+def path_key(graph: BridgeGraph, path: TopicPath) -> str:
+    """The key of a bridge: what it starts from and which edges it follows."""
+    edges = graph.edges.take(pa.array(path.edges)).to_pylist()
+    return content_key("bridge", graph.entities[path.nodes[0]].as_py(), *edges)
+
+
+def bridge_table(
+    store: RowStore,
+    graph: BridgeGraph,
+    found: dict[str, Found],
+    pinned: set[str],
+    rules: BridgeRules,
+    *,
+    generation: str,
+    as_of: datetime,
+) -> pa.Table:
+    """Rows of `bridge_cache`, by key, with where each edge was read."""
+    used = sorted({edge for one in found.values() for edge in one.path.edges})
+    read = _provenance(store, graph, used)
+    rows = []
+    for key in sorted(found):
+        one = found[key]
+        logs = [float(graph.log[edge]) for edge in one.path.edges]
+        first, last = (graph.topics[int(graph.topic[one.path.nodes[place]])].as_py() for place in (0, -1))
+        steps = [read[edge] for edge in one.path.edges]
+        rows.append(
+            {
+                "_key": key,
+                "from_cluster": first,
+                "to_cluster": last,
+                "nodes": graph.entities.take(pa.array(one.path.nodes)).to_pylist(),
+                "edges": [step["id"] for step in steps],
+                "weight": path_weight(logs, rules.length_penalty),
+                "cost": path_cost(logs),
+                "provenance": canonical_json({"edges": steps, "search": _search(one)}),
+                "generation": generation,
+                "pinned": key in pinned,
+                "created": as_of,
+                "expires": None if key in pinned else as_of + rules.ttl,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=arrow_schema(Bridge))
+
+
+def _search(found: Found) -> dict[str, Any]:
+    return {"region": found.region, "paths": found.of, "rules": found.rules, "at": found.at}
+
+
+def _problem(
+    graph: BridgeGraph, walkable: Flags, row: dict[str, Any], walk: Sequence[int], edges: Sequence[int]
+) -> str:
+    """Why a row is no bridge of the graph as it is now; empty when it is one."""
+    for name, edge in zip(row["edges"], edges, strict=True):
+        if edge < 0 or not walkable[edge]:
+            return f"{name} no longer stands"
+    if min(walk, default=-1) < 0 or not _joins(graph, walk, edges):
+        return "its edges do not join its nodes"
+    ends = [int(graph.topic[walk[place]]) for place in (0, -1)]
+    if [graph.topics[end].as_py() if end >= 0 else None for end in ends] != [row["from_cluster"], row["to_cluster"]]:
+        return "an end of it moved to another topic"
+    return ""
+
+
+def _provenance(store: RowStore, graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
+    keys = graph.edges.take(pa.array(edges, pa.int64())).to_pylist()
+    rows = store.get("relations", keys, columns=["_key", "type", "weight", "provenance"]).to_pylist()
+    read = {row["_key"]: row for row in rows}
+    steps = {}
+    for edge, key in zip(edges, keys, strict=True):
+        source = read[key]["provenance"] or {"doc": "", "span": None}
+        steps[edge] = {
+            "id": f"relations/{key}",
+            "type": read[key]["type"],
+            "weight": read[key]["weight"],
+            "doc": source["doc"],
+            "span": source["span"],
+        }
+    return steps
+
+
+def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
+    """Whether a walk is a loopless path along these edges."""
+    if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
+        return False
+    return all(
+        {int(graph.tail[edge]), int(graph.head[edge])} == {walk[place], walk[place + 1]}
+        for place, edge in enumerate(edges)
+    )
+
+
+def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
+    distinct = list(dict.fromkeys(names))
+    places = pc.fill_null(pc.index_in(pa.array(distinct, pa.string()), value_set=among), -1)
+    return dict(zip(distinct, places.to_pylist(), strict=True))

@@ -1,0 +1,130 @@
+"""The report of a build: one picture for people, one JSON file for `hades status`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hades.ports.store import RowStore, Term
+from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
+from hades.reports.charts import Move
+from hades.stages.build_context import Site, derivation
+from hades.stages.forecast import REPORTS, newest_report
+from hades.stages.weights.online_report import told as what_use_taught
+
+STAGES = ("sources", "embeddings", "edges", "topics", "weights", "bridges", "ranker", "released")
+_MOVES = 24
+
+
+def write_reports(site: Site, as_of: datetime, build: str, report: Mapping[str, Any]) -> Path:
+    """Write both files of one build; where the picture is."""
+    before = newest_report(site.home)
+    counts = {name: rows for name, rows in site.store.counts().items() if rows}
+    seconds = {name: float(report[name]["took"]) for name in STAGES if "took" in report.get(name, {})}
+    seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
+    facts = BuildFacts(
+        build=build,
+        as_of=as_of,
+        snapshot_before=before.get("snapshot"),
+        snapshot_after=report["released"]["snapshot"],
+        stages=[_stage(name, report[name], seconds[name]) for name in seconds if name != "contracts"],
+        topics=_topics(report["topics"], before.get("topics", {})),
+        weights=report["weights"]["histograms"],
+        weights_before=before.get("histograms", {}),
+        moved=moves(site.store, report["topics"]["build"]) if report["topics"]["mode"] != "skipped" else (),
+        contracts=_contracts(report["contracts"]),
+        counts=counts,
+        counts_before=before.get("counts", {}),
+    )
+    folder = site.home / REPORTS
+    page = write_build_report(folder / f"{build}.html", facts)
+    body = {
+        "build": build,
+        "as_of": as_of.isoformat(),
+        "snapshot": facts.snapshot_after,
+        "derived_from": derivation(site),
+        "seconds": seconds,
+        "counts": counts,
+        "topics": {topic.name: topic.size for topic in facts.topics},
+        "histograms": report["weights"]["histograms"],
+    }
+    written = folder / f".{build}.json.new"
+    written.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    written.replace(folder / f"{build}.json")
+    return page
+
+
+def build_name(began: datetime) -> str:
+    """What a build's files are called; later ones sort last."""
+    return f"nightly-{began:%Y%m%dT%H%M%S}"
+
+
+def told(report: Mapping[str, Any]) -> list[str]:
+    """A line a stage, for the terminal."""
+    lines = [f"{name:<11} {report[name]['took']:7.1f} s  {_sentence(name, report[name])}" for name in STAGES]
+    rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["boundaries"])
+    seconds = sum(one["took"] for one in report["contracts"])
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold")
+    return lines
+
+
+def moves(store: RowStore, build: str) -> list[Move]:
+    """Who went where in a build, summed by pair of topics, the largest first."""
+    names = {
+        row["_key"]: row["name"]
+        for batch in store.scan("clusters", columns=["_key", "name"])
+        for row in batch.to_pylist()
+    }
+    where = [Term("build", "==", build), Term("prev_cluster_id", "not_null"), Term("cluster_id", "not_null")]
+    columns = ["prev_cluster_id", "cluster_id"]
+    pairs = Counter(
+        (row["prev_cluster_id"], row["cluster_id"])
+        for batch in store.scan("cluster_membership_journal", where=where, columns=columns)
+        for row in batch.to_pylist()
+    )
+    heaviest = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOVES]
+    return [Move(names.get(old, old), names.get(new, new), count) for (old, new), count in heaviest]
+
+
+def _stage(name: str, report: Mapping[str, Any], seconds: float) -> Stage:
+    skipped = bool(report.get("skipped")) or report.get("mode") == "skipped"
+    return Stage(name, seconds, _sentence(name, report), skipped)
+
+
+def _sentence(name: str, report: Mapping[str, Any]) -> str:
+    if name == "sources":
+        told = [f"{one['documents']['new']} new, {one['documents']['changed']} changed" for one in report["sources"]]
+        return "; ".join(told) or "no source is known"
+    if name == "embeddings":
+        return f"{report['embedded']:,} chunks embedded"
+    if name == "edges":
+        changed = {kind: sum(change.values()) for kind, change in report["derived"].items()}
+        return ", ".join(f"{count:,} {kind}" for kind, count in changed.items() if count) or "nothing changed"
+    if name == "topics":
+        return f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved"
+    if name == "weights":
+        weighed = f"{sum(report['changed'].values()):,} weights changed, bias {report['bias']:.3f}"
+        return "; ".join(filter(None, (str(report["why"]) or weighed, what_use_taught(report["learned"]))))
+    if name == "bridges":
+        return f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched"
+    if name == "ranker":
+        return str(report["why"])
+    return f"{report['snapshot']} serves, weights version {report['weights_version']}"
+
+
+def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[Topic]:
+    return [Topic(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
+
+
+def _contracts(outcomes: list[dict[str, Any]]) -> list[Contract]:
+    return [
+        Contract(
+            one["boundary"], one["rules"], [finding["rule"] for finding in one["findings"]], "; ".join(one["notes"])
+        )
+        for outcome in outcomes
+        for one in outcome["boundaries"]
+    ]

@@ -1,0 +1,126 @@
+"""A gate: the frames of one boundary, its suite, and what to say when a rule is broken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hades.errors import ContractBroken
+from hades.ports.store import GraphStore
+from hades.reports.contract_page import Gate, Hit, write_contract_page
+from hades.stages.contracts import frames
+from schemas.contracts.rule import Finding, Suite
+from schemas.contracts.suites import suite_of
+from schemas.contracts.validate import validate
+
+PAGE = "contracts.html"
+_KEYS_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What one boundary's rules said. `rules` counts those that were checked, `rows` what they looked at."""
+
+    boundary: str
+    rules: int
+    findings: tuple[Finding, ...]
+    rows: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_green(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.findings
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "is_green": self.is_green}
+
+
+def check(
+    store: GraphStore,
+    boundary: str,
+    *,
+    snapshot: Path | None = None,
+    generation: str | None = None,
+    required: bool = False,
+) -> Checked:
+    """Check every rule of a boundary; nothing is written and nothing is raised for a broken rule.
+
+    `snapshot` is the folder that is about to serve, for the boundary of that name. `generation` is that of the weights
+    bridges must be of, by default the ledger's. A stage that never ran is green with a note, unless it is `required`.
+    """
+    began = time.perf_counter()
+    suite = suite_of(boundary)
+    found = frames.frames_of(store, boundary, snapshot=snapshot, generation=generation)
+    if found.absent:
+        findings = [_never_ran(suite, found.absent)] if required else []
+        return Checked(boundary, 0, tuple(findings), 0, time.perf_counter() - began, (found.absent,))
+    findings = validate(suite, found.tables)
+    rules = sum(rule.frame in found.tables for rule in suite.rules)
+    seconds = round(time.perf_counter() - began, 3)
+    return Checked(boundary, rules, tuple(findings), found.rows, seconds, found.notes)
+
+
+def require(checked: Checked | Iterable[Checked]) -> None:
+    """Stop here when a rule is broken."""
+    several = (checked,) if isinstance(checked, Checked) else tuple(checked)
+    if any(one.findings for one in several):
+        raise ContractBroken(broken_message(several))
+
+
+def broken_message(checked: Sequence[Checked]) -> str:
+    """Which rules are broken by which rows, and what to do; one line a rule."""
+    findings = [finding for one in checked for finding in one.findings]
+    if not findings:
+        return "every contract holds"
+    count = "1 contract is broken" if len(findings) == 1 else f"{len(findings)} contracts are broken"
+    return "\n".join([f"{count}; what serves was left alone", *(_line(finding) for finding in findings)])
+
+
+def write_page(checked: Sequence[Checked], reports: Path) -> Path:
+    """One HTML page over these boundaries, in the folder of reports; it replaces the last one."""
+    gates = [
+        Gate(
+            boundary=one.boundary,
+            about=suite_of(one.boundary).about,
+            rules=[(rule.id, rule.sentence) for rule in suite_of(one.boundary).rules],
+            hits=[_hit(finding) for finding in one.findings],
+            checked=one.rules,
+            rows=one.rows,
+            seconds=one.seconds,
+            notes=one.notes,
+        )
+        for one in checked
+    ]
+    return write_contract_page(reports / PAGE, gates)
+
+
+def _never_ran(suite: Suite, absent: str) -> Finding:
+    rule = f"{suite.boundary}.stage_has_run"
+    return Finding(rule, suite.boundary, "the stage has completed", 1, 0, (), (absent,), "run `hades run nightly`")
+
+
+def _line(finding: Finding) -> str:
+    """What one broken rule says in a message."""
+    repair = f"; {finding.repair}" if finding.repair else ""
+    return f"{finding.rule}: {finding.sentence}, but {_where(finding)}{repair}"
+
+
+def _where(finding: Finding) -> str:
+    if not finding.keys:  # a rule of the whole and not of its rows
+        return f"it has not: {', '.join(finding.observed)}"
+    told = ", ".join(finding.keys[:_KEYS_TOLD])
+    more = ", ..." if finding.failed > _KEYS_TOLD else ""
+    return f"{finding.failed} of {finding.rows} rows of {finding.frame} break it ({told}{more})"
+
+
+def _hit(finding: Finding) -> Hit:
+    keys = finding.keys or (finding.frame,)
+    examples = list(zip(keys, finding.observed, strict=True))
+    failed, rows = (finding.failed, finding.rows) if finding.keys else (1, 1)
+    return Hit(finding.rule, finding.sentence, finding.frame, failed, rows, examples, finding.repair)

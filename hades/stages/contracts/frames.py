@@ -1,0 +1,38 @@
+"""Which frames each boundary's rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hades.errors import HadesError
+from hades.ports.store import GraphStore, RowStore
+from hades.stages.contracts.bridges import bridge_frames
+from hades.stages.contracts.chunks import chunk_frames
+from hades.stages.contracts.columns import Frames
+from hades.stages.contracts.edges import edge_frames
+from hades.stages.contracts.embeddings import vector_frames
+from hades.stages.contracts.hierarchy import hierarchy_frames
+from hades.stages.contracts.nodes import node_frames
+from hades.stages.contracts.snapshot import snapshot_frames
+from hades.stages.contracts.weights import weight_frames
+
+_BY_BOUNDARY: Mapping[str, Callable[[RowStore], Frames]] = {
+    "nodes": node_frames,
+    "chunks": chunk_frames,
+    "embeddings": vector_frames,
+    "edges": edge_frames,
+    "hierarchy": hierarchy_frames,
+    "weights": weight_frames,
+}
+
+
+def frames_of(store: GraphStore, boundary: str, *, snapshot: Path | None, generation: str | None) -> Frames:
+    """The frames of a boundary, read from the store now."""
+    if boundary == "snapshot":
+        if snapshot is None:
+            raise HadesError("checking a snapshot needs its folder; give `snapshot=`")
+        return snapshot_frames(store, snapshot)
+    if boundary == "bridges":
+        return bridge_frames(store, generation)
+    return _BY_BOUNDARY[boundary](store)

@@ -1,0 +1,90 @@
+"""The frames of the boundary `weights`: every weight and cost is computed again, in float64, from what is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.ports.store import RowStore
+from hades.stages.contracts.columns import (
+    Floats,
+    Frames,
+    Longs,
+    at,
+    close,
+    column,
+    flags,
+    numbers,
+    place,
+    read,
+    with_columns,
+)
+
+PARTS = ("sim", "type_prior", "evidence", "freshness")
+BIAS = "bias"
+_TOLERANCE = 1e-6
+_FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the setting `eps` is a floor
+
+
+def weight_frames(store: RowStore) -> Frames:
+    """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
+    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
+    if column(relations, "weight").null_count == relations.num_rows:
+        return Frames({}, absent="no relation has been weighed yet")
+    config = read(store, "weight_config", "relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
+    coefficients, note = _coefficients(config)
+    frames = {
+        "relations": _relations(relations, config, coefficients),
+        "mentions": read(store, "mentions", "weight"),
+        "weight_config": _config(config),
+    }
+    return Frames(frames, notes=(note,) if note else ())
+
+
+def _relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:
+    components = column(table, "weight_components")
+    parts = {name: numbers(pc.struct_field(components, name)) for name in PARTS}
+    kinds: Longs = place(column(table, "type"), column(config, "relation_type"))
+    prior, boost = (at(numbers(column(config, name)), kinds, np.nan) for name in ("type_prior", "relation_boost"))
+    weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
+    sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
+    logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
+    logit += np.nan_to_num(numbers(column(table, "learned")))
+    again = 0.5 * (1.0 + np.tanh(0.5 * logit))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = np.maximum(0.0, -np.log(weight * boost))
+    floored = (weight * boost < _FLOORED) & (cost < length) & (cost >= -np.log(_FLOORED))
+    return with_columns(
+        table.drop_columns(["weight_components"]),
+        **{name: pa.array(values, from_pandas=True) for name, values in parts.items()},
+        configured_prior=pa.array(prior, from_pandas=True),
+        recomputed_weight=pa.array(again, from_pandas=True),
+        recomputed_cost=pa.array(length, from_pandas=True),
+        components_given=flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values())) | np.isnan(weight),
+        type_configured=kinds >= 0,
+        prior_matches=close(parts["type_prior"], prior, _TOLERANCE),
+        weight_recomputes=close(weight, again, _TOLERANCE),
+        cost_recomputes=close(cost, length, _TOLERANCE) | floored,
+    )
+
+
+def _config(config: pa.Table) -> pa.Table:
+    return with_columns(
+        config.drop_columns(["coefficients"]),
+        boost_positive=numbers(column(config, "relation_boost")) > 0,
+        tau_positive=numbers(column(config, "tau_days")) > 0,
+    )
+
+
+def _coefficients(config: pa.Table) -> tuple[Floats, str]:
+    """(n_types, 5): what each component counts, then the bias; NaN, which is not compared, where a row is silent."""
+    names = (*PARTS, BIAS)
+    held = [orjson.loads(text) for text in config.column("coefficients").to_pylist()]
+    found = np.array([[float(one.get(name, np.nan)) for name in names] for one in held]).reshape(-1, len(names))
+    silent = [
+        kind for kind, row in zip(config.column("relation_type").to_pylist(), found, strict=True) if np.isnan(row).any()
+    ]
+    note = f"weights of {', '.join(silent)} were not recomputed: weight_config gives no coefficients" if silent else ""
+    return found, note

@@ -1,0 +1,96 @@
+"""Rankers as registered versions: logged as challenger, made champion by the gate, restored by moving the alias."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hades.build_state import ledger, ranker_file
+from hades.errors import HadesError
+from hades.ports.store import GraphStore
+from hades.ports.tracking import DATA_HASH, Tracker
+from models.ranker.infer import RankerModel
+
+RANKER_MODEL = "hades-ranker"
+RANKER = "ranker"  # the stage of the ledger, and the part of a snapshot
+CHAMPION, CHALLENGER = "champion", "challenger"
+FILE = "ranker.npz"
+SERVED = "served"  # the tag of a version that was champion once
+GENERATION = "generation"
+NONE = "none"  # going back to this: weights by hand
+
+
+class RankerError(HadesError):
+    """A ranker that cannot be registered, promoted or restored."""
+
+
+def log_ranker(
+    tracker: Tracker,
+    model: RankerModel,
+    *,
+    params: Mapping[str, object],
+    metrics: Mapping[str, float],
+    draw: Callable[[Path], Sequence[Path]],
+    verdict: str,
+) -> str:
+    """Register a model as a version and let `challenger` name it; the same data gives the version it gave before.
+
+    The file holds arrays and the signature, which says what it takes and what it was fitted to.
+    """
+    generation = ranker_file.generation_of(model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        ranker_file.write_model(path, model)
+        run = tracker.log_run(
+            RANKER_MODEL,
+            f"ranker {generation[:8]}",
+            params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
+            metrics=metrics,
+            artifacts=[path, *draw(Path(folder))],
+            tags={DATA_HASH: generation, GENERATION: generation, "data": str(model.signature["data_hash"])},
+        )
+        version = tracker.register(RANKER_MODEL, run, FILE)
+    tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
+    tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
+    return version
+
+
+def champion_of(tracker: Tracker) -> tuple[str, RankerModel] | None:
+    """The version that serves and its model; None before the first."""
+    version = tracker.alias(RANKER_MODEL, CHAMPION)
+    return None if version is None else (version, ranker_file.read_model(tracker.fetch(RANKER_MODEL, version)))
+
+
+def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None) -> str:
+    """Let a version serve from the next publishing on; its generation. Going back to an older one is the same call."""
+    model = ranker_file.read_model(tracker.fetch(RANKER_MODEL, version))
+    generation = ranker_file.keep(home, model)
+    tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
+    tracker.set_alias(RANKER_MODEL, CHAMPION, version)
+    record(store, generation, as_of, {"version": version, "data_hash": str(model.signature["data_hash"])})
+    return generation
+
+
+def record(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
+    """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
+    with store.transaction(["build_stages"]) as inside:
+        ledger.record(inside, ledger.Completed(RANKER, generation, generation, as_of, dict(report)))
+
+
+def ranker_before(tracker: Tracker) -> str:
+    """The version that served before the champion."""
+    champion = tracker.alias(RANKER_MODEL, CHAMPION)
+    if champion is None:
+        raise RankerError("no ranker serves; train one with `hades run train_ranker`")
+    for one in tracker.versions(RANKER_MODEL):
+        if int(one.version) < int(champion) and SERVED in one.tags:
+            return one.version
+    raise RankerError(f"no ranker served before version {champion}; `--to {NONE}` goes back to weights by hand")
+
+
+def version_of_generation(tracker: Tracker, generation: str) -> str | None:
+    """The version of a snapshot's ranker; None where the registry has none."""
+    return next((one.version for one in tracker.versions(RANKER_MODEL) if one.tags.get(GENERATION) == generation), None)

@@ -1,0 +1,1 @@
+"""Stage release: publish, roll back, back up and restore."""

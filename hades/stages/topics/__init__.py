@@ -1,0 +1,1 @@
+"""Stage topics: entities grouped into topics and super-topics."""

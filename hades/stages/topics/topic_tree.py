@@ -1,0 +1,101 @@
+"""Topics from scratch: a core is clustered by density and by structure, the two are reconciled, the rest is placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_rules import HierarchyRules
+from models.hierarchy.arrays import NONE, Flags, Graph, Labels, Vectors, Weights, centroids, dense_labels
+from models.hierarchy.community import communities
+from models.hierarchy.consensus import consensus_labels, without_small
+from models.hierarchy.density import density_labels
+from models.hierarchy.neighbours import hop_graph, nearest_edges, nearest_graph
+from models.hierarchy.placement import Points, place
+from models.hierarchy.reduce import reduced
+
+
+@dataclass(frozen=True)
+class Found:
+    """A topic for each entity (-1: nothing speaks for any), whether density called it noise, and the centroids.
+
+    `is_core` marks the entities that were clustered; the others took the topic of their neighbours.
+    """
+
+    labels: Labels
+    noise: Flags
+    centroids: Vectors
+    is_core: Flags
+
+
+def find_topics(material: Material, rules: HierarchyRules) -> Found:
+    """Every entity's topic, from nothing but the material: the same material gives the same topics."""
+    n = len(material)
+    core = core_rows(material, rules)
+    labels = np.full(n, NONE, np.int64)
+    noise = np.zeros(n, bool)
+    is_core = np.zeros(n, bool)
+    is_core[core] = True
+    if not len(core):
+        return Found(labels, noise, np.zeros((0, material.vectors.shape[1]), np.float32), is_core)
+    labels[core], noise[core] = _cluster(material, core, rules)
+    middles = centroids(material.vectors, labels, int(labels.max()) + 1)
+    labels = place(points_of(material, rules, ~is_core, is_core), labels, middles, ~is_core)
+    return Found(labels, noise, middles, is_core)
+
+
+def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
+    """Whom to cluster: entities that stand for a text, and those that no text is within two hops of.
+
+    The others, mostly names, say less by their vector than by the texts they stand in. Where nothing stands for a text
+    everyone with a vector is clustered. Beyond `core_limit` a sample fixed by the keys' hashes is.
+    """
+    texts = material.of_document
+    if texts.any():
+        near = texts | (material.edges @ texts.astype(np.float32) > 0)
+        reached = near | (material.edges @ near.astype(np.float32) > 0)
+        joined = np.diff(material.edges.indptr) > 0
+        chosen = np.flatnonzero(texts | (material.has_vector & ~reached & joined))
+    else:
+        chosen = np.flatnonzero(material.has_vector)
+    if len(chosen) > rules.core_limit:
+        chosen = np.sort(chosen[np.argsort(material.hashes[chosen], kind="stable")[: rules.core_limit]])
+    return chosen
+
+
+def points_of(material: Material, rules: HierarchyRules, asked: Flags, is_core: Flags) -> Points:
+    """The material as placement sees it: how far each vector is to be trusted, and who votes.
+
+    An asked text is also joined to the clustered texts nearest to it: they tell its topic better than a centroid does.
+    """
+    trust: Weights = np.where(material.of_name, rules.name_trust, rules.text_trust).astype(np.float32)
+    trust[material.of_name & material.is_person] = rules.person_trust
+    texts = np.flatnonzero(asked & (material.of_document | is_core))
+    near = nearest_edges(material.vectors, texts, np.flatnonzero(is_core & ~asked), rules.neighbours)
+    return Points(material.vectors, (material.edges + rules.nearness_votes * near).tocsr(), trust)
+
+
+def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: HierarchyRules) -> Graph:
+    """The core joined by meaning and by structure: nearest neighbours, relations, and neighbours that two share."""
+    graph = (near + hop_graph(material.edges, core, rules.hub_degree)).tocsr()
+    graph.sort_indices()
+    return graph
+
+
+def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
+    vectors = material.vectors[core]
+    near = nearest_graph(vectors, rules.neighbours)
+    smooth = reduced(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
+    density = density_labels(smooth, min_cluster_size=rules.min_cluster_size, min_samples=rules.min_samples)
+    graph = joint_graph(material, core, near, rules)
+    resolution = max(1.0, len(core) ** 0.5 / rules.topic_scale)
+    runs = [
+        (communities(graph, resolution=resolution, seed=rules.seed + run), 1.0 / rules.structure_runs)
+        for run in range(rules.structure_runs)
+    ]
+    agreed = consensus_labels(
+        graph, [(density, 1.0), *runs], share=rules.consensus_share, resolution=resolution, seed=rules.seed
+    )
+    return dense_labels(without_small(agreed, graph, vectors, rules.min_cluster_size)), density == NONE

@@ -1,0 +1,228 @@
+"""A name and a summary for each topic: terms of its members, and sentences quoted with where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hades.build_state.ledger import digest_of
+from hades.ports.store import Direction, RowStore
+from hades.ports.text import LanguageModel
+from hades.stages.topics.previous_hierarchy import Standing
+from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_rules import HierarchyRules
+from hades.stages.topics.tree_shape import BUCKET, UNPLACED, Shape
+from models.hierarchy.arrays import NONE, Labels
+from models.hierarchy.summarise import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
+from schemas.hierarchy import LOST
+
+TERMS = 20
+CHUNKS_OF_MEMBER = 2
+ASKED_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A sentence of a document, and the chunk it was read in with that chunk's hash, by which a change is seen."""
+
+    text: str
+    doc: str
+    span: tuple[int, int]
+    chunk: str
+    sha256: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As kept in a cluster's metadata."""
+        return {**vars(self), "span": list(self.span)}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What is said of a topic. `written_by` names the language model, empty when the summary is quoted."""
+
+    name: str
+    terms: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    summary: str = ""
+    written_by: str = ""
+    written_from: str = ""
+
+    def metadata(self) -> dict[str, Any]:
+        """As kept with the cluster."""
+        return {
+            "terms": list(self.terms),
+            "evidence": [quote.as_json() for quote in self.quotes],
+            "written_by": self.written_by,
+            "written_from": self.written_from,
+        }
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What wording needs beside the topics; the language model is optional."""
+
+    store: RowStore
+    material: Material
+    standing: Standing
+    rules: HierarchyRules
+    model: str
+    language_model: LanguageModel | None = None
+    written: list[str] = field(default_factory=list)  # topics a language model was asked about, for the report
+
+
+def kept_wording(standing: Standing, key: str) -> Wording:
+    """What the last build said of a cluster."""
+    row = standing.clusters[key]
+    kept = row["metadata"]
+    quotes = tuple(Quote(**{**quote, "span": tuple(quote["span"])}) for quote in kept["evidence"])
+    return Wording(row["name"], tuple(kept["terms"]), quotes, row["summary"], kept["written_by"], kept["written_from"])
+
+
+def outdated(store: RowStore, standing: Standing) -> set[str]:
+    """Keys of clusters that quote a chunk which is no longer there or reads otherwise, or that ingestion corrected."""
+    quoted = {
+        key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"]["evidence"]}
+        for key, row in standing.clusters.items()
+    }
+    chunks = sorted({chunk for quotes in quoted.values() for chunk, _ in quotes})
+    held = store.get("doc_chunks", chunks, columns=["_key", "sha256"])
+    standing_now = set(zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True))
+    corrected = {key for key, row in standing.clusters.items() if LOST in row["metadata"]}
+    return corrected | {key for key, quotes in quoted.items() if quotes - standing_now}
+
+
+def terms_said(material: Material, shape: Shape) -> TermCounts:
+    """What the names of those who speak for their topic say, counted once for both levels."""
+    speaks = (_speakers(shape) != NONE).tolist()
+    return term_counts([name if spoken else "" for name, spoken in zip(material.names, speaks, strict=True)])
+
+
+def word_topics(writer: Writer, shape: Shape, said: TermCounts, wanted: Iterable[int]) -> dict[int, Wording]:
+    """Name and summary of the wanted topics, by their number. Reads a few chunks a topic, never whole documents."""
+    labels = _speakers(shape)
+    terms = characteristic_terms(said, labels, len(shape.topics), TERMS)
+    chosen = sorted(wanted)
+    chunks = _chunks_near(writer, shape, labels, chosen)
+    worded = {}
+    for number in chosen:
+        key = shape.topics[number]
+        name = UNPLACED if key == BUCKET else topic_name(terms[number]) or _nearest_name(writer, shape, labels, number)
+        quotes = _quotes(chunks.get(number, ()), terms[number], writer.rules.summary_sentences)
+        worded[number] = _written(writer, key, Wording(name, tuple(terms[number]), quotes))
+    return worded
+
+
+def word_above(
+    writer: Writer, shape: Shape, said: TermCounts, below: Sequence[Wording], wanted: Iterable[int]
+) -> dict[int, Wording]:
+    """The same for super-topics: terms over all their entities, quotes from their largest topics."""
+    speakers = _speakers(shape)
+    labels = np.where(speakers == NONE, NONE, shape.parents[speakers])
+    terms = characteristic_terms(said, labels, len(shape.above), TERMS)
+    sizes = shape.sizes()
+    worded = {}
+    for number in sorted(wanted):
+        children = sorted(
+            np.flatnonzero(shape.parents == number).tolist(), key=lambda topic: (-sizes[topic], shape.topics[topic])
+        )
+        quotes = tuple(quote for topic in children for quote in below[topic].quotes[:1])
+        name = topic_name(terms[number]) or below[children[0]].name
+        quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
+        worded[number] = _written(writer, shape.above[number], quoted)
+    return worded
+
+
+def _speakers(shape: Shape) -> Labels:
+    """Labels of the entities a topic is worded from: its core, or everyone in it where it has none."""
+    has_core = np.zeros(len(shape.topics), bool)
+    has_core[shape.labels[shape.is_core]] = True
+    return np.where(shape.is_core | ~has_core[shape.labels], shape.labels, NONE)
+
+
+def _nearest_name(writer: Writer, shape: Shape, labels: Labels, number: int) -> str:
+    return writer.material.names[_nearest(writer, shape, labels, number)[0]]
+
+
+def _nearest(writer: Writer, shape: Shape, labels: Labels, number: int) -> list[int]:
+    """The members nearest to the centroid, nearest first, then by key."""
+    rows = np.flatnonzero(labels == number)
+    cosine = np.round(writer.material.vectors[rows] @ shape.centroids[number], 5)
+    nearest: list[int] = rows[np.argsort(-cosine, kind="stable")[: writer.rules.summary_members]].tolist()
+    return nearest
+
+
+def _chunks_near(
+    writer: Writer, shape: Shape, labels: Labels, topics: Sequence[int]
+) -> dict[int, list[dict[str, Any]]]:
+    """For each topic the chunks that name its nearest members, best first by the cosine to the centroid."""
+    nearest = {topic: _nearest(writer, shape, labels, topic) for topic in topics}
+    ids = sorted({f"entities/{writer.material.keys[row]}" for rows in nearest.values() for row in rows})
+    naming: dict[str, list[str]] = {}
+    for start in range(0, len(ids), ASKED_AT_ONCE):
+        part = ids[start : start + ASKED_AT_ONCE]
+        found = writer.store.neighbours(part, edges="mentions", direction=Direction.IN, fanout=CHUNKS_OF_MEMBER)
+        for node, chunk in zip(found.column("node").to_pylist(), found.column("neighbour").to_pylist(), strict=True):
+            naming.setdefault(node, []).append(chunk.partition("/")[2])
+    columns = ["_key", "document", "text", "span", "sha256", "embedding", "embedding_model"]
+    keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
+    rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
+    return {topic: _ranked(writer, shape.centroids[topic], nearest[topic], naming, rows) for topic in topics}
+
+
+def _ranked(
+    writer: Writer,
+    centroid: np.ndarray,
+    members: Sequence[int],
+    naming: dict[str, list[str]],
+    rows: dict[str, dict[str, Any]],
+) -> list[dict[str, Any]]:
+    def nearness(row: dict[str, Any]) -> float:
+        if row["embedding_model"] != writer.model or row["embedding"] is None:
+            return 0.0
+        return round(float(np.dot(np.asarray(row["embedding"], np.float32), centroid)), 5)
+
+    keys = {chunk for member in members for chunk in naming.get(f"entities/{writer.material.keys[member]}", ())}
+    return sorted((rows[key] for key in keys if key in rows), key=lambda row: (-nearness(row), row["_key"]))
+
+
+def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: int) -> tuple[Quote, ...]:
+    """The best sentence of each of the first chunks, one a document."""
+    quotes: dict[str, Quote] = {}
+    for row in chunks:
+        span = best_sentence(row["text"], terms)
+        if span is None or row["document"] in quotes:
+            continue
+        start = row["span"][0]
+        place = (start + span[0], start + span[1])
+        quotes[row["document"]] = Quote(row["text"][slice(*span)], row["document"], place, row["_key"], row["sha256"])
+        if len(quotes) == limit:
+            break
+    return tuple(quotes.values())
+
+
+def _written(writer: Writer, key: str, said: Wording) -> Wording:
+    """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
+    quoted = " ".join(quote.text for quote in said.quotes)
+    if writer.language_model is None or not quoted:
+        return Wording(said.name, said.terms, said.quotes, quoted)
+    asked = writer.language_model.model
+    source = digest_of(asked, said.name, [quote.text for quote in said.quotes], writer.rules.summary_tokens)
+    before = writer.standing.clusters.get(key)
+    if before is not None and before["metadata"]["written_from"] == source:
+        return Wording(said.name, said.terms, said.quotes, before["summary"], asked, source)
+    answer = writer.language_model.complete(_prompt(said), max_tokens=writer.rules.summary_tokens).text.strip()
+    writer.written.append(key)
+    if not answer:  # it had nothing to say; the quotes do
+        return Wording(said.name, said.terms, said.quotes, quoted)
+    return Wording(said.name, said.terms, said.quotes, answer, asked, source)
+
+
+def _prompt(said: Wording) -> str:
+    lines = "\n".join(f"- {quote.text}" for quote in said.quotes)
+    return (
+        "Say in two sentences what the following topic is about. Use only the sentences given.\n\n"
+        f"Topic: {said.name}\nTerms: {', '.join(said.terms[:10])}\nSentences:\n{lines}\n\nSummary:"
+    )

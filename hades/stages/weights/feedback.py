@@ -1,0 +1,210 @@
+"""Judged turns of `query_logs` as choices: which shown result was held above which other one.
+
+A result that somebody called good was preferred to those of its list called bad, and to every other one shown with it.
+The second is only worth so much as the first was likely to be looked at: a good result found at rank six tells more
+than one found at rank one, which is read in any case (Joachims, Swaminathan and Schnabel, 2017). Where nothing was
+called good, what was called bad loses to what was not; nothing gains. Turns that nobody judged teach nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from hades.build_state import ledger
+from hades.ports.store import Direction, RowStore
+from hades.settings.learning import LearningSettings
+from models.weights.components import Longs
+from models.weights.pairwise import Pairs, Results
+from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
+
+UNJUDGED = 0.5  # what a pair of a good and an unjudged result counts, beside one of a good and a bad result
+FARTHEST = 6  # ranks beyond are taken to be looked at as often as this one, so that no turn counts for many
+_MENTIONS = 4_096  # of one passage, at most
+_ROWS = 4_096
+_VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One result: where it stood and with which chance, what was said of it, and the ids of its edges.
+
+    `named` is the id of the passage itself, where it is one.
+    """
+
+    rank: int
+    verdict: int
+    named: tuple[str, ...]
+    propensity: float = 1.0
+
+
+@dataclass(frozen=True)
+class JudgedTurn:
+    """One answered and judged question: its lists (paths, passages), best first."""
+
+    key: str
+    judged_at: datetime
+    is_held_out: bool
+    paths: tuple[Shown, ...]
+    passages: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What turns say, as arrays: results by places in `edges`, pairs of them, and which pairs only test.
+
+    `edges` are rows of whatever numbers the caller's edges; `turns` counts turns that gave a pair.
+    """
+
+    edges: Longs
+    results: Results
+    pairs: Pairs
+    is_test: NDArray[np.bool_]
+    turns: int
+
+
+def judged_digest(store: RowStore) -> str:
+    """One hash over everything that was judged: a night whose hash is that of the night before learned it already."""
+    return ledger.digest_of([[row["_key"], row["query"], row["feedback"], row["results"]] for row in _judged(store)])
+
+
+def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
+    """Judged turns in the order in which they were judged, whatever order they were logged in.
+
+    A question whose words were forgotten teaches nothing any more.
+    """
+    turns = [_turn(row, rules) for row in _judged(store) if row["query"] != FORGOTTEN]
+    return sorted(turns, key=lambda turn: (turn.judged_at, turn.key))
+
+
+def choices_of(
+    turns: Sequence[JudgedTurn], mentions: Mapping[str, Sequence[str]], row_of: Mapping[str, int], power: float
+) -> Choices:
+    """The pairs that turns give, each list compared within itself; a passage stands for its mentions.
+
+    `row_of` numbers the edges that can learn, by id: others, and results without any, are passed over.
+    """
+    gathered = _Gathered(row_of)
+    said: set[int] = set()
+    for number, turn in enumerate(turns):
+        told = [replace(one, named=tuple(mentions.get(one.named[0], ()))) for one in turn.passages]
+        for shown in (turn.paths, told):
+            if gathered.add(number, shown, power):
+                said.add(number)
+    pairs = gathered.pairs()
+    tests = np.array([turn.is_held_out for turn in turns], np.bool_)
+    return Choices(gathered.edges(), gathered.results(), pairs, tests[pairs.turn], len(said))
+
+
+def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[str]]:
+    """Ids of the mentions in each passage that turns showed; none for one that is no longer there."""
+    passages = sorted({one.named[0] for turn in turns for one in turn.passages} - {FORGOTTEN})
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(passages), _ROWS):
+        some = passages[start : start + _ROWS]
+        edges = store.neighbours(some, edges="mentions", direction=Direction.OUT, fanout=_MENTIONS)
+        for node, edge in zip(edges.column("node").to_pylist(), edges.column("edge").to_pylist(), strict=True):
+            found.setdefault(node, []).append(f"mentions/{edge}")
+    return {node: sorted(edges) for node, edges in found.items()}
+
+
+def is_held_out(question: str, share: float) -> bool:
+    """Whether a question only tests: by its words alone, so that asking it again changes nothing."""
+    words = " ".join(question.casefold().split())
+    return int.from_bytes(hashlib.sha256(f"held out: {words}".encode()).digest()[:4]) < share * 2**32
+
+
+class _Gathered:
+    """Results and pairs on their way into arrays."""
+
+    def __init__(self, row_of: Mapping[str, int]) -> None:
+        self._row_of = row_of
+        self._place: dict[int, int] = {}
+        self._starts, self._members = [0], list[int]()
+        self._rows: list[tuple[int, int, int, float, bool]] = []
+
+    def add(self, turn: int, shown: Sequence[Shown], power: float) -> bool:
+        """The pairs of one list; whether there were any."""
+        known = [(one, rows) for one in shown if (rows := self._rows_of(one.named))]
+        before, first = len(self._rows), len(self._starts) - 1
+        number = {one.rank: first + at for at, (one, _) in enumerate(known)}
+        good, unjudged, bad = ([one.rank for one, _ in known if one.verdict == kind] for kind in _VERDICTS)
+        for preferred, others, weight, lifts in _preferences(good, unjudged, bad, power):
+            self._rows += [(turn, number[preferred], number[one], weight / len(others), lifts) for one in others]
+        if len(self._rows) == before:
+            return False
+        for _, rows in known:
+            self._members += [self._place.setdefault(row, len(self._place)) for row in rows]
+            self._starts.append(len(self._members))
+        return True
+
+    def _rows_of(self, named: Sequence[str]) -> list[int]:
+        return [self._row_of[one] for one in dict.fromkeys(named) if one in self._row_of]
+
+    def edges(self) -> Longs:
+        return np.fromiter(self._place, np.int64, len(self._place))
+
+    def results(self) -> Results:
+        return Results(np.array(self._starts, np.int64), np.array(self._members, np.int64))
+
+    def pairs(self) -> Pairs:
+        columns = list(zip(*self._rows, strict=True)) or [()] * 5
+        turn, preferred, other = (np.array(column, np.int64) for column in columns[:3])
+        return Pairs(turn, preferred, other, np.array(columns[3], np.float64), np.array(columns[4], np.bool_))
+
+
+def _preferences(
+    good: Sequence[int], unjudged: Sequence[int], bad: Sequence[int], power: float
+) -> Iterator[tuple[int, list[int], float, bool]]:
+    """A preferred rank, those it was preferred to, what that counts in all, and whether it lifts the preferred one."""
+    for rank in good:
+        if bad:
+            yield rank, list(bad), 1.0, True  # both were looked at: where they stood favours neither
+        # Other good ones too: they are preferred as often in turn, and leaving such pairs out would favour low ranks.
+        if beside := [one for one in (*good, *unjudged) if one != rank]:
+            yield rank, beside, UNJUDGED * (min(rank, FARTHEST) / FARTHEST) ** power, True
+    if bad and unjudged and not good:
+        for rank in unjudged:
+            yield rank, list(bad), 1.0 / len(unjudged), False
+
+
+def _judged(store: RowStore) -> Iterator[dict[str, Any]]:
+    """Rows that hold a judgement, in key order; most logs hold none, and of those nothing else is read."""
+    keys = [
+        row["_key"]
+        for batch in store.scan("query_logs", columns=["_key", "feedback"])
+        for row in batch.to_pylist()
+        if row["feedback"] not in (None, "", "{}")
+    ]
+    for start in range(0, len(keys), _ROWS):
+        some = store.get("query_logs", keys[start : start + _ROWS], columns=["_key", "query", "results", "feedback"])
+        yield from some.to_pylist()
+
+
+def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
+    said = Feedback.model_validate(orjson.loads(row["feedback"]))
+    shown = ShownResults.model_validate(orjson.loads(row["results"]))
+    return JudgedTurn(
+        row["_key"],
+        said.at,
+        is_held_out(row["query"], rules.held_out),
+        tuple(
+            Shown(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges, one.propensity)
+            for one in shown.paths
+        ),
+        tuple(
+            Shown(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,), one.propensity)
+            for one in shown.passages
+        ),
+    )
+
+
+def _verdict(rank: int, good: Sequence[int], bad: Sequence[int]) -> int:
+    return GOOD if rank in good else _BAD if rank in bad else _UNJUDGED

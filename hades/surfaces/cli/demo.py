@@ -1,0 +1,95 @@
+"""`hades demo`: the standard library as a graph, built as a nightly does, and asked three questions."""
+
+from __future__ import annotations
+
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from hades.ingest.sources.workspace import WorkspaceSource
+from hades.reports.answer_picture import answer_picture
+from hades.settings import load_settings
+from hades.stages.build_report import told
+from hades.surfaces.cli.ingest_views import shown_progress
+from hades.surfaces.cli.output import Answer
+from hades.wiring import open_hades
+from schemas.retrieval import Retrieval
+
+PACKAGES = (
+    "asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging",
+    "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
+)  # fmt: skip
+QUESTIONS = (
+    ("how can I run slow code without freezing the event loop?", "hirag_pathrag"),
+    ("which classes does EmailMessage extend?", "pathrag"),
+    ("parse the date in an email header", "hipporag"),
+)
+PATHS, PASSAGES, QUOTED = 3, 3, 150
+
+
+def run_demo() -> Answer:
+    """Build and ask a graph of its own under HADES_HOME/demo, always in the embedded store."""
+    asked = load_settings()
+    settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
+    began = time.perf_counter()
+    with shown_progress() as progress, open_hades(settings, progress=progress) as hades:
+        report = hades.ingest.source(WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), PACKAGES)).as_dict()
+        night = hades.build()
+        answers = [hades.retrieve(question, recipe=recipe) for question, recipe in QUESTIONS]
+        counts = {name: rows for name, rows in hades.store.counts().items() if rows}
+    picture = settings.home / "reports" / "answer.svg"
+    picture.write_text(answer_picture(next((one for one in answers if one.paths), answers[0])), encoding="utf-8")
+    document = {
+        "home": str(settings.home),
+        "picture": str(picture),
+        "explorer": f"http://127.0.0.1:{settings.serve_port}/",
+        "seconds": round(time.perf_counter() - began, 1),
+        "report": report,
+        "night": night,
+        "counts": counts,
+        "snapshot": night["released"]["snapshot"],
+        "answers": [answer.model_dump(mode="json") for answer in answers],
+    }
+    return Answer(
+        document, (*_built(document), *(part for answer in answers for part in _asked(answer)), _next(document))
+    )
+
+
+def _built(document: dict[str, Any]) -> tuple[RenderableType, ...]:
+    counts, report = document["counts"], document["report"]
+    told_counts = ", ".join(
+        f"{counts.get(name, 0):,} {name}" for name in ("files", "doc_chunks", "entities", "relations", "clusters")
+    )
+    phases = ", ".join(f"{phase} {value:.0f} s" for phase, value in report["seconds"].items())
+    night = "\n".join(told(document["night"]))
+    return (Text(f"{told_counts}\ningested in {phases}; then one night:\n"), Text(night), Text())
+
+
+def _asked(answer: Retrieval) -> tuple[RenderableType, ...]:
+    lines = Text()
+    for path in answer.paths[:PATHS]:
+        lines.append(f"{path.rank}. {path.text}\n", style="bold")
+    for passage in answer.passages[:PASSAGES]:
+        words = " ".join(passage.text.split())
+        lines.append(f"[{passage.rank}] {passage.document} [{passage.span[0]}:{passage.span[1]}]\n")
+        lines.append(f"    {words[:QUOTED]}{'…' if len(words) > QUOTED else ''}\n", style="dim")
+    budget, spent = answer.plan.budget, answer.telemetry
+    cost = f"{spent.reads} of {budget.docs_max} reads, {spent.ms:.0f} of {budget.latency_ms} ms"
+    reasons = f"; {', '.join(answer.reasons)}" if answer.reasons else ""
+    lines.append(f"spent {cost}, {answer.tokens.prompt} prompt tokens{reasons}", style="dim")
+    return (Panel(lines, title=f"{answer.query}  ({answer.recipe})", title_align="left"),)
+
+
+def _next(document: dict[str, Any]) -> RenderableType:
+    home = document["home"]
+    return Text(
+        f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
+        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?' --recipe auto\n"
+        f"picture of one answer: {document['picture']}\n"
+        f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
+    )

@@ -1,0 +1,221 @@
+"""The bodies of `hades eval`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from hades.evaluation.arxiv import ArxivFiles
+from hades.evaluation.bridges import Bridged, evaluate_bridges
+from hades.evaluation.build import Workbench
+from hades.evaluation.citations import evaluate_citations
+from hades.evaluation.conversations import merged, prepare
+from hades.evaluation.ladder import rungs
+from hades.evaluation.multihop import DEFAULT, evaluate_multihop
+from hades.evaluation.plots import draw
+from hades.evaluation.serving import EXPERIMENT
+from hades.ports.tracking import DATA_HASH
+from hades.providers.tokens import MiniLmTokenizer
+from hades.settings import Settings, load_settings
+from hades.surfaces.cli.ingest_views import shown_progress
+from hades.surfaces.cli.output import Answer
+from hades.wiring import model_cache, open_hades, open_site, open_tracker
+
+MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"
+BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
+
+
+def run_multihop(
+    corpus: Path,
+    questions: Path,
+    triples: Path | None,
+    published: Path | None,
+    recipes: str | None,
+    ks: Sequence[int],
+    home: Path | None,
+    out: Path | None,
+) -> Answer:
+    """Evaluate, print, keep."""
+    chosen = rungs(recipes, DEFAULT)
+    with workbench(home) as bench:
+        found = evaluate_multihop(bench, corpus, questions, triples=triples, published=published, rungs=chosen, ks=ks)
+    return _ranked_answer(found.document, "multihop", ks, out)
+
+
+def run_citations(
+    files: Mapping[str, Path | None],
+    sample: int,
+    seed: int,
+    ask: str,
+    recipes: str | None,
+    ks: Sequence[int],
+    home: Path | None,
+    out: Path | None,
+) -> Answer:
+    """Evaluate, print, keep."""
+    chosen = rungs(recipes, DEFAULT)
+    with workbench(home) as bench:
+        found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
+    return _ranked_answer(found.document, "citations", ks, out)
+
+
+def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path | None, out: Path | None) -> Answer:
+    """Evaluate each conversation in a home of its own, sum up, print, keep."""
+    chosen = rungs(recipes, MEMORY_RUNGS)
+    parts = []
+    with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
+        for told in prepare(folder, Path(scratch)):
+            with workbench(None if home is None else home / told.name) as bench:
+                found = evaluate_multihop(bench, told.corpus, told.questions, rungs=chosen, ks=ks)
+            parts.append((told, found))
+        document = merged(parts, ks)
+    return _ranked_answer(document, "memory", ks, out)
+
+
+def run_bridges(
+    files: Mapping[str, Path | None],
+    pairs: int,
+    seed: int,
+    hops: int,
+    paths: int,
+    ask: str,
+    recipes: str | None,
+    home: Path | None,
+    out: Path | None,
+) -> Answer:
+    """Evaluate, print, keep; the pairs with their expected bridges are kept beside the figures."""
+    chosen = rungs(recipes, BRIDGE_RUNGS)
+    with workbench(home) as bench:
+        found = evaluate_bridges(
+            bench, _arxiv(files), rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask
+        )
+    folder = _folder("bridges", found.document, out)
+    truth = folder / "pairs.jsonl"
+    truth.write_text("".join(json.dumps(pair) + "\n" for pair in found.pairs), encoding="utf-8")
+    figures = {
+        f"{name}.{setting}.{figure}": float(value)
+        for name, settings in found.document["recipes"].items()
+        for setting, row in settings.items()
+        for figure, value in row.items()
+        if isinstance(value, int | float)
+    }
+    _keep("bridges", found.document, folder, figures, [truth])
+    return Answer(found.document, (_bridge_table(found), Text(f"kept in {folder}")))
+
+
+@contextmanager
+def workbench(home: Path | None) -> Iterator[Workbench]:
+    """A home of its own: the one named, or one that is gone afterwards; the graph that serves is not touched."""
+    settings = load_settings()
+    with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, shown_progress() as progress:
+        _share_models(settings, Path(scratch))
+        own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
+        with open_hades(own, progress=progress) as hades, open_site(own, progress=progress) as site:
+            yield Workbench(site, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+
+
+def _share_models(settings: Settings, scratch: Path) -> None:
+    """A home that is gone afterwards need not export the model again."""
+    shared = model_cache(settings).resolve()
+    shared.mkdir(parents=True, exist_ok=True)
+    (scratch / "cache").mkdir()
+    (scratch / "cache" / "models").symlink_to(shared, target_is_directory=True)
+
+
+def _arxiv(files: Mapping[str, Path | None]) -> ArxivFiles:
+    """The files named; those that are not, from the arxiv folder of HADES_DATA."""
+    folder = load_settings().data / "arxiv"
+    usual = {
+        "papers": "papers.jsonl.gz",
+        "citations": "citations.jsonl.gz",
+        "contexts": "citation_contexts.jsonl.gz",
+        "code_links": "github_mentions.jsonl.gz",
+    }
+    return ArxivFiles(**{name: files.get(name) or folder / file for name, file in usual.items()})
+
+
+def _ranked_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Path | None) -> Answer:
+    folder = _folder(kind, document, out)
+    picture = draw(document, folder / "recall.svg", document["compared_at"])
+    figures = {
+        f"{name.replace('+', ' ')}.recall_at_{k}": row["recall"][str(k)]  # the registry allows no plus in a name
+        for name, row in document["recipes"].items()
+        for k in ks
+    }
+    _keep(kind, document, folder, figures, [picture])
+    told = [Text(f"kept in {folder}"), *(Text(note) for note in document["notes"])]
+    if "published" in document:
+        told.insert(0, Text(_published(document["published"])))
+    return Answer(document, (_table(document, ks), *told))
+
+
+def _folder(kind: str, document: Mapping[str, Any], out: Path | None) -> Path:
+    folder = out or load_settings().home / "reports" / f"eval-{kind}-{document['dataset']['sha256'][:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _keep(
+    kind: str, document: dict[str, Any], folder: Path, figures: Mapping[str, float], files: Sequence[Path]
+) -> None:
+    """The result in files, and as a run in the registry."""
+    body = json.dumps(document, indent=1, sort_keys=True) + "\n"
+    results = folder / "results.json"
+    results.write_text(body, encoding="utf-8")
+    open_tracker(load_settings()).log_run(
+        experiment=EXPERIMENT,
+        name=f"{kind} {document['dataset']['sha256'][:8]}",
+        params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
+        metrics=dict(figures),
+        artifacts=[results, *files],
+        tags={"kind": kind, DATA_HASH: hashlib.sha256(body.encode()).hexdigest()},
+    )
+
+
+def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
+    data = document["dataset"]
+    title = (
+        f"{data['questions']:,} questions over {data['passages']:,} passages; built in {document['build']['seconds']} s"
+    )
+    table = _columns(
+        title, "recipe", *(f"R@{k}" for k in ks), *(f"all@{k}" for k in ks), "MRR", "reads", "p50 ms", "p95 ms", "p"
+    )
+    for name, row in document["recipes"].items():
+        figures = [100 * row["recall"][str(k)] for k in ks] + [100 * row["all_gold"][str(k)] for k in ks]
+        p = f"{row['against']['p']:.4f}" if "against" in row else ""
+        costs = (f"{row['reads']['mean']:.0f}", f"{row['ms']['p50']:.1f}", f"{row['ms']['p95']:.1f}")
+        table.add_row(name, *(f"{value:.1f}" for value in figures), f"{row['mrr']:.3f}", *costs, p)
+    return table
+
+
+def _bridge_table(found: Bridged) -> Table:
+    data = found.document["dataset"]
+    title = f"{data['pairs']:,} pairs of paper and repository, {data['still_joined']:,} of them joined another way too"
+    names = ("discovery", "still_joined", "recall", "precision", "purity", "coherence", "mean_hops", "expected")
+    table = _columns(title, "recipe", "own edge", *(name.replace("_", " ") for name in names), "p50 ms", "p95 ms")
+    for recipe, settings in found.document["recipes"].items():
+        for setting, row in settings.items():
+            figures = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
+            table.add_row(recipe, setting, *figures, f"{row['ms_p50']:.1f}", f"{row['ms_p95']:.1f}")
+    return table
+
+
+def _columns(title: str, first: str, *others: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _published(section: Mapping[str, Any]) -> str:
+    shares = ", ".join(f"{name} {row['share']:.3f}" for name, row in section["all_evidence"].items())
+    return f"all evidence among the first {section['k']} of {section['questions']} published questions: {shares}"

@@ -1,0 +1,371 @@
+"""The command `hades`. Only names and flags here: each body is imported when it runs, so `--help` stays light."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hades.surfaces.cli import (
+    build_commands,
+    eval_commands,
+    memory_commands,
+    memory_search_commands,
+    operation_commands,
+    serve_commands,
+)
+from hades.surfaces.cli import entity_commands as cli_entity
+from hades.surfaces.cli import mcp_commands as cli_mcp
+from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
+
+app = typer.Typer(
+    name="hades",
+    help="Documents, papers and code as a knowledge graph that answers with short, cited paths.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class NoPandas:
+    """Arrow loads pandas at its first conversion where it finds it: half a second that no answer needs."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        """Say that there is none; of other modules, nothing."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out of commands that only ask", name=name)
+
+
+WITHOUT_PANDAS = ("query", "explain", "feedback", "queries", "status")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    if sys.argv[1:2] and sys.argv[1] in WITHOUT_PANDAS:
+        sys.meta_path.insert(0, NoPandas())
+    app()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hades {version('hades-graphrag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
+
+
+@app.command()
+def demo(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
+    """Build a small graph from the standard library and read it back; no key, no network.
+
+    Writes only to `demo/` under HADES_HOME; your own graph is not touched.
+    """
+
+    def body() -> Answer:
+        from hades.surfaces.cli.demo import run_demo
+
+        return run_demo()
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def doctor(
+    deep: Annotated[bool, typer.Option("--deep", help="Also read the whole store and check every page.")] = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Say what is there and what is wrong: versions, settings, disk, store, model, snapshot.
+
+    Exit code 1 when a line says `fail`; each such line names the next step. Changes nothing.
+    """
+
+    def body() -> Answer:
+        from hades.surfaces.cli.doctor_views import examine
+
+        return examine(deep=deep)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def provision(
+    only: Annotated[
+        str | None,
+        typer.Option(help="memory: a smaller database for memory alone; all: everything, also in a smaller one."),
+    ] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Create the collections, indexes and views the catalogue declares; safe to repeat.
+
+    The only command that needs the admin endpoint or credential. A database stays what it was made for unless --only
+    says otherwise. With HADES_TENANT it is the tenant's own.
+    """
+    if only not in (None, "memory", "all"):
+        raise typer.BadParameter(f"{only!r} is no part of the catalogue; use memory or all")
+
+    def body() -> Answer:
+        from hades.surfaces.cli.store_views import provision_store
+
+        return provision_store(only)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def status(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
+    """Count the rows of each collection, what was set aside, and the last runs."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.store_views import show_status
+
+        return show_status()
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+ingest_app = typer.Typer(help="Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.")
+app.add_typer(ingest_app, name="ingest", no_args_is_help=True)
+
+PhaseOption = Annotated[
+    str | None, typer.Option("--phase", help="Run one phase only: nodes, chunks, embeddings or edges.")
+]
+NoEdgesFlag = Annotated[bool, typer.Option("--no-edges", help="Stop before the edges phase.")]
+PHASES = ("nodes", "chunks", "embeddings", "edges")
+
+
+@ingest_app.command("workspace")
+def ingest_workspace(
+    path: Annotated[Path, typer.Argument(help="Folder of code; .gitignore is respected.")],
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest code: files, functions, docstrings, comments and pages. Files that are gone are forgotten."""
+    _ingest(lambda hades, phases: hades.ingest.workspace(path, phases), phase, no_edges, as_json, debug)
+
+
+@ingest_app.command("documents")
+def ingest_documents(
+    path: Annotated[Path, typer.Argument(help="Folder or file of Markdown, text, HTML or PDF.")],
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest documents. Files that are gone from the folder are forgotten."""
+    _ingest(lambda hades, phases: hades.ingest.documents(path, phases), phase, no_edges, as_json, debug)
+
+
+@ingest_app.command("arxiv")
+def ingest_arxiv(
+    papers: Annotated[Path, typer.Argument(help="PAPERS.jsonl[.gz], the public snapshot's form or ours.")],
+    citations: Annotated[Path | None, typer.Option(help="Rows of src, dst and n_mentions or context.")] = None,
+    code_links: Annotated[Path | None, typer.Option(help="Rows of id and repo.")] = None,
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest papers by their metadata, with citations and links to code."""
+    _ingest(
+        lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases), phase, no_edges, as_json, debug
+    )
+
+
+@ingest_app.command("passages")
+def ingest_passages(
+    corpus: Annotated[Path, typer.Argument(help="CORPUS.jsonl[.gz]: rows of id, title and text.")],
+    triples: Annotated[Path | None, typer.Option(help="Rows of id, entities and triples.")] = None,
+    phase: PhaseOption = None,
+    no_edges: NoEdgesFlag = False,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Ingest passages, with ready-made triples where there are any."""
+    _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges, as_json, debug)
+
+
+@ingest_app.command("triples")
+def ingest_triples(
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Ask at most so many times; without it only the cost is estimated.")
+    ] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Let the language model of HADES_LLM_BASE_URL read facts in the texts; says the cost first, asks once per text."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.ingest_views import run_triples
+
+        return run_triples(max_calls)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+def _ingest(read: Callable[[Any, Any], Any], phase: str | None, no_edges: bool, as_json: bool, debug: bool) -> None:
+    if phase is not None and phase not in PHASES:
+        raise typer.BadParameter(f"{phase!r} is not a phase; use one of {', '.join(PHASES)}")
+
+    def body() -> Answer:
+        from hades.surfaces.cli.ingest_views import run_ingest
+
+        return run_ingest(read, phase, no_edges)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str], typer.Argument(metavar="DOCUMENT_ID...", help="Ids as they came in, or document keys.")],
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Remove documents and every fact that only they support; print a certificate."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.ingest_views import run_forget
+
+        return run_forget(ids)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def publish(
+    prune: Annotated[int | None, typer.Option(help="Afterwards keep only so many of the newest snapshots.")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write the read index from the store and let readers see it at once."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.ingest_views import run_publish
+
+        return run_publish(prune)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+build_commands.register(app)
+eval_commands.register(app)
+memory_commands.register(app)
+memory_search_commands.register()
+serve_commands.register(app)
+operation_commands.register(app)
+cli_entity.register(app)
+cli_mcp.register(app)
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="vector, lexical, graphrag, hirag, pathrag, hirag_pathrag, hipporag, hipporag_multihop, nexus or auto."
+        ),
+    ] = "hirag_pathrag",
+    plan: Annotated[Path | None, typer.Option(help="JSON or YAML file with a plan; lowered to its caps.")] = None,
+    paths: Annotated[int | None, typer.Option(min=0, help="Show at most so many paths.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="Only what was true then, for example 2026-01-31.")] = None,
+    known_at: Annotated[str | None, typer.Option(help="Only what was known then.")] = None,
+    mode: Annotated[str, typer.Option(help="Of nexus: execution, planning or brainstorming.")] = "execution",
+    near: Annotated[
+        list[str] | None, typer.Option(help="Ask from here: id of a document or node; may be repeated.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="text, or prompt: what a language model is told.")] = "text",
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Answer a question with cited paths and passages, inside the plan's budget; says what was cut and why."""
+    if form not in ("text", "prompt"):
+        raise typer.BadParameter(f"{form!r} is not a format; use text or prompt")
+
+    def body() -> Answer:
+        from hades.surfaces.cli.query_views import run_query
+
+        return run_query(
+            text, recipe=recipe, plan=plan, paths=paths, as_of=as_of, known_at=known_at, mode=mode,
+            as_prompt=form == "prompt", near=near or (),
+        )  # fmt: skip
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def explain(
+    query_id: Annotated[str, typer.Argument(metavar="QUERY_ID", help="As `hades query` printed it.")],
+    missing: Annotated[str | None, typer.Option(metavar="NODE", help="Why was this node not reached?")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Say why each path was kept, and why a node was not reached: cap, threshold, mask, not connected."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.query_views import run_explain
+
+        return run_explain(query_id, missing)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+RanksOption = Annotated[list[int] | None, typer.Option(metavar="N", help="Rank, counted from 1; may be repeated.")]
+
+
+@app.command()
+def feedback(
+    query_id: Annotated[str, typer.Argument(metavar="QUERY_ID", help="As `hades query` printed it.")],
+    good: RanksOption = None,
+    bad: RanksOption = None,
+    good_passage: RanksOption = None,
+    bad_passage: RanksOption = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Say which paths (--good, --bad) and passages of an answer helped; builds learn from it."""
+    if not (good or bad or good_passage or bad_passage):
+        raise typer.BadParameter("say what was good or bad, for example --good 1 --bad 3")
+
+    def body() -> Answer:
+        from hades.surfaces.cli.query_views import run_feedback
+
+        return run_feedback(query_id, good or [], bad or [], good_passage or [], bad_passage or [])
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+@app.command()
+def queries(
+    since: Annotated[str | None, typer.Option(help="Only questions asked since then, for example 2026-01-31.")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.query_views import run_queries
+
+        return run_queries(since)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+if __name__ == "__main__":
+    main()

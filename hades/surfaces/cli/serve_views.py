@@ -1,0 +1,99 @@
+"""`hades serve` and `hades token`."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from hades.ports.clock import utc_now
+from hades.ports.store import Mode
+from hades.settings import Settings, load_settings
+from hades.settings.activation import socket_activation
+from hades.settings.quiet import keep_libraries_quiet
+from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Limits
+from hades.surfaces.access.sockets import handed_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.tokens import Token, Tokens
+from hades.surfaces.cli.output import Answer
+
+
+def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token: bool) -> Answer:
+    """Listen where told and answer until the process is asked to stop."""
+    settings, wanted = load_settings(), Mode(mode)
+    keep_libraries_quiet()
+    given = socket_activation()
+    if uds is not None:
+        door = Door(wanted, tenant=settings.tenant)
+        listening = handed_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
+        where = str(uds)
+    else:
+        door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant)
+        listening = tcp_socket(host, settings.serve_port if port is None else port)
+        where = address_of(host, listening)
+    typer.echo(f"hades serves {mode} on {where}; stop it with Ctrl-C", err=True)
+    if door.needs_token and not Tokens(settings.home).all():
+        typer.echo("no token can open it yet; make one with `hades token add NAME`", err=True)
+    from hades.surfaces.rest.serve import serve
+
+    try:
+        serve(settings, door, listening, limits_of(settings))
+    finally:
+        listening.close()
+        if uds is not None and not given:
+            uds.unlink(missing_ok=True)
+    return Answer({"served": where, "mode": mode}, (Text(f"stopped serving {where}"),))
+
+
+def address_of(host: str, listening: socket.socket) -> str:
+    """The address as a browser takes it."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listening.getsockname()[1]}"
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the settings allow a request, a client and the process."""
+    return Limits(
+        body_bytes=settings.serve_body_kib * 1024,
+        request_seconds=settings.serve_seconds,
+        per_second=settings.serve_rate,
+        burst=settings.serve_burst,
+        threads=settings.serve_threads,
+        kept_bytes=settings.serve_kept_mib * 1024 * 1024,
+    )
+
+
+def add_token(name: str, mode: str) -> Answer:
+    """Make a token of this home."""
+    settings = load_settings()
+    text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant)
+    note = Text("kept as a hash only: this is the one time that it is shown", style="dim")
+    return Answer({**_shown(token), "token": text}, (Text(text), note))
+
+
+def list_tokens() -> Answer:
+    """Every token of this home."""
+    tokens = Tokens(load_settings().home).all()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "mode", "tenant", "id", "made"):
+        table.add_column(heading)
+    for token in tokens:
+        table.add_row(token.name, token.mode, token.tenant or "", token.id, token.created_at)
+    empty = Text("there is no token; make one with `hades token add NAME`")
+    return Answer({"tokens": [_shown(token) for token in tokens]}, (table if tokens else empty,))
+
+
+def revoke_token(name: str) -> Answer:
+    """Take a token away."""
+    token = Tokens(load_settings().home).revoke(name)
+    return Answer({"revoked": _shown(token)}, (Text(f"{token.name} ({token.id}) opens nothing any more"),))
+
+
+def _shown(token: Token) -> dict[str, Any]:
+    """A token without its hash."""
+    return {name: value for name, value in asdict(token).items() if name != "sha256"}

@@ -1,0 +1,197 @@
+"""What every request passes before a route sees it: size, time, host, token, rate; and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hades.ports.store import Mode
+from hades.surfaces.access.callers import Caller, Door
+from hades.surfaces.access.rate_limit import Rates
+from hades.surfaces.access.tokens import without_tokens
+from hades.surfaces.rest.problems import problem
+from hades.surfaces.rest.services import CALL, CALLER, Call, Services
+
+logger = logging.getLogger(__name__)
+
+NEEDS_TOKEN = ("/v1", "/metrics")  # the page and the health of the service may be seen by whoever reaches the port
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+}
+_PATH_CHARACTERS = 200
+
+
+class Guard:
+    """Wraps the app of one door."""
+
+    def __init__(self, app: ASGIApp, services: Services, door: Door) -> None:
+        self._app, self._services, self._door = app, services, door
+        limits = services.limits
+        self._rates = Rates(limits.per_second, limits.burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        began = time.perf_counter()
+        scope[CALL], scope[CALLER] = Call(), Caller(_address(scope), self._door.mode)
+        sent = _Sent(send)
+        try:
+            async with asyncio.timeout(self._services.limits.request_seconds):
+                refusal = self._refuse(scope)
+                body = b""
+                if refusal is None:
+                    body, refusal = await self._body(scope, receive)
+                if refusal is not None:
+                    await refusal(scope, receive, sent)
+                else:
+                    await self._app(scope, _replayed(body, receive), sent)
+        except TimeoutError:
+            sent.status = sent.status or 504
+            if not sent.began:
+                seconds = self._services.limits.request_seconds
+                await problem(504, "TooSlow", f"no answer within {seconds:g} s")(scope, receive, sent)
+        except Exception:  # the outermost edge: the caller is told nothing of it, the log everything
+            logger.exception("%s %s failed", scope["method"], without_tokens(scope["path"])[:_PATH_CHARACTERS])
+            sent.status = sent.status or 500
+            if not sent.began:
+                await problem(500, "Unexpected", "something went wrong that nobody foresaw")(scope, receive, sent)
+        finally:
+            self._note(scope, sent, time.perf_counter() - began)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        """The answer to a request that may not come in; None when it may."""
+        headers = Headers(scope=scope)
+        if (foreign := self._foreign(headers)) is not None:
+            return foreign
+        caller = self._caller(scope, headers)
+        wait = self._rates.wait(_address(scope) if caller is None else caller.name)
+        if wait > 0:
+            return problem(429, "TooMany", "this client comes too often", headers={"Retry-After": str(math.ceil(wait))})
+        if caller is None:
+            return problem(
+                401, "NotAuthenticated", "Not authenticated", expectation="a token of this service",
+                headers={"WWW-Authenticate": "Bearer"},
+            )  # fmt: skip
+        if caller.tenant != self._door.tenant:
+            return problem(403, "OtherTenant", "this token belongs to another tenant", next_step="ask its own service")
+        scope[CALLER] = caller
+        return None
+
+    def _foreign(self, headers: Headers) -> Response | None:
+        """The answer to a browser that another site's page sent, or that was told a wrong address for this host."""
+        hosts = self._door.hosts
+        if hosts is None:
+            return None
+        host, origin = _host(f"//{headers.get('host', '')}"), headers.get("origin")
+        if host in hosts and (origin is None or _host(origin) in hosts):
+            return None
+        return problem(
+            403, "OtherHost", "this door answers to its own host only",
+            expectation=f"one of {', '.join(sorted(hosts))}", next_step="call it by that name, or serve with a token",
+        )  # fmt: skip
+
+    def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        if not self._door.needs_token:
+            return Caller(_address(scope), self._door.mode, self._door.tenant)
+        kind, _, text = headers.get("authorization", "").partition(" ")
+        named = self._services.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+        path = scope["path"]
+        if named is None and not path.startswith(NEEDS_TOKEN) and scope["method"] in ("GET", "HEAD"):
+            return Caller(_address(scope), Mode.READ_ONLY, self._door.tenant)
+        return named
+
+    async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
+        """The whole body, or the answer to one that is too large."""
+        most = self._services.limits.body_bytes
+        stated = Headers(scope=scope).get("content-length", "0")
+        if not stated.isdigit() or int(stated[:20]) > most:
+            return b"", _too_large(most)
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return b"", problem(400, "Disconnected", "the client went away")
+            size += len(message.get("body", b""))
+            if size > most:
+                return b"", _too_large(most)
+            parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                return b"".join(parts), None
+
+    def _note(self, scope: Scope, sent: _Sent, seconds: float) -> None:
+        """The audit line and the figures of a request; only what was matched names a route, so that labels stay few."""
+        call: Call = scope[CALL]
+        who = scope[CALLER].name
+        route = getattr(scope.get("route"), "path", "none")
+        more = {"who": who, "door": self._door.mode.value, "method": scope["method"][:16]}
+        if call.query_id:
+            more["query_id"] = without_tokens(call.query_id)[:_PATH_CHARACTERS]
+        path = without_tokens(scope["path"])[:_PATH_CHARACTERS]
+        self._services.audit.write(call.mode, path, str(sent.status or 499), seconds * 1000, **more)
+        self._services.exposition.request(self._door.mode.value, route, sent.status or 499, seconds)
+
+
+class _Sent:
+    """Passes a response on, adds the headers that every one has, and remembers its status; 0: none was begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.began = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.began = message["status"], True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+
+def _too_large(most: int) -> Response:
+    return problem(413, "TooLarge", "the body is too large", expectation=f"at most {most:,} bytes")
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body once, then whatever the connection says: that it was closed."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _address(scope: Scope) -> str:
+    """Where a request comes from: a host, or the user at the other end of a Unix socket."""
+    client = scope.get("client")
+    return client[0] if client else "unknown"
+
+
+def _host(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None

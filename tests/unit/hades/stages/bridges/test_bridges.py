@@ -1,0 +1,339 @@
+"""The bridges stage: labels, hot paths with their sources, and a rebuild that does only what changed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hades.build_state import ledger
+from hades.cache.bridges import pin
+from hades.ports.store import GraphStore
+from hades.stages.bridges.build_bridges import BridgeRules, EdgesNotWeighed, build_bridges
+from tests.contract.examples import day, entity, put
+from tests.unit.hades.stages.bridges.bridge_worlds import (
+    NOW,
+    PARAMS,
+    RULES,
+    build,
+    cached,
+    empty,
+    join,
+    later,
+    place,
+    scatter,
+    shake,
+    walks,
+)  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GraphStore:
+    return empty(tmp_path / "graph.db")
+
+
+def labelled(store: GraphStore) -> set[str]:
+    rows = (row for batch in store.scan("relations") for row in batch.to_pylist())
+    return {f"{row['_from'][9:]}-{row['_to'][9:]}" for row in rows if row["layer_bridge"]}
+
+
+def test_a_heavy_edge_between_two_topics_is_a_bridge(store: GraphStore) -> None:
+    place(store, x="a b", y="c d")
+    put(store, "entities", entity("nobody"))
+    join(store, "a b .9", "a c .5", "b c .49", "c b .8 coref", "a nobody .9", "d a .7")
+    report = build(store)
+    assert labelled(store) == {"a-c", "d-a"}
+    assert (report.labelled, report.strong, report.labels_changed) == (2, 0, 2)
+
+
+def test_a_bridge_between_super_topics_is_strong(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="c")
+    put(store, "clusters", *({"_key": key, "level": 2, "cluster_params": PARAMS} for key in ("s1", "s2")))
+    above = {"x": "s1", "y": "s1", "z": "s2"}
+    edges = ({"_key": key, "_from": f"clusters/{key}", "_to": f"clusters/{top}"} for key, top in above.items())
+    put(store, "cluster_edges", *({**edge, "type": "SUBTOPIC_OF"} for edge in edges))
+    join(store, "a b .9", "b c .9", "a c .9")
+    report = build(store)
+    assert (report.labelled, report.strong) == (3, 2)
+
+
+def test_only_labels_that_changed_are_written(store: GraphStore) -> None:
+    place(store, x="a", y="b c d")
+    join(store, "a b .9", "a c .9", "a d .9")
+    assert build(store).labels_changed == 3
+    join(store, "a b .2", "c d .9")  # writing a relation anew clears its label
+    put(store, "entities", entity("c", cluster_id="x"))
+    assert build(store, "2").labels_changed == 2  # a-c lost its label, c-d got one
+    assert labelled(store) == {"a-d", "c-d"}
+
+
+def test_a_bridge_carries_its_path_score_and_sources(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="m")
+    read = {"provenance": {"doc": "documents/d", "span": [3, 9]}}
+    (first,) = join(store, "a m .8", **read)
+    (second,) = join(store, "b m .6")
+    build(store)
+    (row,) = (row for row in cached(store).values() if len(row["edges"]) == 2)
+    assert (row["from_cluster"], row["to_cluster"]) == ("x", "y")
+    assert (row["nodes"], row["edges"]) == (["entities/a", "entities/m", "entities/b"], [first, second])
+    assert row["weight"] == pytest.approx(math.sqrt(0.8 * 0.6) * math.exp(-0.3))
+    assert row["cost"] == pytest.approx(-math.log(0.8 * 0.6))
+    assert orjson.loads(row["provenance"])["edges"] == [
+        {"id": first, "type": "refers_to", "weight": 0.8, "doc": "documents/d", "span": [3, 9]},
+        {"id": second, "type": "refers_to", "weight": 0.6, "doc": "", "span": None},
+    ]
+    assert (row["generation"], row["created"], row["expires"], row["pinned"]) == ("w1", NOW, later(30), False)
+
+
+def test_boosts_decide_between_equal_weights(store: GraphStore) -> None:
+    place(store, x="a b", y="c d")
+    join(store, "a c .8 similar_to", "b d .8 refers_to")
+    build(store, rules=replace(BridgeRules(), paths_per_pair=1))
+    assert walks(store) == ["b>d"]
+
+
+def test_coref_joins_no_topics_but_leads_about_within_one(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="m n")
+    join(store, "a m .9", "m n .9 coref", "n b .9", "a b .9 coref")
+    build(store)
+    assert "a>m>n>b" in walks(store)
+    assert "a>b" not in walks(store)
+
+
+def test_an_edge_with_an_end_in_time_carries_no_bridge(store: GraphStore) -> None:
+    place(store, x="a b", y="c d")
+    join(store, "a c .9", valid_until=day(9))
+    join(store, "b c .9", retracted_at=day(9))
+    join(store, "b d .6", valid_from=day(9))
+    build(store)
+    assert walks(store) == ["b>d"]
+
+
+def test_the_report_counts_bridges_by_length(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="m")
+    join(store, "a m .8", "b m .6")
+    report = build(store)
+    assert report.by_length == {"1": 2, "2": 1}
+    assert (report.bridges, report.pairs, report.pairs_searched, report.stopped) == (3, 3, 3, "")
+    done = ledger.completed(store, ledger.BRIDGES)
+    assert done is not None
+    assert (done.generation, done.report["bridges"]) == (report.generation, 3)
+
+
+def test_equal_inputs_are_skipped_until_the_bridges_expire(store: GraphStore) -> None:
+    scatter(store, 1)
+    first = build(store)
+    again = build(store, as_of=later(29))
+    assert again == replace(first, skipped=True)
+    renewed = build(store, as_of=later(30))
+    assert not renewed.skipped
+    assert (renewed.pairs_reused, renewed.pairs_searched) == (first.pairs, 0)
+    assert renewed.generation == first.generation
+    assert {row["expires"] for row in cached(store).values()} == {later(60)}
+
+
+def test_a_store_without_topics_has_no_bridges(store: GraphStore) -> None:
+    assert build(store).bridges == 0
+    put(store, "entities", entity("a"), entity("b"))
+    join(store, "a b .9")
+    report = build(store, "3")
+    assert (report.labelled, report.pairs, report.bridges) == (0, 0, 0)
+
+
+def test_without_weights_there_are_no_bridges(store: GraphStore) -> None:
+    with pytest.raises(EdgesNotWeighed, match="weigh_edges"):
+        build_bridges(store, RULES, inputs="1", generation="", as_of=NOW)
+
+
+def comparable(store: GraphStore) -> dict[tuple[str, str], list[Any]]:
+    pairs: dict[tuple[str, str], list[Any]] = {}
+    for _, row in sorted(cached(store).items()):
+        pairs.setdefault((row["from_cluster"], row["to_cluster"]), []).append(row)
+    return pairs
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, changes: int) -> None:
+    with TemporaryDirectory() as folder:
+        grown, fresh = empty(Path(folder) / "a.db"), empty(Path(folder) / "b.db")
+        for one in (grown, fresh):
+            scatter(one, seed)
+        build(grown)
+        for one in (grown, fresh):
+            shake(one, seed + 1, changes)
+        incremental, full = build(grown, "2", as_of=later(1), anew=True), build(fresh, "2", as_of=later(1))
+        assert comparable(grown) == comparable(fresh)
+        assert incremental.generation == full.generation
+        assert incremental.pairs == full.pairs_searched
+        grown.close()
+        fresh.close()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_what_a_build_keeps_is_never_stale_and_what_it_refreshes_is_the_best(seed: int, changes: int) -> None:
+    with TemporaryDirectory() as folder:
+        grown, fresh = empty(Path(folder) / "a.db"), empty(Path(folder) / "b.db")
+        for one in (grown, fresh):
+            scatter(one, seed)
+        build(grown)
+        for one in (grown, fresh):
+            shake(one, seed + 1, changes)
+        moved = ["clusters/t1", "clusters/t2"]
+        rules = replace(RULES, refreshed_topics=1)
+        build(grown, rules=rules)
+        build(grown, "2", rules=rules, moved=moved, as_of=later(1))
+        build(fresh, "2", rules=rules, moved=moved, as_of=later(1))
+        weights = {f"relations/{key}": weight for key, weight in weights_of(grown).items()}
+        for row in cached(grown).values():
+            steps = orjson.loads(row["provenance"])["edges"]
+            assert [step["weight"] for step in steps] == [weights[edge] for edge in row["edges"]]
+        best = comparable(fresh)
+        assert comparable(grown).keys() == best.keys()
+        for pair, rows in comparable(grown).items():
+            if "t1" in pair:
+                assert rows == best[pair]
+        grown.close()
+        fresh.close()
+
+
+def weights_of(store: GraphStore) -> dict[str, float]:
+    rows = (row for batch in store.scan("relations", columns=["_key", "weight"]) for row in batch.to_pylist())
+    return {row["_key"]: row["weight"] for row in rows}
+
+
+def test_a_better_path_is_found_when_the_topic_moves_or_the_kept_ones_grow_old(store: GraphStore) -> None:
+    place(store, x="a b", y="c d")
+    join(store, "a c .6")
+    rules = replace(RULES, paths_per_pair=1)
+    build(store, rules=rules)
+    join(store, "b d .9")
+    kept = build(store, "2", rules=rules, as_of=later(1))
+    assert (walks(store), kept.pairs_reused) == (["a>c"], 1)
+    assert {row["expires"] for row in cached(store).values()} == {later(31)}
+    build(store, "3", rules=rules, as_of=later(2), moved=["clusters/y"])
+    assert walks(store) == ["b>d"]
+    join(store, "a c .95")
+    build(store, "4", rules=rules, as_of=later(31))
+    assert walks(store) == ["b>d"]
+    build(store, "5", rules=rules, as_of=later(32))
+    assert walks(store) == ["a>c"]
+
+
+def test_other_rules_search_everything_again(store: GraphStore) -> None:
+    place(store, x="a", y="b")
+    join(store, "a b .9")
+    build(store)
+    assert build(store, rules=replace(RULES, length_penalty=0.2)).pairs_searched == 1
+
+
+def test_a_change_elsewhere_searches_nothing_again(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="c", far="d", further="e")
+    join(store, "a b .9", "b c .9", "d e .6")
+    build(store)
+    join(store, "d e .7")
+    report = build(store, "2")
+    assert (report.pairs_searched, report.pairs_reused) == (1, 3)
+    assert {row["generation"] for row in cached(store).values()} == {"w2"}
+
+
+def test_topics_that_moved_are_served_first_even_when_they_are_not_hot(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="c", cold="d")
+    join(store, "a b .9", "b c .9", "a c .9", "d a .5")
+    rules = replace(RULES, near_pairs=1, far_pairs=0)
+    build(store, rules=rules)
+    assert walks(store) == ["a>b", "a>c>b"]
+    answers = iter([False, True])
+    report = build(store, "2", rules=rules, moved=["clusters/cold"], deadline=lambda: next(answers))
+    assert "d>a" in walks(store)
+    assert (report.pairs, report.stopped) == (2, "")
+
+
+def test_pairs_that_questions_met_together_get_bridges(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="c")
+    join(store, "a b .9", "b c .9")
+    rules = replace(RULES, near_pairs=0, far_pairs=0)
+    met = {"hierarchy": [{"id": "clusters/x", "level": 1}, {"id": "clusters/z", "level": 1}]}
+    log = {"query": "q", "recipe": "hirag", "snapshot": "g", "results": orjson.dumps(met).decode()}
+    put(store, "query_logs", {"_key": "old", "at": later(-40), **log})
+    assert build(store, rules=rules).bridges == 0
+    put(store, "query_logs", {"_key": "new", "at": later(-1), **log})
+    build(store, "2", rules=rules)
+    assert walks(store) == ["a>b>c"]
+
+
+def test_out_of_time_it_keeps_what_it_has_and_the_next_build_goes_on(store: GraphStore) -> None:
+    scatter(store, 3)
+    answers = iter([False, False, True])
+    part = build(store, deadline=lambda: next(answers))
+    assert (part.pairs_searched, part.pairs_left, part.stopped) == (2, part.pairs - 2, "time")
+    rest = build(store)
+    assert not rest.skipped
+    assert (rest.pairs_reused, rest.pairs_left, rest.stopped) == (2, 0, "")
+
+
+def test_out_of_time_old_paths_that_stand_are_kept(store: GraphStore) -> None:
+    place(store, x="a b", y="c")
+    join(store, "a c .9", "b c .8")
+    build(store)
+    join(store, "a c .7")
+    report = build(store, "2", deadline=lambda: True)
+    assert (walks(store), report.pairs_left) == (["a>c", "b>c"], 1)
+    assert max(row["weight"] for row in cached(store).values()) == pytest.approx(0.8)
+
+
+def test_nothing_is_written_when_the_stage_fails_in_the_middle(store: GraphStore) -> None:
+    place(store, x="a", y="c")
+    join(store, "a c .9")
+
+    def fail(stage: str, done: int, total: int | None) -> None:
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        build(store, progress=fail)
+    assert (labelled(store), cached(store), ledger.completed(store, ledger.BRIDGES)) == (set(), {}, None)
+
+
+def test_the_work_of_a_build_is_bounded(store: GraphStore) -> None:
+    scatter(store, 3)
+    report = build(store, rules=replace(RULES, work=1))
+    assert (report.pairs_searched, report.stopped) == (1, "work")
+    assert build(store, rules=replace(RULES, work=1)).skipped
+    short = build(store, "2", rules=replace(RULES, pair_work=7))
+    assert set(short.by_length) == {"1"}
+
+
+def test_a_pinned_bridge_stays_while_its_edges_do(store: GraphStore) -> None:
+    place(store, x="a b c", y="d")
+    join(store, "a d .9", "b d .8", "c d .7")
+    rules = replace(RULES, paths_per_pair=1)
+    build(store, rules=rules)
+    (key,) = cached(store)
+    pin(store, key)
+    join(store, "a d .6")
+    report = build(store, "2", rules=rules)
+    assert (walks(store), report.pinned, report.notes) == (["a>d", "b>d"], 1, ())
+    assert cached(store)[key]["expires"] is None
+    assert cached(store)[key]["weight"] == pytest.approx(0.6)
+    store.delete("relations", keys=[cached(store)[key]["edges"][0].removeprefix("relations/")])
+    report = build(store, "3", rules=rules)
+    assert walks(store) == ["b>d"]
+    assert report.notes == (f"bridge_cache/{key} was pinned and is dropped: {report.notes[0].partition(': ')[2]}",)
+    assert "no longer stands" in report.notes[0]
+
+
+def test_what_a_pruned_pair_lost_is_found_again(store: GraphStore) -> None:
+    place(store, x="a b", y="c")
+    join(store, "a c .9", "b c .8")
+    build(store)
+    store.delete("bridge_cache", keys=[min(cached(store))])
+    assert build(store, "2").pairs_searched == 1
+    assert walks(store) == ["a>c", "b>c"]

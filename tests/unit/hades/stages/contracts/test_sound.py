@@ -1,0 +1,97 @@
+"""A store built by the book is green at every boundary."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hades.errors import ContractBroken
+from hades.snapshot.pointer import read, root_of
+from hades.stages.contracts.check_contract import broken_message, check, require, write_page
+from hades.stores.sqlite.store import SqliteStore
+from schemas.contracts.suites import BOUNDARIES, suite_of
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+from tests.unit.hades.stages.contracts.built import force
+
+
+def serving(home: Path) -> Path:
+    """The folder of the snapshot that serves."""
+    pointer = read(root_of(home))
+    assert pointer is not None
+    return root_of(home) / pointer.snapshot
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_every_rule_of_a_sound_store_is_checked_and_holds(store: SqliteStore, home: Path, boundary: str) -> None:
+    checked = check(store, boundary, snapshot=serving(home))
+    assert checked.findings == ()
+    assert checked.rules == len(suite_of(boundary).rules)
+    assert checked.rows > 0
+    assert checked.notes == ()
+
+
+def test_the_sound_store_has_rows_of_every_collection_that_rules_look_at(store: SqliteStore) -> None:
+    counts = store.counts()
+    for name in ("papers_raw", "files", "funcs", "contains", "imports", "mentions", "bridge_cache", "weight_config"):
+        assert counts[name] > 0, name
+
+
+def test_a_stage_that_never_ran_is_green_with_a_note_unless_it_is_required(tmp_path: Path) -> None:
+    from hades.ingest.phases import ingest
+
+    workshop = new_workshop(tmp_path)
+    ingest(workshop, Listed(PEOPLE))
+    for boundary, note in (
+        ("hierarchy", "no topics have been built yet"),
+        ("weights", "no relation has been weighed yet"),
+        ("bridges", "no bridges have been built yet"),
+    ):
+        checked = check(workshop.store, boundary)
+        assert (checked.findings, checked.notes) == ((), (note,))
+        needed = check(workshop.store, boundary, required=True)
+        assert [finding.rule for finding in needed.findings] == [f"{boundary}.stage_has_run"]
+        assert f"{boundary}.stage_has_run: the stage has completed, but it has not: {note}" in broken_message([needed])
+        assert f"{boundary}.stage_has_run" in write_page([needed], tmp_path).read_text()
+    workshop.store.close()
+
+
+def test_weights_without_coefficients_are_not_recomputed_and_the_report_says_so(store: SqliteStore) -> None:
+    force(store, "weight_config", "cites", coefficients="{}")
+    checked = check(store, "weights")
+    assert checked.findings == ()
+    assert checked.notes == ("weights of cites were not recomputed: weight_config gives no coefficients",)
+
+
+def test_require_names_rule_sentence_key_and_next_step_and_the_page_shows_them(store: SqliteStore, home: Path) -> None:
+    force(store, "doc_chunks", key := store.get("doc_chunks", _keys(store))["_key"][0].as_py(), text=" ")
+    checked = check(store, "chunks")
+    with pytest.raises(ContractBroken) as stopped:
+        require(checked)
+    told = str(stopped.value)
+    assert "chunks.text_is_the_span: a chunk's text is what its span cuts out of the document" in told
+    assert key in told
+    assert "hades ingest ... --phase chunks" in told
+    page = write_page([checked], home / "reports").read_text()
+    assert "chunks.text_is_the_span" in page
+    assert key in page
+    assert "http" not in page.replace('charset="utf-8"', "")
+    assert json.loads(json.dumps(checked.as_dict()))["is_green"] is False
+
+
+def test_nothing_is_raised_when_every_contract_holds(store: SqliteStore) -> None:
+    checked = [check(store, boundary) for boundary in ("nodes", "chunks")]
+    require(checked)
+    assert broken_message(checked) == "every contract holds"
+
+
+def test_reading_the_rules_does_not_load_great_expectations() -> None:
+    code = "import hades.stages.contracts.check_contract, sys; sys.exit('great_expectations' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def _keys(store: SqliteStore) -> list[str]:
+    return [key for batch in store.scan("doc_chunks", columns=["_key"]) for key in batch.column("_key").to_pylist()]

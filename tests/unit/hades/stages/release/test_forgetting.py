@@ -1,0 +1,83 @@
+"""Forgetting on a home that a night really built: nothing of the page is left, and the next night agrees."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hades.stages.contracts.check_contracts import check_boundaries
+from hades.stages.stage_calls import bridge, build_topics, weigh
+from schemas.catalogue import COLLECTIONS
+from schemas.telemetry import Judged
+from tests.contract.examples import everything
+from tests.unit.hades.stages.release.sites import MONDAY, ingested
+
+pytestmark = pytest.mark.slow
+SECRET = """# Zanzibar Protocol
+
+Quintus Farnaby smuggled the Obsidian Ledger out of Zanzibar with Ada Lovelace. Quintus Farnaby hid the Obsidian Ledger
+below the Vermilion Gate in Vienna. The Obsidian Ledger and the Vermilion Gate were never seen by Quintus Farnaby again.
+"""
+WORDS = ("zanzibar", "quintus", "farnaby", "obsidian", "vermilion")
+
+
+@pytest.fixture(scope="module")
+def forgotten(tmp_path_factory):
+    """A built, asked and judged home; what told of the page before it was forgotten, and the certificate."""
+    folder: Path = tmp_path_factory.mktemp("forgetting")
+    with ingested(folder) as hades:
+        (folder / "pages" / "secret.md").write_text(SECRET)
+        hades.build(as_of=MONDAY)
+        answer = hades.retrieve("Who hid something in Vienna?", recipe="hipporag")
+        hades.feed_back(answer.query_id, good=Judged(passages=(1,)))
+        before = telling(hades.store)
+        (folder / "pages" / "secret.md").unlink()
+        yield hades, before, hades.forget(["secret.md"])
+
+
+def telling(store):
+    """Collections with a row that holds one of the page's own words."""
+    return {
+        one.name: found
+        for one in COLLECTIONS
+        if (found := [row["_key"] for row in everything(store, one.name) if any(w in str(row).lower() for w in WORDS)])
+    }
+
+
+def test_the_night_had_spread_the_page_over_many_collections(forgotten):
+    _, before, _ = forgotten
+    spread = {"documents", "doc_chunks", "entities", "clusters", "cluster_membership_journal", "build_stages"}
+    assert spread <= before.keys()
+
+
+def test_nothing_tells_of_the_page_any_more(forgotten):
+    hades, _, certificate = forgotten
+    assert certificate.is_complete
+    assert telling(hades.store) == {}
+    assert hades.store.dangling() == {}
+    assert hades.store.check() == []
+
+
+def test_logs_keep_their_counts_and_their_judgements(forgotten):
+    hades, _, _ = forgotten
+    log = everything(hades.store, "query_logs")[0]
+    shown = json.loads(log["results"])
+    assert [one["rank"] for one in shown["passages"]] == list(range(1, len(shown["passages"]) + 1))
+    assert json.loads(log["feedback"])["good"]["passages"] == [1]
+    assert hades.feed_back(log["_key"], bad=Judged(passages=(1,))).bad.passages == (1,)
+
+
+def test_topics_stand_by_their_contract_at_once(forgotten):
+    hades, _, _ = forgotten
+    assert check_boundaries(hades.site, ["hierarchy", "bridges"]).broken_rules == []
+
+
+def test_the_next_night_does_every_stage_again_and_the_page_stays_away(forgotten):
+    hades, _, certificate = forgotten
+    topics = build_topics(hades.site, MONDAY)
+    assert topics["mode"] != "skipped"
+    assert topics["gone"] == certificate.removed["entities"]
+    assert not weigh(hades.site, MONDAY)["skipped"]
+    assert not bridge(hades.site, MONDAY)["skipped"]
+    assert telling(hades.store) == {}
+    assert check_boundaries(hades.site, ["hierarchy", "weights", "bridges"]).broken_rules == []

@@ -1,0 +1,178 @@
+"""A whole night on a small graph: built, checked, published, repeated, rolled back."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hades.build_state import ledger
+from hades.errors import ContractBroken
+from hades.snapshot.pointer import read, root_of
+from hades.stages.build_context import NotBuilt, deadline_in, default_moment
+from hades.stages.build_report import told
+from hades.stages.contracts.check_contracts import STORE_BOUNDARIES, check_boundaries
+from hades.stages.forecast import last_runs, outlook
+from hades.stages.ranker.ranker_registry import RankerError
+from hades.stages.release.alerts import append_alert
+from hades.stages.release.publish_snapshot import release
+from hades.stages.release.rollback import roll_back
+from hades.stages.stage_calls import bridge, build_topics, weigh
+from tests.unit.hades.stages.release.sites import MONDAY, ingested, opened, write_pages
+
+pytestmark = pytest.mark.slow
+QUESTIONS = [
+    f"{verb} {name} {place}?"
+    for verb in ("where did", "who met", "which letter did", "why is", "what links")
+    for name in ("Ada Lovelace", "Grace Hopper", "Kurt Goedel", "Alan Turing")
+    for place in ("London", "Vienna", "New York", "Manchester", "the engine")
+]
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    """Two nights: the second after a page changed. What each said, and the top answers in between."""
+    folder = tmp_path_factory.mktemp("nights")
+    with ingested(folder) as hades:
+        first = hades.build(as_of=MONDAY)
+        answers = top_ten(hades)
+        (folder / "pages" / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n")
+        second = hades.build(as_of=MONDAY)
+        yield folder, hades, first, second, answers
+
+
+def top_ten(hades):
+    """The answers to a hundred questions as bytes, without what is of this turn alone."""
+    told = []
+    for question in QUESTIONS:
+        answer = hades.answers.retrieve(question, recipe="hipporag").model_dump(mode="json", by_alias=True)
+        told.append([answer["passages"][:10], answer["paths"][:10], answer["hierarchy"]])
+    return json.dumps(told, sort_keys=True)
+
+
+def test_a_night_runs_every_stage_and_its_contracts_hold(nights):
+    _, _, first, second, _ = nights
+    boundaries = [one["boundary"] for outcome in first["contracts"] for one in outcome["boundaries"]]
+    assert boundaries == list(STORE_BOUNDARIES)
+    assert first["topics"]["mode"] == "full"
+    assert second["topics"]["mode"] != "skipped"
+    assert second["sources"]["sources"][0]["documents"]["changed"] == 1
+    assert first["released"]["snapshot"] != second["released"]["snapshot"]
+
+
+def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
+    _, hades, first, second, answers = nights
+    assert top_ten(hades) != answers
+    weights = hades.store.get("relations", keys_of(hades)).select(["_key", "weight"])
+    went = roll_back(hades.site, "graph", None)
+    assert went.snapshot == first["released"]["snapshot"]
+    assert went.pointer_seconds < 1.0
+    assert went.weights_version == first["released"]["weights_version"]
+    assert top_ten(hades) == answers
+    forward = roll_back(hades.site, "graph", second["released"]["snapshot"])
+    assert forward.snapshot == second["released"]["snapshot"]
+    assert hades.store.get("relations", keys_of(hades)).select(["_key", "weight"]).equals(weights)
+
+
+def keys_of(hades):
+    return [key for batch in hades.store.scan("relations", columns=["_key"]) for key in batch["_key"].to_pylist()]
+
+
+def test_weights_alone_can_go_back(nights):
+    _, hades, first, _, _ = nights
+    went = roll_back(hades.site, "weights", first["released"]["weights_version"])
+    assert went.weights_version == first["released"]["weights_version"]
+    assert read(root_of(hades.home)).snapshot == went.snapshot
+    with pytest.raises(RankerError, match="no ranker serves"):
+        roll_back(hades.site, "ranker", None)
+
+
+def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, nights):
+    _, _, first, _, _ = nights
+    with ingested(tmp_path) as other:
+        assert other.build(as_of=MONDAY)["released"]["manifest"] == first["released"]["manifest"]
+        again = other.build(as_of=MONDAY)
+    assert again["released"]["manifest"] == first["released"]["manifest"]
+    assert again["released"]["is_new"] is False
+    assert again["topics"]["mode"] == "skipped"
+    assert again["weights"]["skipped"] is True
+    assert again["bridges"]["skipped"] is True
+
+
+def test_a_night_that_stopped_goes_on_from_its_last_good_stage(tmp_path):
+    with ingested(tmp_path) as hades:
+        build_topics(hades.site, MONDAY)
+        weigh(hades.site, MONDAY)
+    with opened(tmp_path / "home") as hades:
+        report = hades.build(as_of=MONDAY)
+    assert report["topics"]["mode"] == "skipped"
+    assert report["weights"]["skipped"] is True
+    assert report["bridges"]["skipped"] is False
+
+
+def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
+    with ingested(tmp_path) as hades:
+        before = hades.build(as_of=MONDAY)["released"]["snapshot"]
+        hades.store.patch("relations", pa.table({"_key": keys_of(hades)[:1], "weight": [0.987654], "cost": [0.5]}))
+        with pytest.raises(ContractBroken, match=r"weights\."):
+            hades.build(as_of=MONDAY)
+        assert read(root_of(hades.home)).snapshot == before
+        outcome = check_boundaries(hades.site, ["weights"])
+        assert outcome.is_broken
+        assert outcome.page.read_text().count(keys_of(hades)[0]) >= 1
+
+
+def test_stages_say_what_they_need(tmp_path):
+    with opened(tmp_path / "home") as hades:
+        with pytest.raises(NotBuilt, match="hades ingest"):
+            build_topics(hades.site, MONDAY)
+        hades.ingest.documents(write_pages(tmp_path / "pages", 3))
+        with pytest.raises(NotBuilt, match="hierarchy has not completed"):
+            bridge(hades.site, MONDAY)
+
+
+def test_retention_keeps_what_serves_and_its_weights(tmp_path):
+    with ingested(tmp_path) as hades:
+        names = []
+        for number in range(3):
+            (tmp_path / "pages" / f"new{number}.md").write_text(f"# New {number}\n\nGrace Hopper met Ada Lovelace.\n")
+            names.append(hades.build(as_of=MONDAY, keep=2)["released"])
+        assert names[-1]["removed"] == [names[0]["snapshot"]]
+        tracker = hades.site.open_tracker()
+        versions = [one.version for one in tracker.versions("hades-weights")]
+        assert names[0]["weights_version"] not in versions
+        assert tracker.alias("hades-weights", "champion") == names[-1]["weights_version"]
+
+
+def test_reports_tell_people_and_status_what_happened(nights):
+    _, hades, first, second, _ = nights
+    assert first["topics"]["biggest"][0]["name"] in Path(first["report"]).read_text()
+    assert any(line.startswith("topics") for line in told(first))
+    runs = last_runs(hades.home)
+    assert runs[0].snapshot == second["released"]["snapshot"]
+    assert runs[0].seconds["weights"] == second["weights"]["took"]
+    found = outlook(hades.store, hades.home)
+    assert found.chunks_to_embed == 0
+    assert found.stages["contracts"] == runs[0].seconds["contracts"]
+
+
+def test_release_without_weights_publishes_and_registers_nothing(tmp_path):
+    with ingested(tmp_path) as hades:
+        assert ledger.completed(hades.store, ledger.WEIGHTS) is None
+        assert release(hades.site, MONDAY, None).weights_version is None
+
+
+def test_alerts_are_lines_of_json(tmp_path):
+    append_alert(tmp_path, MONDAY, "contract broken", "weights.sum", "page")
+    path = append_alert(tmp_path, MONDAY, "nightly late", "", "")
+    assert [json.loads(line)["what"] for line in path.read_text().splitlines()] == ["contract broken", "nightly late"]
+
+
+def test_moments_and_deadlines():
+    assert default_moment(MONDAY.replace(hour=17)) == MONDAY
+    now = [0.0]
+    over = deadline_in(2.0, lambda: now[0])
+    assert not over()
+    now[0] = 2.0
+    assert over()
+    assert not deadline_in(None)()

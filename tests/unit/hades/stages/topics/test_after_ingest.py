@@ -1,0 +1,35 @@
+"""The hierarchy between ingestion and publication: real documents, real vectors, one of them forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hades.ingest.forget import forget_documents
+from hades.ingest.phases import ingest
+from hades.snapshot.publish import publish
+from hades.stages.topics.build_topics import build_hierarchy
+from hades.stages.topics.topic_rules import HierarchyRules
+from tests.contract.examples import day, everything
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+
+
+def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None:
+    workshop = new_workshop(tmp_path)
+    store, model = workshop.store, workshop.embedder.model.tag
+    ingest(workshop, Listed(PEOPLE))
+    first = build_hierarchy(store, HierarchyRules(), model=model, inputs="one", as_of=day(1))
+    assert first.entities == store.count("entities") > 0
+    forget_documents(store, workshop.embedder, workshop.rules, [PEOPLE[3].origin])
+    assert store.dangling() == {}
+    publish(store, tmp_path / "snapshots")  # also before the next night
+    second = build_hierarchy(store, HierarchyRules(), model=model, inputs="two", as_of=day(2))
+    gone = first.entities - second.entities
+    assert (second.gone, gone > 0) == (gone, True)
+    assert {row["entity"] for row in everything(store, "cluster_membership_journal")} == {
+        row["_key"] for row in everything(store, "entities")
+    }
+    documents = {f"documents/{row['_key']}" for row in everything(store, "documents")}
+    quoted = {one["doc"] for row in everything(store, "clusters") for one in json.loads(row["metadata"])["evidence"]}
+    assert quoted <= documents
+    assert quoted

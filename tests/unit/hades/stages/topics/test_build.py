@@ -1,0 +1,294 @@
+"""The stage over small stores with planted topics."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hades.errors import SettingsError
+from hades.ports.text import Completion
+from hades.stages.topics.topic_rules import HierarchyRules
+from hades.stages.topics.tree_shape import BUCKET
+from schemas.edges import ClusterEdgeType
+from tests.contract.examples import entity, everything, put, relation
+from tests.unit.hades.stages.topics.worlds import (
+    MODEL,
+    add_papers,
+    build,
+    empty_store,
+    paper_vector,
+    planted_store,
+    remove_paper,
+    rows_of,
+    topic_of,
+)
+
+
+def test_planted_topics_are_found_and_names_follow_their_papers(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    report = build(store, "one")
+    assert (report.mode, report.topics, report.supertopics, report.entities) == ("full", 3, 1, 42)
+    found = topic_of(store)
+    for topic in range(3):
+        members = {key: where for key, where in found.items() if key[1:].startswith(str(topic))}
+        assert len(members) == 14
+        assert len(set(members.values())) == 1
+
+
+def test_every_entity_has_one_topic_and_edges_point_up(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", topics=6)
+    build(store, "one")
+    edges = everything(store, "cluster_edges")
+    member = Counter(edge["_from"] for edge in edges if edge["type"] == ClusterEdgeType.PART_OF)
+    assert member == {f"entities/{key}": 1 for key in topic_of(store)}
+    clusters = {row["_key"]: row for row in everything(store, "clusters")}
+    above = {edge["_from"]: edge["_to"] for edge in edges if edge["type"] == ClusterEdgeType.SUBTOPIC_OF}
+    topics = {key: row for key, row in clusters.items() if row["level"] == 1}
+    assert above == {f"clusters/{key}": f"clusters/{row['parent']}" for key, row in topics.items()}
+    assert max(Counter(above.values()).values()) <= 4  # max_fanout
+    assert all(0.0 <= edge["weight"] <= 1.0 for edge in edges)
+    assert sum(row["size"] for row in topics.values()) == len(member)
+    assert all(row["layer"] == 0 for row in everything(store, "entities"))
+
+
+def test_summaries_quote_the_documents_at_their_spans(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    texts = {f"documents/{row['_key']}": row["text"] for row in everything(store, "documents")}
+    for cluster in everything(store, "clusters"):
+        quotes = json.loads(cluster["metadata"])["evidence"]
+        assert len(quotes) == 3
+        assert cluster["summary"] == " ".join(texts[one["doc"]][slice(*one["span"])] for one in quotes)
+    names = {row["name"] for row in everything(store, "clusters") if row["level"] == 1}
+    assert sorted(word for name in names for word in ("galaxies", "grammars", "proteins") if word in name) == [
+        *("galaxies", "grammars", "proteins")
+    ]
+
+
+def test_the_same_store_gives_the_same_rows(tmp_path: Path) -> None:
+    first, second = (planted_store(tmp_path / f"{name}.db") for name in "ab")
+    build(first, "one")
+    build(second, "one")
+    assert rows_of(first) == rows_of(second)
+
+
+def test_a_second_build_of_the_same_inputs_does_nothing(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    done = build(store, "one")
+    before = rows_of(store)
+    again = build(store, "one", on=2)
+    assert (again.mode, again.generation, again.topics, again.moved) == ("skipped", done.generation, 3, 0)
+    assert build(store, "one", on=2, mode="full").mode == "skipped"
+    assert rows_of(store) == before
+
+
+def test_a_full_build_of_unchanged_content_changes_no_topic(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    before = rows_of(store)
+    report = build(store, "two", on=2, mode="full")
+    assert (report.mode, report.moved, report.placed, report.topics_kept) == ("full", 0, 0, 3)
+    after = rows_of(store)
+    assert {**after, "build_stages": []} == {**before, "build_stages": []}
+
+
+def test_a_new_paper_joins_its_topic_locally(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    build(store, "one")
+    before = topic_of(store)
+    [key] = add_papers(store, [(1, 50)])
+    report = build(store, "two", on=2)
+    assert (report.mode, report.placed, report.moved) == ("incremental", 1, 0)
+    assert "1 new, 2 changed and 0 gone" in report.why
+    after = topic_of(store)
+    assert after == {**before, key: before["p1_00"]}
+    assert [moving.cluster for moving in report.moving] == [before["p1_00"]]
+
+
+def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    build(store, "one")
+    before = topic_of(store)
+    row = {"_key": "p0_03", "embedding": paper_vector(2, 77), "embedding_model": MODEL}
+    store.delete("relations", keys=[relation("p0_03", f"{kind}0")["_key"] for kind in "ca"])
+    put(store, "relations", relation("p0_03", "c2"), relation("p0_03", "a2"))
+    moved = {**store.get("entities", ["p0_03"]).to_pylist()[0], **row}
+    put(store, "entities", moved)
+    report = build(store, "two", on=2)
+    assert (report.mode, report.moved) == ("incremental", 1)
+    [now] = store.get("entities", ["p0_03"]).to_pylist()
+    assert (now["cluster_id"], now["prev_cluster_id"]) == (before["p2_00"], before["p0_03"])
+    [entry] = [row for row in everything(store, "cluster_membership_journal") if row["build"] == report.build]
+    assert (entry["entity"], entry["cluster_id"], entry["prev_cluster_id"]) == (
+        "p0_03",
+        before["p2_00"],
+        before["p0_03"],
+    )
+    assert entry["reason"] == "moved by a local change"
+
+
+def test_the_journal_replays_to_where_everyone_is(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    build(store, "one")
+    add_papers(store, [(0, 60)])
+    build(store, "two", on=2)
+    remove_paper(store, 1, 3)
+    build(store, "three", on=3)
+    replayed: dict[str, str] = {}
+    for row in sorted(everything(store, "cluster_membership_journal"), key=lambda row: row["at"]):
+        assert replayed.get(row["entity"]) == row["prev_cluster_id"]
+        replayed[row["entity"]] = row["cluster_id"]
+    assert replayed == topic_of(store)
+
+
+def test_an_entity_that_is_gone_leaves_no_edge_and_no_journal(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    build(store, "one")
+    remove_paper(store, 1, 3)
+    report = build(store, "two", on=2)
+    assert (report.mode, report.gone) == ("incremental", 1)
+    assert not [edge for edge in everything(store, "cluster_edges") if "p1_03" in edge["_from"]]
+    assert not [row for row in everything(store, "cluster_membership_journal") if row["entity"] == "p1_03"]
+    quoted = [one["doc"] for row in everything(store, "clusters") for one in json.loads(row["metadata"])["evidence"]]
+    assert "documents/d_p1_03" not in quoted
+    assert store.dangling() == {}
+
+
+def test_many_changes_cause_a_full_build_and_the_report_says_why(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    before = topic_of(store)
+    add_papers(store, [(2, number) for number in range(40, 48)])
+    report = build(store, "two", on=2)
+    assert report.mode == "full"
+    assert "10 entities are new, gone or changed" in report.why
+    after = topic_of(store)
+    assert {key: after[key] for key in before} == before  # topics kept their keys
+    assert (report.topics_kept, report.topics_new, report.topics_gone) == (3, 0, 0)
+
+
+def test_small_changes_add_up_to_a_full_build(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    modes = [build(store, "0").mode]
+    for step in range(1, 5):
+        add_papers(store, [(0, 50 + step)])
+        modes.append(build(store, str(step), on=1 + step).mode)
+    assert modes == ["full", "incremental", "incremental", "full", "incremental"]  # 3 changed a time, 10 % of 66
+
+
+def test_drift_beyond_the_threshold_causes_a_full_build(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    rules = HierarchyRules(rebuild_changed=1.0, rebuild_drift=1e-5)
+    build(store, "one", rules)
+    add_papers(store, [(0, number) for number in range(50, 54)])
+    report = build(store, "two", rules, on=2)
+    assert report.mode == "full"
+    assert report.drift > 1e-5
+    assert "drifted" in report.why
+
+
+def test_incremental_on_request_stays_local_and_says_that_a_full_build_is_due(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    add_papers(store, [(2, number) for number in range(40, 48)])
+    report = build(store, "two", on=2, mode="incremental")
+    assert report.mode == "incremental"
+    assert "a full build is due" in report.why
+
+
+def test_other_rules_cause_a_full_build(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    report = build(store, "one", HierarchyRules(depth=1), on=2)
+    assert (report.mode, report.supertopics) == ("full", 0)
+    assert {row["level"] for row in everything(store, "clusters")} == {1}
+
+
+def test_without_a_vector_neighbours_decide_and_without_both_the_bucket_takes_it(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    put(store, "entities", entity("mute"), entity("far"), entity("lost"))
+    put(store, "relations", relation("p1_00", "mute"), relation("mute", "far"))
+    report = build(store, "one")
+    found = topic_of(store)
+    assert found["mute"] == found["far"] == found["p1_00"]  # one hop and two
+    assert (found["lost"], report.unplaced) == (BUCKET, 1)
+    [bucket] = store.get("clusters", [BUCKET]).to_pylist()
+    assert (bucket["name"], bucket["centroid"], bucket["size"]) == ("unplaced", None, 1)
+
+
+def test_whoever_finds_a_neighbour_leaves_the_bucket(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    put(store, "entities", entity("lost"))
+    build(store, "one")
+    put(store, "relations", relation("p1_00", "lost"))
+    report = build(store, "two", on=2)
+    assert (report.mode, report.unplaced, report.topics_gone) == ("incremental", 0, 1)
+    assert topic_of(store)["lost"] == topic_of(store)["p1_00"]
+    assert store.get("clusters", [BUCKET]).num_rows == 0
+
+
+def test_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    put(store, "entities", entity("other", embedding=[1.0, 0.0], embedding_model="other@1/2"))
+    assert build(store, "one").unplaced == 1
+
+
+@pytest.mark.parametrize("entities", [0, 1, 3])
+def test_tiny_stores_have_a_hierarchy_too(tmp_path: Path, entities: int) -> None:
+    store = empty_store(tmp_path / "graph.db")
+    for number in range(entities):
+        vector = {"embedding": paper_vector(number, 0), "embedding_model": MODEL}
+        put(store, "entities", entity(f"e{number}", **vector))
+    report = build(store, "one")
+    assert (report.topics, report.supertopics) == ((1, 1) if entities else (0, 0))
+    assert all(topic_of(store).values())
+
+
+class Parrot:
+    """A language model that says how often it was asked."""
+
+    model = "parrot-1"
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def complete(self, prompt: str, *, max_tokens: int) -> Completion:
+        self.prompts.append(prompt)
+        return Completion(f" Answer {len(self.prompts)}. ", 10, 3)
+
+
+def test_a_language_model_writes_from_the_quotes_and_is_asked_once(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db", papers=20)
+    parrot = Parrot()
+    report = build(store, "one", language_model=parrot)
+    assert report.summaries_written == len(parrot.prompts) == 4
+    clusters = {row["_key"]: row for row in everything(store, "clusters")}
+    assert {row["summary"] for row in clusters.values()} == {f"Answer {number}." for number in range(1, 5)}
+    assert all(json.loads(row["metadata"])["written_by"] == "parrot-1" for row in clusters.values())
+    again = build(store, "two", on=2, mode="full", language_model=parrot)
+    assert (again.mode, again.summaries_written) == ("full", 0)
+    assert {row["_key"]: row for row in everything(store, "clusters")} == clusters
+
+
+def test_rules_that_give_no_hierarchy_are_refused() -> None:
+    with pytest.raises(SettingsError, match="depth is 3"):
+        HierarchyRules(depth=3)
+    with pytest.raises(SettingsError, match="max_fanout is 1"):
+        HierarchyRules(max_fanout=1)
+
+
+def test_a_build_that_fails_leaves_the_last_one(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    build(store, "one")
+    before = rows_of(store)
+
+    class Broken(Parrot):
+        def complete(self, prompt: str, *, max_tokens: int) -> Completion:
+            raise ConnectionError("no answer")
+
+    with pytest.raises(ConnectionError):
+        build(store, "two", on=2, language_model=Broken())
+    assert rows_of(store) == before

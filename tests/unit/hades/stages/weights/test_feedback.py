@@ -1,0 +1,101 @@
+"""What judged turns say, pair by pair."""
+
+from pathlib import Path
+
+import pytest
+
+from hades.settings.learning import LearningSettings
+from hades.stages.weights.feedback import UNJUDGED, choices_of, is_held_out, judged_digest, read_turns
+from hades.stages.weights.offline_estimate import value_of
+from hades.stores.sqlite.store import SqliteStore
+from schemas.telemetry import Judged, QueryLog
+from tests.unit.hades.stages.weights.graphs import small_store
+from tests.unit.hades.stages.weights.judged import log, put_logs
+
+RULES = LearningSettings()
+ONE, TWO, THREE = ("relations/1",), ("relations/2",), ("relations/3",)
+ROW_OF = {"relations/1": 10, "relations/2": 20, "relations/3": 30}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return small_store(tmp_path / "graph.db")
+
+
+def told(store: SqliteStore, *logs: QueryLog, power: float = 1.0) -> list[tuple[int, int, float, bool]]:
+    """Each pair as preferred row, other row, weight, and whether it lifts."""
+    put_logs(store, logs)
+    choices = choices_of(read_turns(store, RULES), {}, ROW_OF, power)
+    starts, edges = choices.results.starts, choices.edges[choices.results.edges]
+    pairs = choices.pairs
+    return [
+        (int(edges[starts[a]]), int(edges[starts[b]]), round(float(weight), 4), bool(lifts))
+        for a, b, weight, lifts in zip(pairs.preferred, pairs.other, pairs.weight, pairs.lifts, strict=True)
+    ]
+
+
+def test_good_stands_above_bad_whatever_their_ranks(store: SqliteStore) -> None:
+    judged = log("q", paths=(ONE, TWO), good=Judged(paths=(1,)), bad=Judged(paths=(2,)))
+    assert told(store, judged) == [(10, 20, 1.0, True)]
+
+
+def test_good_stands_above_the_unjudged_as_far_as_its_rank_was_unlikely_to_be_read(store: SqliteStore) -> None:
+    third = log("q", paths=(ONE, TWO, THREE), good=Judged(paths=(3,)))
+    assert told(store, third) == [(30, 10, UNJUDGED * 3 / 6 / 2, True), (30, 20, UNJUDGED * 3 / 6 / 2, True)]
+
+
+def test_two_good_ones_stand_above_each_other_as_their_ranks_say(store: SqliteStore) -> None:
+    both = log("q", paths=(ONE, TWO), good=Judged(paths=(1, 2)))
+    assert told(store, both) == [(10, 20, round(UNJUDGED / 6, 4), True), (20, 10, round(UNJUDGED / 3, 4), True)]
+
+
+def test_bad_alone_lifts_nothing(store: SqliteStore) -> None:
+    assert told(store, log("q", paths=(ONE, TWO), bad=Judged(paths=(1,)))) == [(20, 10, 1.0, False)]
+
+
+def test_what_nobody_judged_says_nothing(store: SqliteStore) -> None:
+    assert told(store, log("q", paths=(ONE, TWO))) == []
+
+
+def test_all_good_or_all_bad_of_one_says_nothing(store: SqliteStore) -> None:
+    assert told(store, log("q", paths=(ONE,), good=Judged(paths=(1,)))) == []
+    assert told(store, log("r", paths=(ONE,), bad=Judged(paths=(1,)))) == []
+
+
+def test_edges_that_cannot_learn_are_passed_over(store: SqliteStore) -> None:
+    walked = (("relations/1", "cluster_edges/7"), ("imports/9",), TWO)
+    assert told(store, log("q", paths=walked, good=Judged(paths=(3,)))) == [(20, 10, UNJUDGED * 3 / 6, True)]
+
+
+def test_turns_come_in_the_order_they_were_judged(store: SqliteStore) -> None:
+    for minutes in (30, 10, 20):
+        put_logs(store, [log(f"q{minutes}", good=Judged(paths=(1,)), minutes=minutes)])
+    assert [turn.judged_at.minute for turn in read_turns(store, RULES)] == [10, 20, 30]
+
+
+def test_the_digest_follows_judgements_and_not_mere_questions(store: SqliteStore) -> None:
+    put_logs(store, [log("q", good=Judged(paths=(1,)))])
+    before = judged_digest(store)
+    put_logs(store, [log("only asked")])
+    assert judged_digest(store) == before
+    put_logs(store, [log("q", good=Judged(paths=(2,)))])
+    assert judged_digest(store) != before
+
+
+def test_a_question_is_held_out_by_its_words_whoever_writes_them_how() -> None:
+    assert is_held_out("Who  met Ada?", 0.5) == is_held_out("who met ada?", 0.5)
+    assert sum(is_held_out(f"question {number}", 0.2) for number in range(5_000)) == pytest.approx(1_000, abs=100)
+
+
+def test_another_order_of_logged_passages_can_be_valued_before_it_serves(store: SqliteStore) -> None:
+    shown = [f"doc_chunks/{number}" for number in range(1, 4)]
+    put_logs(
+        store,
+        [log(f"q{at}", paths=(), passages=shown, good=Judged(passages=(3,)), minutes=at) for at in range(4)],
+    )
+    turns = read_turns(store, RULES)
+    as_it_was = value_of(turns, lambda _, shown: [one.rank for one in shown], power=1.0)
+    assert (as_it_was.value, as_it_was.questions) == (1.0, 4)
+    upside_down = value_of(turns, lambda _, shown: [4 - one.rank for one in shown], power=1.0)
+    assert upside_down.value == pytest.approx(3.0)  # looked at three times as often at the top
+    assert value_of(turns, lambda _, shown: [4 - one.rank for one in shown], power=1.0, clip=2.0).value == 2.0

@@ -1,0 +1,153 @@
+"""Three nights, and back to each of them: the store is what it was, and the next build goes on from there."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hades.build_state import ledger
+from hades.ports.tracking import TrackingError
+from hades.stages.weights import weight_versions as snapshots
+from hades.stages.weights import weights_file as artifact
+from hades.stages.weights.plots import draw_distributions
+from hades.stages.weights.restore_weights import restore_weights
+from hades.stages.weights.weight_rules import WeightError
+from hades.stages.weights.weight_versions import (
+    CHAMPION,
+    WEIGHTS_MODEL,
+    log_weights,
+    promote,
+    retain,
+    version_before,
+    version_of,
+)
+from hades.stores.sqlite.store import SqliteStore
+from tests.contract.examples import everything, put, relation
+from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh
+
+WEIGHED = ("relations", "mentions", "weight_config")
+NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return small_store(tmp_path / "graph.db")
+
+
+def tables(store: SqliteStore) -> dict:
+    return {name: everything(store, name) for name in WEIGHED}
+
+
+def edit(store: SqliteStore) -> None:
+    row = {"_key": "cites", "relation_type": "cites", "type_prior": 0.2, "tau_days": 50.0, "relation_boost": 0.6}
+    put(store, "weight_config", row)
+
+
+def test_each_of_three_nights_can_be_restored_byte_for_byte(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    was, versions = [], []
+    for night in NIGHTS:
+        if night == NIGHTS[1]:
+            edit(store)
+        report = weigh(store, as_of=night)
+        versions.append(log_weights(store, tracker, report, as_of=night))
+        was.append((tables(store), report.generation))
+    assert versions == ["1", "2", "3"]
+    for night in (0, 2, 1):
+        restored = restore_weights(store, tracker, versions[night])
+        assert (tables(store), restored.generation) == was[night]
+        assert (restored.rows, restored.missing, restored.newer) == (10, 0, 0)
+        assert 0 < restored.changed <= 7
+    assert store.check() == []
+
+
+def test_after_a_restore_the_next_build_weighs_again(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    first = weigh(store, as_of=NIGHTS[0])
+    log_weights(store, tracker, first, as_of=NIGHTS[0])
+    second = weigh(store, as_of=NIGHTS[1])
+    restore_weights(store, tracker, "1")
+    done = ledger.completed(store, ledger.WEIGHTS)
+    assert done is not None
+    assert (done.digest, done.as_of) == ("restored from hades-weights version 1", NIGHTS[0])
+    assert log_weights(store, tracker, as_of=NIGHTS[1]) == "1"  # publishing what was restored registers nothing new
+    again = weigh(store, as_of=NIGHTS[1])
+    assert (again.skipped, again.generation) == (False, second.generation)
+
+
+def test_edges_that_came_or_went_since_are_counted_and_left_alone(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    log_weights(store, tracker, weigh(store), as_of=TODAY)
+    (gone, *_) = everything(store, "relations")
+    store.delete("relations", keys=[gone["_key"]])
+    put(store, "relations", relation("d", "c", "cites", weight=0.25))
+    restored = restore_weights(store, tracker, "1")
+    assert (restored.rows, restored.missing, restored.newer) == (9, 1, 1)
+    (new,) = (row for row in everything(store, "relations") if row["_from"] == "entities/d")
+    assert new["weight"] == 0.25
+
+
+def test_the_same_data_is_logged_once_and_found_by_its_snapshot(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    version = log_weights(store, tracker, weigh(store), snapshot="g1", as_of=TODAY)
+    assert log_weights(store, tracker, weigh(store), as_of=TODAY) == version
+    promote(tracker, version, "g2")  # another hierarchy, the same weights
+    (only,) = tracker.versions(WEIGHTS_MODEL)
+    assert (only.aliases, only.tags["snapshot"]) == ((CHAMPION,), "g2")
+    assert [version_of(tracker, name) for name in ("g1", "g2", "g3")] == [version, version, None]
+
+
+def test_the_version_before_is_the_last_older_one_that_served(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    with pytest.raises(WeightError, match="serves yet"):
+        version_before(tracker)
+    served = (True, False, True)
+    for night, serves in zip(NIGHTS, served, strict=True):
+        log_weights(
+            store, tracker, weigh(store, as_of=night), snapshot=f"g{night.day}" if serves else None, as_of=night
+        )
+    assert version_before(tracker) == "1"
+    promote(tracker, "1", "g10")
+    with pytest.raises(WeightError, match="no version of hades-weights served before version 1"):
+        version_before(tracker)
+
+
+def test_retention_spares_what_an_alias_or_a_kept_snapshot_names(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    nights = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19, 26)]
+    for night in nights:
+        log_weights(store, tracker, weigh(store, as_of=night), snapshot=f"g{night.day}", as_of=night)
+    promote(tracker, "1", "g1")
+    assert retain(tracker, 1, snapshots=["g12"]) == ["3"]
+    assert [one.version for one in tracker.versions(WEIGHTS_MODEL)] == ["4", "2", "1"]
+    with pytest.raises(WeightError, match="keep is 0"):
+        retain(tracker, 0)
+    with pytest.raises(TrackingError, match="no version 3; registered: 4, 2, 1"):
+        restore_weights(store, tracker, "3")
+
+
+def test_weights_that_changed_after_weighing_are_not_logged(store: SqliteStore, tmp_path: Path) -> None:
+    tracker = registry(tmp_path / "registry")
+    with pytest.raises(WeightError, match="nothing has been weighed"):
+        log_weights(store, tracker, as_of=TODAY)
+    weigh(store)
+    put(store, "relations", relation("d", "c", "cites"))
+    with pytest.raises(WeightError, match="edges changed since"):
+        log_weights(store, tracker, as_of=TODAY)
+    assert tracker.versions(WEIGHTS_MODEL) == []
+
+
+def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
+    report = weigh(store)
+    rows = snapshots._checked_rows(store, report.generation)
+    for name in ("one", "two"):
+        artifact.write(tmp_path / name, artifact.WeightFile(rows, [], report.lasting()))
+        draw_distributions(report, tmp_path / f"{name}.png")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+
+
+def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.parquet").write_bytes(b"not Parquet at all")
+    with pytest.raises(WeightError, match="cannot be read as Parquet"):
+        artifact.read(tmp_path / "w.parquet")
