@@ -30,6 +30,7 @@ class MemoryState(Keyed):
     timestamp: datetime
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    retracted_at: datetime | None = Field(None, description="when the act that wrote it was undone")
     embedding: Vector | None = None
     embedding_model: str | None = None
     parent_state_id: str | None = None
@@ -69,6 +70,10 @@ class LatestState(Keyed):
     latest_state_id: str
     version: int = Field(ge=1)
     updated_at: datetime
+    began: datetime | None = Field(None, description="when the newest version began to hold")
+    in_order: bool = Field(
+        False, description="each version began no earlier than the one before, and none ends or was retracted"
+    )
 
 
 class MemoryRelation(StrEnum):

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
 from hades.memory.history import states, traces
-from hades.memory.history.as_of import state_at
 from hades.memory.history.audit import Act, acts_on
 from hades.memory.history.change import Change, Fact, change_fact
 from hades.memory.history.conflicts import Trust
+from hades.memory.history.current import named, named_many, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.erase import Certificate, erase_states
 from hades.memory.history.erasure_scan import find_leftovers
 from hades.memory.history.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
-from hades.memory.history.names import NEWEST, MemoryRefused, aware, is_state_key, state_id
+from hades.memory.history.names import NEWEST, MemoryRefused, aware, checked_topic, is_state_key, state_id, topic_key
 from hades.memory.history.relation_change import EdgeChange, find_edge_change
 from hades.memory.history.states import NewState
 from hades.memory.history.transactions import in_unit
@@ -88,9 +88,10 @@ class Memory(Recall):
 
         return in_unit(self.store, work)
 
-    def latest(self, topic: str) -> MemoryState | None:
-        """The newest version of a topic, or None when nothing was said of it."""
-        return states.latest(self.store, topic)
+    def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
+        """The version of a topic that holds now, or as the mask says; None where none does."""
+        found = states_at(self.store, [topic_key(checked_topic(topic))], mask or Mask(), self.now())
+        return found[0] if found else None
 
     def state(self, state_id: str) -> MemoryState | None:
         """One version by its id, or None when there is none or it was erased."""
@@ -142,7 +143,7 @@ class Memory(Recall):
         checked_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
-            tail, head = (state_id(states.named(rows, name).key) for name in (source, target))
+            tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
             new = NewEdge(
                 tail,
                 head,
@@ -167,7 +168,7 @@ class Memory(Recall):
 
         def work(rows: RowStore) -> list[MemoryEdge]:
             act = self.act(who, why, is_one=False)
-            ids = states.named_many(rows, [name for link in links for name in (link.source, link.target)])
+            ids = named_many(rows, [name for link in links for name in (link.source, link.target)], act.at)
             drawn = drawing.draw_many(
                 rows, [replace(link, source=ids[link.source], target=ids[link.target]) for link in links], act
             )
@@ -229,7 +230,7 @@ class Memory(Recall):
         """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
 
         def once() -> Promotion:
-            grounds = grounds_of(self.store, topic, self.mask())
+            grounds = grounds_of(self.store, topic, self.now())
             text = content or synthesised(grounds, reason, self.language_model)
             metadata = {"reason": reason} if content else {"reason": reason, "made_from": grounds.sources}
             current = grounds.current
@@ -256,7 +257,7 @@ class Memory(Recall):
         """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
         for fact in facts:
             checked_relation(fact.relation)
-        old = states.named(self.store, old_state_id)
+        old = named(self.store, old_state_id, self.now())
         moment = aware("at", at) if at else None
         new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
         ready = self.prepared([new])[0]

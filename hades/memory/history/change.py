@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hades.memory.history.audit import Act
+from hades.memory.history.current import named
 from hades.memory.history.edges import NewEdge, draw, end
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.inversions import implied_inverse, inverse_of
 from hades.memory.history.names import NEWEST, key_of, state_id
-from hades.memory.history.states import NewState, append, by_keys, named
+from hades.memory.history.states import NewState, append, by_keys
 from hades.ports.store import Direction, RowStore
 from hades.text.keywords import names_topic
 from schemas.intervals import Mask
@@ -97,7 +98,7 @@ def _follow(
 
 
 def _edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, moment: datetime) -> NewEdge:
-    target = named(rows, fact.target)
+    target = named(rows, fact.target, written.timestamp)
     return NewEdge(
         state_id(written.key),
         state_id(target.key),

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from hades.memory.history import rows as records
-from hades.memory.history.names import EDGES, STATES, is_state_key, key_of, state_id, state_key
-from hades.memory.history.states import named, pointer_to
+from hades.memory.history.current import named
+from hades.memory.history.names import EDGES, NEWEST, STATES, is_state_key, key_of, state_id, state_key
+from hades.memory.history.states import pointer_to
 from hades.ports.store import Direction, RowStore
 from schemas.intervals import Mask
 from schemas.memory import MemoryEdge, MemoryRelation
@@ -30,7 +31,7 @@ def edges_around(
     `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
     are asked for: its trace says the same.
     """
-    nodes = nodes_of(rows, named(rows, name).topic if whole_topic else name)
+    nodes = nodes_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)
     keys: set[str] = set()
     for start in range(0, len(nodes), _RUN):
         found = rows.neighbours(
@@ -49,10 +50,10 @@ def nodes_of(rows: RowStore, name: str) -> list[str]:
     """The `_id`s a name stands for: one state, or all versions of a topic."""
     key = key_of(name) if name.startswith(f"{STATES}/") else name
     if is_state_key(key):
-        return [state_id(named(rows, key).key)]
+        return [state_id(named(rows, key, NEWEST).key)]
     pointer = pointer_to(rows, name)
     if pointer is None:
-        return [state_id(named(rows, name).key)]  # says that there is no such topic
+        return [state_id(named(rows, name, NEWEST).key)]  # says that there is no such topic
     return [state_id(state_key(pointer.topic, version)) for version in range(1, pointer.version + 1)]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
 from hades.memory.history.conflicts import Claim, Outcome, Trust, Verdict, judge
+from hades.memory.history.current import named
 from hades.memory.history.edges import NewEdge, believed, draw, end
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.names import (
@@ -27,7 +28,7 @@ from hades.memory.history.names import (
     topic_of_key,
 )
 from hades.memory.history.spans import Span, without
-from hades.memory.history.states import NewState, append, latest, named
+from hades.memory.history.states import NewState, append, pointer_to
 from hades.ports.store import Direction, RowStore, Term
 from schemas.intervals import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
@@ -81,8 +82,8 @@ def believe_fact(
     rows: RowStore, fact: Asserted, act: Act, trust: Trust, created: Sequence[NewState] = ()
 ) -> FactResult:
     """Believe a fact wherever nothing stronger excludes it. Topics nobody wrote of get a version that names them."""
-    append(rows, [new for new in created if latest(rows, new.topic) is None], act)
-    subject, object_ = named(rows, fact.subject), named(rows, fact.object)
+    append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
+    subject, object_ = named(rows, fact.subject, act.at), named(rows, fact.object, act.at)
     new = _edge(fact, subject, object_, act)
     same, others = _met(rows, new, object_)
     claim = Claim(fact.confidence, fact.source, _begins(new, act))

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from hades.memory.history import rows as records
-from hades.memory.history.as_of import state_at
-from hades.memory.history.names import LATEST, NEWEST
-from hades.memory.history.states import by_keys
+from hades.memory.history.current import states_at
+from hades.memory.history.names import NEWEST
 from hades.ports.store import RowStore
 from hades.ports.text import Embedder
 from schemas.intervals import Mask
-from schemas.memory import LatestState, MemoryState
+from schemas.memory import MemoryState
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,5 @@ class Reader:
         return Mask(as_of=self.moment, known_at=self.mask.known_at or NEWEST)
 
     def current(self, topic_keys: Iterable[str]) -> list[MemoryState]:
-        """What each of these topics is for them, by topic key: the newest version by look-up, or the one of then."""
-        pointers = records.fetch(self.rows, LATEST, sorted(set(topic_keys)), LatestState)
-        if self.mask.is_open:
-            return by_keys(self.rows, sorted(pointer.latest_state_id for pointer in pointers.values()))
-        known_at = self.mask.known_at or NEWEST
-        then = (state_at(self.rows, one.topic, self.moment, known_at) for _, one in sorted(pointers.items()))
-        return [state for state in then if state is not None]
+        """The version of each of these topics that holds for them, by topic key."""
+        return states_at(self.rows, topic_keys, self.mask, self.now)

@@ -22,12 +22,9 @@ from hades.memory.history.names import (
     LATEST,
     STATES,
     MemoryRefused,
-    UnknownMemory,
     aware,
     checked_topic,
     edge_id,
-    is_state_key,
-    key_of,
     revision_key,
     state_id,
     state_key,
@@ -106,6 +103,8 @@ class Heads:
         self._revisions = {key: revision for key, (_, revision) in pointers.items()}
         self._counts = {key: pointer.version for key, (pointer, _) in pointers.items()}
         self._times = {key: pointer.updated_at for key, (pointer, _) in pointers.items()}
+        self._began = {key: pointer.began for key, (pointer, _) in pointers.items()}
+        self._in_order = {key: pointer.in_order for key, (pointer, _) in pointers.items()}
         self._newest = newest  # by topic key; the newest version is stored whole
         self._written: dict[str, MemoryState] = {}
         self._moved: dict[str, MemoryState] = {}
@@ -155,8 +154,17 @@ class Heads:
         self._written[state.key] = state
         self._newest[key] = self._moved[key] = state
         self._counts[key], self._times[key] = version, at
+        self._order(key, state)
         act.note("add", state.key, {"topic": topic, "version": version})
         return outward(state)
+
+    def _order(self, key: str, state: MemoryState) -> None:
+        """Note whether the newest version is still sure to be the current one."""
+        assert state.valid_from is not None
+        began = self._began.get(key)
+        follows = state.version == 1 or (self._in_order.get(key, False) and began is not None)
+        self._in_order[key] = follows and state.valid_until is None and (began is None or began <= state.valid_from)
+        self._began[key] = state.valid_from
 
     def rows(self) -> list[MemoryState]:
         """What is to be written, as it is stored."""
@@ -171,6 +179,8 @@ class Heads:
                 latest_state_id=state.key,
                 version=state.version,
                 updated_at=state.timestamp,
+                began=self._began[key],
+                in_order=self._in_order[key],
             )
             for key, state in self._moved.items()
         ]
@@ -197,12 +207,6 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
     )
 
 
-def latest(rows: RowStore, topic: str) -> MemoryState | None:
-    """The newest version of a topic: two look-ups by key, however many versions there are."""
-    found = rows.get(LATEST, [topic_key(checked_topic(topic))], columns=["latest_state_id"])
-    return by_keys(rows, found.column("latest_state_id").to_pylist())[0] if found.num_rows else None
-
-
 def pointer_to(rows: RowStore, topic: str) -> LatestState | None:
     """Which version of a topic is the newest."""
     found = records.read(rows.get(LATEST, [topic_key(checked_topic(topic))]), LatestState)
@@ -213,27 +217,6 @@ def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
     """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
     found = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState) if keys else []
     return made_whole(rows, [state for state in found if not is_erased(state)])
-
-
-def named(rows: RowStore, name: str) -> MemoryState:
-    """The version that a state's id, or the newest one that a topic names."""
-    key = key_of(name) if name.startswith(f"{STATES}/") else name
-    found = by_keys(rows, [key]) if is_state_key(key) else [state for state in [latest(rows, name)] if state]
-    if not found:
-        raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
-    return found[0]
-
-
-def named_many(rows: RowStore, names: Sequence[str]) -> dict[str, str]:
-    """The `_id` each of these topics or states stands for; one look-up for all of them."""
-    keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
-    topics = {name: topic_key(checked_topic(name)) for name, key in keys.items() if not is_state_key(key)}
-    pointers = records.fetch(rows, LATEST, sorted(set(topics.values())), LatestState)
-    for name, key in topics.items():
-        if key not in pointers:
-            raise UnknownMemory(f"memory holds no topic {name!r}; `hades memory topics` lists what there is")
-        keys[name] = pointers[key].latest_state_id
-    return {name: state_id(key) for name, key in keys.items()}
 
 
 def is_erased(state: MemoryState) -> bool:

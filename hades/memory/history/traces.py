@@ -33,7 +33,9 @@ def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask 
     """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
     kept: list[MemoryState] = []
     for run in _backwards(rows, checked_topic(topic), limit or _RUN):
-        seen = [one for one in run if is_visible(mask, one.valid_from, one.valid_until, one.timestamp, None)]
+        seen = [
+            one for one in run if is_visible(mask, one.valid_from, one.valid_until, one.timestamp, one.retracted_at)
+        ]
         kept = seen + kept
         if limit is not None and len(kept) >= limit:
             return kept[-limit:]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history.as_of import state_at
+from hades.memory.history.current import state_at
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.names import UnknownMemory, key_of
 from hades.memory.history.states import by_keys

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from hades.memory.history.names import MemoryRefused, key_of, topic_of_key
+from hades.memory.history.current import named
+from hades.memory.history.names import NEWEST, MemoryRefused, key_of, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.history.states import named
 from hades.memory.history.traces import history
 from hades.memory.recall.graph_retrieval import Enhanced, Related, enhance
 from hades.memory.recall.intent import Intent, Strategy, strategy_for
@@ -141,7 +141,7 @@ def _focused(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _behind(reader: Reader, name: str) -> list[MemoryState]:
-    state = named(reader.rows, name)
+    state = named(reader.rows, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.rows, state.key)
     return list(reversed(history(reader.rows, state.topic, limit=LAST_STATES, mask=_then(reader))))
@@ -220,14 +220,15 @@ def _begins_in(moment: datetime, start: datetime | None, end: datetime | None) -
 
 
 def _then(reader: Reader) -> Mask:
-    """What a reader had heard of; versions that ended are part of the history."""
-    return Mask(known_at=reader.mask.known_at)
+    """What a reader had heard of; versions that ended are part of the history, retracted ones are not."""
+    return Mask(known_at=reader.mask.known_at or NEWEST)
 
 
 def _version(state: MemoryState) -> tuple[str, str]:
     kind = NAMES.get(state.consolidation_level)
     what = f"{kind} summary" if kind else f"v{state.version}"
-    return state.key, f"[{state.topic}, {what}, since {day(state.valid_from)}] {state.content}"
+    until = f" until {day(state.valid_until)}" if state.valid_until else ""
+    return state.key, f"[{state.topic}, {what}, since {day(state.valid_from)}{until}] {state.content}"
 
 
 def _new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:

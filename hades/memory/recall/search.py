@@ -100,7 +100,8 @@ def _in_window(window: Window | None) -> Predicate:
 
 
 def _seen(reader: Reader) -> Predicate:
-    """What a reader in the past could have heard of; one who stands in the present has heard of all."""
+    """Versions that may lead a reader to a topic: said and begun by then, not retracted since."""
     as_of, known_at = reader.mask.as_of, reader.mask.known_at
-    terms = [Term("timestamp", "<=", known_at)] if known_at is not None else []
-    return [*terms, Term("valid_from", "<=", as_of)] if as_of is not None else terms
+    if known_at is None:
+        return [Term("retracted_at", "is_null"), *([Term("valid_from", "<=", as_of)] if as_of is not None else [])]
+    return [Term("timestamp", "<=", known_at), Term("valid_from", "<=", as_of or known_at)]

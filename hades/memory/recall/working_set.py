@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hades.memory.history import rows as records
+from hades.memory.history.current import choose_version, named
 from hades.memory.history.names import (
     EDGES,
     NEWEST,
@@ -24,7 +25,7 @@ from hades.memory.history.names import (
     topic_of_key,
 )
 from hades.memory.history.reader import Reader
-from hades.memory.history.states import by_keys, named, pointer_to
+from hades.memory.history.states import by_keys, pointer_to
 from hades.memory.recall.search import Found
 from hades.memory.recall.similarity import Asked, vectors_of
 from hades.memory.recall.strength import FOR_CONTEXT, strength
@@ -85,6 +86,7 @@ class WorkingMemory:
     expired: int = 0
     _held: dict[str, _Held] = field(default_factory=dict)
     _topics: dict[str, set[str]] = field(default_factory=dict)  # keys of versions by topic
+    _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
     _explored: set[str] = field(default_factory=set)
     _index: Index | None = None
@@ -98,12 +100,13 @@ class WorkingMemory:
 
     def preload(self, topic: str) -> WorkingMemory:
         """Take a topic in mind: its newest version, the last ten, the important ones, and what it is joined to."""
-        newest = named(self.store, topic)
+        newest = named(self.store, topic, self.now())
         pointer = pointer_to(self.store, newest.topic)
         count = pointer.version if pointer else newest.version
         versions = by_keys(self.store, [state_key(newest.topic, one) for one in _last(count, _LOOKED_BACK)])
         important = [one for one in versions[:-LAST_VERSIONS] if one.importance_score >= IMPORTANT]
         important = sorted(important, key=lambda one: (-one.importance_score, -one.version))[:_MOST_IMPORTANT]
+        self._know(versions)
         self._take([newest, *versions[-LAST_VERSIONS:], *important])
         self.explore(newest.topic)
         return self
@@ -136,23 +139,31 @@ class WorkingMemory:
     # Asking it reads nothing but itself
 
     def query(self, text: str, *, limit: int = 10) -> list[Found]:
-        """What is in mind that is near to a question, best first: words and meaning, the strong before the weak."""
+        """Topics in mind that are near to a question, best first, each as it is now.
+
+        `matched` names the version that is nearest: words and meaning count, the strong come before the weak.
+        """
         moment = self._swept()
         if self._index is None:
             self._index = Index((held.state, held.strength, held.vector) for held in self._held.values())
         index = self._index
-        found = [
-            Found(state, near.similarity, float(index.strengths[near.place]), state.key, near.semantic, near.lexical)
-            for near in index.nearest(Asked.of(text, self.embedder), limit, FOR_CONTEXT)
-            for state in [index.states[near.place]]
-        ]
-        self._use([one.state.key for one in found], moment)
-        return found
+        found: dict[str, Found] = {}
+        for near in index.nearest(Asked.of(text, self.embedder), len(self._held), FOR_CONTEXT):
+            matched = index.states[near.place]
+            state = self._current(topic_of_key(matched.key))
+            if state is not None and state.topic not in found and len(found) < limit:
+                power = self._held[state.key].strength
+                found[state.topic] = Found(state, near.similarity, power, matched.key, near.semantic, near.lexical)
+        self._use([key for one in found.values() for key in {one.state.key, one.matched}], moment)
+        return list(found.values())
 
     def latest(self, topic: str) -> MemoryState | None:
-        """The newest version of a topic that is in mind, or None when the topic is not."""
-        versions = self.history(topic)
-        return versions[-1] if versions else None
+        """The version of a topic that holds now, or None when it is not in mind."""
+        moment = self._swept()
+        state = self._current(topic_key(topic))
+        if state is not None:
+            self._use([state.key], moment)
+        return state
 
     def history(self, topic: str) -> list[MemoryState]:
         """The versions of a topic that are in mind, oldest first."""
@@ -186,9 +197,21 @@ class WorkingMemory:
 
     # Within
 
+    def _current(self, topic: str) -> MemoryState | None:
+        """The version of a topic, by its key, that holds now, where it is in mind."""
+        versions = self._known.get(topic, {}).values()
+        moment = max([self.now(), *(one.timestamp for one in versions)])
+        state = choose_version(versions, Mask(as_of=moment, known_at=NEWEST))
+        return state if state is not None and state.key in self._held else None
+
+    def _know(self, states: Iterable[MemoryState]) -> None:
+        for state in states:
+            self._known.setdefault(topic_of_key(state.key), {})[state.key] = state
+
     def _take(self, states: Iterable[MemoryState]) -> None:
         moment = self.now()
         fresh = {state.key: state for state in states}
+        self._know(fresh.values())
         vectors = self._vectors(sorted(fresh))
         for key, state in fresh.items():
             uses = self._held[key].uses if key in self._held else 0
@@ -234,6 +257,7 @@ class WorkingMemory:
             self._topics[topic].discard(key)
             if not self._topics[topic]:
                 del self._topics[topic]
+                self._known.pop(topic, None)
                 self._explored.discard(topic)
                 self._edges.pop(topic, None)
         if keys:

@@ -120,7 +120,12 @@ def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str
 
 def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, str]]:
     """Area, beginning and key of every version that was said before a moment; erased ones have no beginning."""
-    where = [Term("consolidation_level", "==", 0), Term("timestamp", "<", as_of), Term("valid_from", "not_null")]
+    where = [
+        Term("consolidation_level", "==", 0),
+        Term("timestamp", "<", as_of),
+        Term("valid_from", "not_null"),
+        Term("retracted_at", "is_null"),
+    ]
     for batch in rows.scan(STATES, where=where, columns=["topic", "valid_from"]):
         for row in batch.to_pylist():
             yield area_of(row["topic"]), row["valid_from"], row["_key"]

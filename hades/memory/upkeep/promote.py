@@ -6,12 +6,14 @@ With a language model it writes the version; without one the sentences are picke
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from hades.memory.history.audit import Act
+from hades.memory.history.current import named
 from hades.memory.history.edges import NewEdge, draw
 from hades.memory.history.edges_around import edges_around
-from hades.memory.history.names import key_of, state_id
-from hades.memory.history.states import NewState, append, by_keys, named, pointer_to
+from hades.memory.history.names import NEWEST, key_of, state_id
+from hades.memory.history.states import NewState, append, by_keys, pointer_to
 from hades.memory.history.traces import history
 from hades.ports.store import RowStore
 from hades.ports.text import LanguageModel
@@ -62,9 +64,10 @@ class Promotion:
     act: str = ""
 
 
-def grounds_of(rows: RowStore, topic: str, mask: Mask) -> Grounds:
-    """The newest version, the last five, and the newest version of what they are joined to."""
-    current = named(rows, topic)
+def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
+    """The current version, the last five, and the current version of what they are joined to."""
+    current = named(rows, topic, now)
+    mask = Mask(as_of=now, known_at=NEWEST)
     ends = {
         end
         for edge in edges_around(rows, current.topic, mask, types=NEIGHBOURS)
@@ -72,7 +75,7 @@ def grounds_of(rows: RowStore, topic: str, mask: Mask) -> Grounds:
     }
     topics = sorted({state.topic for state in by_keys(rows, sorted(ends))} - {current.topic})
     pointer = pointer_to(rows, current.topic)
-    related = [named(rows, name) for name in topics[:_MOST_RELATED]]
+    related = [named(rows, name, now) for name in topics[:_MOST_RELATED]]
     before = history(rows, current.topic, limit=HISTORY)
     return Grounds(current, pointer.version if pointer else 0, before, related)
 
