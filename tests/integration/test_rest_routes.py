@@ -70,8 +70,8 @@ def test_an_answer_over_rest_is_the_answer_of_the_library(ro, settings):
 def test_the_same_question_again_is_kept_but_is_a_turn_of_its_own(ro):
     asked = {"query": "where does the Elbe flow?"}
     first, second = ro.post("/v1/query", json=asked), ro.post("/v1/query", json=asked)
-    assert first.headers["X-Hades-Answer"] == "fresh"
-    assert second.headers["X-Hades-Answer"] == "kept"
+    assert first.headers["X-Hades-Answer"] == "computed"
+    assert second.headers["X-Hades-Answer"] == "cached"
     assert first.json()["query_id"] != second.json()["query_id"]
     same = {name: value for name, value in second.json().items() if name != "query_id"}
     assert same == {name: value for name, value in first.json().items() if name != "query_id"}

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import KINDS, Hits, Kind
+from hades.retrieval.channels.search_names import LEXICAL, NAMES, SEARCHES, VECTOR
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from schemas.plan import Plan, Reason
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
     from hades.retrieval.turn.metered_view import MeteredView
 
-VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
-SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
 READABLE = (Kind.CHUNK, Kind.FUNC)  # what can be shown as a passage
 SOUGHT = (Kind.CHUNK, Kind.ENTITY, Kind.FUNC)
 

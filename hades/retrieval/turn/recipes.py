@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hades.errors import HadesError
-from hades.retrieval.channels.seeds import LEXICAL, SEARCHES, VECTOR
+from hades.retrieval.channels.search_names import LEXICAL, SEARCHES, VECTOR
 
 
 class GraphStep(StrEnum):

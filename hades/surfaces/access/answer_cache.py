@@ -17,19 +17,19 @@ _OF_THE_MOMENT = frozenset({Reason.TIMEOUT, Reason.VIEW_DEGRADED})
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedAnswer:
     """An answer as JSON text, and the log of the turn that worked it out."""
 
     log: QueryLog
     text: bytes
 
 
-class KeptAnswers:
+class AnswerCache:
     """The most recently asked answers of one snapshot, at most so many bytes of JSON."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._held: OrderedDict[str, Kept] = OrderedDict()
+        self._held: OrderedDict[str, CachedAnswer] = OrderedDict()
         self._snapshot, self._bytes = "", 0
         self._lock = threading.Lock()
         self.hits = 0
@@ -39,7 +39,7 @@ class KeptAnswers:
         """What is held."""
         return self._bytes
 
-    def find(self, snapshot: str, asked: str) -> Kept | None:
+    def find(self, snapshot: str, asked: str) -> CachedAnswer | None:
         """The answer that this snapshot gave to this question, if it is held."""
         with self._lock:
             if snapshot != self._snapshot or asked not in self._held:
@@ -48,7 +48,7 @@ class KeptAnswers:
             self.hits += 1
             return self._held[asked]
 
-    def keep(self, asked: str, kept: Kept) -> None:
+    def keep(self, asked: str, kept: CachedAnswer) -> None:
         """Hold an answer; those of another snapshot go, and the least recently asked where there is no room."""
         snapshot = kept.log.snapshot
         if len(kept.text) > self._max_bytes // 4 or _OF_THE_MOMENT & set(kept.log.reasons):

@@ -1,4 +1,4 @@
-"""What one request, one connection and one client may take of the service."""
+"""Limits of one request, one connection and one client."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Limits:
     """Sizes in bytes, times in seconds.
 
-    `arrive_seconds` is for the whole request to come in, however slowly its bytes drip. `threads` answer at
-    once; `waiting` calls at most are answered or stand in line, who comes after that is told to come again.
+    `arrive_seconds` is the limit for receiving a whole request, however slowly its bytes arrive. `threads` calls run
+    at the same time; at most `waiting` calls run or wait, further ones get status 503.
     """
 
     body_bytes: int = 256 * 1024
@@ -24,9 +24,9 @@ class Limits:
     burst: float = 2000.0
     threads: int = 0
     waiting: int = 512
-    kept_bytes: int = 64 * 1024 * 1024
+    cache_bytes: int = 64 * 1024 * 1024
 
     @property
     def answering(self) -> int:
-        """Threads that answer: as told, or one for each core."""
+        """Number of threads: as set, or one for each core."""
         return self.threads or max(2, os.cpu_count() or 1)

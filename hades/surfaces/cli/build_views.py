@@ -12,8 +12,8 @@ from rich.text import Text
 
 from hades.settings import load_settings
 from hades.settings.quiet import keep_libraries_quiet
-from hades.surfaces.cli.ingest_views import shown_progress
 from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.progress import shown_progress
 from hades.wiring import open_site
 
 

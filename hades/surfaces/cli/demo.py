@@ -15,8 +15,8 @@ from hades.ingest.sources.workspace import WorkspaceSource
 from hades.reports.answer_picture import answer_picture
 from hades.settings import load_settings
 from hades.stages.build_report import told
-from hades.surfaces.cli.ingest_views import shown_progress
 from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.progress import shown_progress
 from hades.wiring import open_hades
 from schemas.retrieval import Retrieval
 

@@ -25,8 +25,8 @@ from hades.evaluation.serving import EXPERIMENT
 from hades.ports.tracking import DATA_HASH
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
-from hades.surfaces.cli.ingest_views import shown_progress
 from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.progress import shown_progress
 from hades.wiring import model_cache, open_hades, open_site, open_tracker
 
 MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"

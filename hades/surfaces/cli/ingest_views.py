@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -12,12 +10,13 @@ from rich.text import Text
 
 from hades.ports.clock import utc_now
 from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.progress import shown_progress
 from hades.wiring import open_hades
 
 if TYPE_CHECKING:
     from hades.api import Hades
     from hades.ingest.phases import Phase
-    from hades.ingest.report import IngestReport, Progress
+    from hades.ingest.report import IngestReport
 
 
 def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
@@ -84,27 +83,6 @@ def run_publish(prune: int | None) -> Answer:
         document = publish_now(hades.site, utc_now(), prune).as_dict()
     told = f"published {document['snapshot']} in {document['path']}; readers see it from now on"
     return Answer(document, (Text(told),))
-
-
-@contextmanager
-def shown_progress() -> Iterator[Progress | None]:
-    """Bars on a terminal, nothing elsewhere: logs and pipes stay clean."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        known: dict[str, Any] = {}
-
-        def show(phase: str, done: int, total: int | None) -> None:
-            if phase not in known:
-                known[phase] = bars.add_task(phase, total=total)
-            bars.update(known[phase], completed=done, total=total)
-
-        yield show
 
 
 def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table | Text, ...]:

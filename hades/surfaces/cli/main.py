@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.cli import (
     build_commands,
     eval_commands,
@@ -19,6 +20,7 @@ from hades.surfaces.cli import (
 )
 from hades.surfaces.cli import entity_commands as cli_entity
 from hades.surfaces.cli import mcp_commands as cli_mcp
+from hades.surfaces.cli.commands import add_commands
 from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
 
 app = typer.Typer(
@@ -273,98 +275,8 @@ cli_entity.register(app)
 cli_mcp.register(app)
 
 
-@app.command()
-def query(
-    text: Annotated[str, typer.Argument(help="The question.")],
-    recipe: Annotated[
-        str,
-        typer.Option(
-            help="vector, lexical, graphrag, hirag, pathrag, hirag_pathrag, hipporag, hipporag_multihop, nexus or auto."
-        ),
-    ] = "hirag_pathrag",
-    plan: Annotated[Path | None, typer.Option(help="JSON or YAML file with a plan; lowered to its caps.")] = None,
-    paths: Annotated[int | None, typer.Option(min=0, help="Show at most so many paths.")] = None,
-    as_of: Annotated[str | None, typer.Option(help="Only what was true then, for example 2026-01-31.")] = None,
-    known_at: Annotated[str | None, typer.Option(help="Only what was known then.")] = None,
-    mode: Annotated[str, typer.Option(help="Of nexus: execution, planning or brainstorming.")] = "execution",
-    near: Annotated[
-        list[str] | None, typer.Option(help="Ask from here: id of a document or node; may be repeated.")
-    ] = None,
-    form: Annotated[str, typer.Option("--format", help="text, or prompt: what a language model is told.")] = "text",
-    as_json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Answer a question with cited paths and passages, inside the plan's budget; says what was cut and why."""
-    if form not in ("text", "prompt"):
-        raise typer.BadParameter(f"{form!r} is not a format; use text or prompt")
-
-    def body() -> Answer:
-        from hades.surfaces.cli.query_views import run_query
-
-        return run_query(
-            text, recipe=recipe, plan=plan, paths=paths, as_of=as_of, known_at=known_at, mode=mode,
-            as_prompt=form == "prompt", near=near or (),
-        )  # fmt: skip
-
-    answer_with(body, as_json=as_json, debug=debug)
-
-
-@app.command()
-def explain(
-    query_id: Annotated[str, typer.Argument(metavar="QUERY_ID", help="As `hades query` printed it.")],
-    missing: Annotated[str | None, typer.Option(metavar="NODE", help="Why was this node not reached?")] = None,
-    as_json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Say why each path was kept, and why a node was not reached: cap, threshold, mask, not connected."""
-
-    def body() -> Answer:
-        from hades.surfaces.cli.query_views import run_explain
-
-        return run_explain(query_id, missing)
-
-    answer_with(body, as_json=as_json, debug=debug)
-
-
-RanksOption = Annotated[list[int] | None, typer.Option(metavar="N", help="Rank, counted from 1; may be repeated.")]
-
-
-@app.command()
-def feedback(
-    query_id: Annotated[str, typer.Argument(metavar="QUERY_ID", help="As `hades query` printed it.")],
-    good: RanksOption = None,
-    bad: RanksOption = None,
-    good_passage: RanksOption = None,
-    bad_passage: RanksOption = None,
-    as_json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Say which paths (--good, --bad) and passages of an answer helped; builds learn from it."""
-    if not (good or bad or good_passage or bad_passage):
-        raise typer.BadParameter("say what was good or bad, for example --good 1 --bad 3")
-
-    def body() -> Answer:
-        from hades.surfaces.cli.query_views import run_feedback
-
-        return run_feedback(query_id, good or [], bad or [], good_passage or [], bad_passage or [])
-
-    answer_with(body, as_json=as_json, debug=debug)
-
-
-@app.command()
-def queries(
-    since: Annotated[str | None, typer.Option(help="Only questions asked since then, for example 2026-01-31.")] = None,
-    as_json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
-
-    def body() -> Answer:
-        from hades.surfaces.cli.query_views import run_queries
-
-        return run_queries(since)
-
-    answer_with(body, as_json=as_json, debug=debug)
+GROUPS: dict[str, str] = {}
+add_commands(app, CAPABILITIES, GROUPS)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from hades.memory.recall.search import Found, Window, plain_state
 from hades.memory.service import Memory
 from hades.surfaces.cli.memory_trees import table_of
 from hades.surfaces.cli.memory_views import person, with_memory
+from hades.surfaces.cli.moments import moment
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.query_views import moment
 from hades.text.keywords import day
 from schemas.intervals import Mask
 from schemas.memory import MemoryState

@@ -25,8 +25,8 @@ from hades.surfaces.cli.memory_trees import (
     state_document,
     table_of,
 )
+from hades.surfaces.cli.moments import moment
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.query_views import moment
 from hades.text.keywords import day
 from hades.wiring import open_memory
 from schemas.intervals import Mask

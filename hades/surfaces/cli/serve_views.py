@@ -64,7 +64,7 @@ def limits_of(settings: Settings) -> Limits:
         per_second=settings.serve_rate,
         burst=settings.serve_burst,
         threads=settings.serve_threads,
-        kept_bytes=settings.serve_kept_mib * 1024 * 1024,
+        cache_bytes=settings.serve_kept_mib * 1024 * 1024,
     )
 
 

@@ -18,14 +18,14 @@ from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.plan import caps_of
 from hades.surfaces.access.callers import Caller
-from hades.surfaces.access.questions import Asked
+from hades.surfaces.capabilities.query import QueryRequest
 from hades.surfaces.mcp.asking import paths_of
 from hades.surfaces.mcp.calls import Reply, answer, required
 from hades.surfaces.mcp.service import Service
 from hades.surfaces.mcp.shapes import Citation, Edited, Passages, Paths, PathString, PathStrings, RetrievalResult
 from hades.telemetry.turn import Turn
 from schemas.edges import MentionType
-from schemas.retrieval import CitedPassage
+from schemas.retrieval import CitedPassage, Retrieval
 
 READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 EDITS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -99,8 +99,8 @@ def _add_hipporag(server: MCPServer[Any], service: Service) -> None:
         """
 
         def work(_: Caller) -> Reply:
-            asked = Asked(required(query), recipe=_RECIPES[mode])
-            found = service.questions.ask(asked).answer
+            asked = QueryRequest(query=required(query), recipe=_RECIPES[mode])
+            found = Retrieval.model_validate_json(service.questions.ask(asked).text)
             shown = found.passages[:limit]
             outcome = Passages(
                 success=True,

@@ -12,7 +12,7 @@ from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder
 from hades.retrieval.turn.answers import Answers
 from hades.settings import Settings
-from hades.surfaces.access.answer_cache import KeptAnswers
+from hades.surfaces.access.answer_cache import AnswerCache
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.questions import Questions
@@ -88,7 +88,7 @@ def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> S
         answers=answers,
         readable=readable,
         writable=writable,
-        questions=Questions(answers, TurnLog(readable, writable), KeptAnswers(limits.kept_bytes)),
+        questions=Questions(answers, TurnLog(readable, writable), AnswerCache(limits.cache_bytes)),
         tokens=Tokens(settings.home),
         audit=Audit(settings.home / "logs"),
         rates=Rates(limits.per_second, limits.burst),

@@ -17,7 +17,6 @@ from hades.surfaces.access.callers import Door, covers
 from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.repeats import Repeats
 from hades.surfaces.rest.routers import (
     entities,
     graph,
@@ -29,6 +28,7 @@ from hades.surfaces.rest.routers import (
     runs,
     snapshots,
 )
+from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import Services, needing
 
 WEB = Path(surfaces.__file__).parent / "web"
@@ -48,7 +48,7 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
     every = (
         (Mode.READ_ONLY, query.reading),
-        (Mode.READ_WRITE, query.writing),
+        *capability_routers(),
         (Mode.READ_ONLY, graph.reading),
         (Mode.READ_ONLY, entities.reading),
         (Mode.READ_WRITE, entities.writing),
@@ -77,7 +77,6 @@ def build_app(services: Services, door: Door) -> FastAPI:
     problems.register(app)
     if WEB.is_dir():
         app.mount("/", StaticFiles(directory=WEB, html=True), name="web")
-    app.add_middleware(Repeats, services=services, path=f"{API}/query")
     app.add_middleware(Guard, services=services, door=door)  # the last one added is the first one asked
     return app
 

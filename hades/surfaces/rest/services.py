@@ -16,11 +16,12 @@ from hades.errors import HadesError
 from hades.ports.store import GraphStore, Mode
 from hades.retrieval.turn.answers import Answers
 from hades.settings import Settings
-from hades.surfaces.access.answer_cache import KeptAnswers
+from hades.surfaces.access.answer_cache import AnswerCache
 from hades.surfaces.access.callers import Caller, require
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.metrics import Exposition
 from hades.surfaces.access.questions import Questions
+from hades.surfaces.access.service_context import ServiceContext
 from hades.surfaces.access.tokens import Tokens
 from hades.surfaces.access.turn_log import TurnLog
 from hades.telemetry.audit import Audit, CallMode
@@ -67,19 +68,25 @@ class Services:
         """The folder of this graph."""
         return self.settings.home
 
+    def context(self, caller: Caller, mode: Mode) -> ServiceContext:
+        """The context of one call that needs this mode."""
+        return ServiceContext(
+            self.settings, caller.name, mode, self.answers, self.readable, self.writable, self.questions
+        )
+
     async def work(self, call: Callable[..., T], *arguments: object, **named: object) -> T:
-        """Run a blocking call in one of the threads that answer; refuses when too many stand in line already."""
+        """Run a blocking call in one of the threads that answer; refused when too many calls are waiting."""
         return await self._run(self.threads, call, arguments, named)
 
     async def change(self, call: Callable[..., T], *arguments: object, **named: object) -> T:
-        """Run a call that writes. A build may hold the store for long; answers have threads of their own meanwhile."""
+        """Run a call that writes, in threads of its own: a build may hold the store for long."""
         return await self._run(self.writers, call, arguments, named)
 
     async def _run(
         self, pool: ThreadPoolExecutor, call: Callable[..., T], arguments: Sequence[object], named: Mapping[str, object]
     ) -> T:
         if self._waiting >= self.limits.waiting:
-            raise TooBusy(f"{self._waiting} calls stand in line already; come again in a second")
+            raise TooBusy(f"Server busy: {self._waiting} calls are waiting; retry in 1 s.")
         self._waiting += 1
         try:
             return await asyncio.wrap_future(pool.submit(partial(call, *arguments, **named)))
@@ -87,7 +94,7 @@ class Services:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Finish what was begun and give everything back."""
+        """Finish running calls and close everything."""
         self.threads.shutdown(cancel_futures=True)
         self.writers.shutdown(cancel_futures=True)
         self.questions.turns.close()
@@ -102,16 +109,16 @@ def open_services(settings: Settings, mode: Mode, limits: Limits = Limits()) -> 
     writable = None if mode is Mode.READ_ONLY else open_written_store(settings, mode)
     readable = open_store(settings, Mode.READ_ONLY)
     answers = open_answers(settings)
-    kept = KeptAnswers(limits.kept_bytes)
+    cache = AnswerCache(limits.cache_bytes)
     exposition = Exposition()
-    exposition.follow_bytes("answers", lambda: kept.bytes)
+    exposition.follow_bytes("answers", lambda: cache.bytes)
     return Services(
         settings=settings,
         limits=limits,
         answers=answers,
         readable=readable,
         writable=writable,
-        questions=Questions(answers, TurnLog(readable, writable), kept, exposition.turn),
+        questions=Questions(answers, TurnLog(readable, writable), cache, exposition.turn),
         tokens=Tokens(settings.home),
         audit=Audit(settings.home / "logs"),
         exposition=exposition,

@@ -10,8 +10,6 @@ import orjson
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from hades.retrieval.turn.recipes import DEFAULT, MODES, NAMES_OF_RECIPES
-
 TEXT_CHARACTERS = 8_000
 ID_CHARACTERS = 320
 
@@ -48,53 +46,6 @@ class Sent(BaseModel):
     """A body; unknown keys are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class QueryBody(Sent):
-    """A question and how to answer it."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "which classes does EmailMessage extend?"},
-                {
-                    "query": "which classes does EmailMessage extend?",
-                    "recipe": "pathrag",
-                    "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}},
-                    "as_of": "2026-01-31T00:00:00Z",
-                    "max_paths": 3,
-                },
-            ]
-        }
-    )
-
-    query: str = Field(min_length=1, max_length=TEXT_CHARACTERS, description="the question")
-    recipe: Literal[NAMES_OF_RECIPES] = Field(DEFAULT, description="the way to answer")  # type: ignore[valid-type]
-    plan: FreeForm | None = Field(None, description="what the turn may spend; lowered to the online caps")
-    as_of: Moment | None = Field(None, description="only what was true then")
-    known_at: Moment | None = Field(None, description="only what was known then")
-    max_paths: int | None = Field(None, ge=0, le=100, description="show at most so many paths")
-    mode: Literal[MODES] = Field(MODES[0], description="of the recipe nexus")  # type: ignore[valid-type]
-    near: tuple[Id, ...] = Field((), max_length=16, description="ids of documents or nodes that it is asked from")
-    domain: Annotated[str, Field(max_length=ID_CHARACTERS)] | None = Field(
-        None, description="leave out paths through another domain"
-    )
-
-
-class Ranks(Sent):
-    """Places in an answer, counted from 1."""
-
-    paths: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field((), max_length=100)
-    passages: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field((), max_length=100)
-
-
-class FeedbackBody(Sent):
-    """Which paths and passages of an answer were good and which were bad."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"good": {"paths": [1]}, "bad": {"passages": [3]}}]})
-
-    good: Ranks = Ranks()
-    bad: Ranks = Ranks()
 
 
 class RollbackBody(Sent):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hades.ports.view import Kind
-from hades.retrieval.channels.seeds import LEXICAL, VECTOR, entry_points, find_seeds
+from hades.retrieval.channels.search_names import LEXICAL, VECTOR
+from hades.retrieval.channels.seeds import entry_points, find_seeds
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.subqueries import clauses, subqueries
 from hades.retrieval.turn.types import Question

@@ -95,10 +95,10 @@ def test_every_call_is_audited(home):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["query", "x", "--recipe", "recall"], 1, "no recipe is called 'recall'"),
+        (["query", "x", "--recipe", "recall"], 2, "'recall' is not one of 'vector'"),
         (["query", " "], 1, "question is empty"),
-        (["query", "x", "--as-of", "soon"], 1, "--as-of"),
-        (["query", "x", "--format", "xml"], 2, "text or prompt"),
+        (["query", "x", "--as-of", "soon"], 2, "--as-of"),
+        (["query", "x", "--format", "xml"], 2, "'xml' is not one of"),
         (["feedback", "q_none", "--good", "1"], 1, "q_none"),
         (["feedback", "q_none"], 2, "--good 1"),
         (["explain", "q_none"], 1, "q_none"),

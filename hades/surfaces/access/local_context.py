@@ -1,0 +1,143 @@
+"""The context of one command or task in this process: everything is opened when it is first used, and closed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hades.errors import StoreError
+from hades.surfaces.capabilities.capability import JsonReply
+from hades.surfaces.capabilities.query import QueryRequest, turn_arguments
+
+if TYPE_CHECKING:
+    from hades.api import Hades
+    from hades.memory.service import Memory
+    from hades.ports.progress import Progress
+    from hades.ports.store import GraphStore
+    from hades.ports.text import Embedder
+    from hades.retrieval.turn.answers import Answers
+    from hades.settings import Settings
+    from schemas.retrieval import Retrieval
+    from schemas.telemetry import QueryLog
+
+LOG_SECONDS = 2.0  # a build may hold the store for longer; the answer does not wait for it
+
+
+class LocalContext:
+    """See `CallContext`. `answers` are lent by a process that keeps its graph open; `logs_turns` keeps the turns."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        who: str,
+        *,
+        answers: Answers | None = None,
+        progress: Progress | None = None,
+        logs_turns: bool = True,
+    ) -> None:
+        self.settings, self.who, self.progress = settings, who, progress
+        self._lent, self._logs_turns = answers, logs_turns
+        self._opened = ExitStack()
+
+    @cached_property
+    def answers(self) -> Answers:
+        """See `CallContext.answers`."""
+        from hades.wiring import open_answers
+
+        return self._lent or self._opened.enter_context(open_answers(self.settings))
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """See `CallContext.embedder`."""
+        from hades.wiring import open_embedder
+
+        return open_embedder(self.settings)
+
+    @cached_property
+    def readable(self) -> GraphStore:
+        """See `CallContext.readable`."""
+        from hades.ports.store import Mode
+        from hades.wiring import open_store
+
+        return self._opened.enter_context(closing(open_store(self.settings, Mode.READ_ONLY)))
+
+    @cached_property
+    def writable(self) -> GraphStore:
+        """See `CallContext.writable`."""
+        from hades.ports.store import Mode
+        from hades.wiring import open_store
+
+        return self._opened.enter_context(closing(open_store(self.settings, Mode.READ_WRITE)))
+
+    @cached_property
+    def memory(self) -> Memory:
+        """See `CallContext.memory`."""
+        from hades.wiring import open_memory
+
+        return self._opened.enter_context(open_memory(self.settings))
+
+    def open_hades(self) -> AbstractContextManager[Hades]:
+        """See `CallContext.open_hades`."""
+        from hades.wiring import open_hades
+
+        return open_hades(self.settings, progress=self.progress)
+
+    def ask(self, request: QueryRequest) -> JsonReply:
+        """See `CallContext.ask`."""
+        found = self.answers.retrieve(request.query, plan=request.plan, **turn_arguments(request))
+        note = self._log(found) if self._logs_turns else ""
+        return JsonReply(found.model_dump_json().encode(), found.query_id, note=note)
+
+    def find_turn(self, query_id: str) -> QueryLog:
+        """See `CallContext.find_turn`."""
+        from hades.retrieval.turn.query_log import read_log
+
+        return read_log(self.readable, query_id)
+
+    def flush_turns(self) -> None:
+        """Turns are written before `ask` returns."""
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._opened.close()
+
+    def _log(self, found: Retrieval) -> str:
+        """Write the turn to the store within a time limit; the note says why when it could not be written."""
+        problem: list[str] = ["the store is busy"]
+
+        def write() -> None:
+            from hades.ports.clock import utc_now
+            from hades.ports.store import Mode
+            from hades.retrieval.turn.query_log import log_of, write_log
+            from hades.wiring import open_store
+
+            try:
+                with closing(open_store(self.settings, Mode.READ_WRITE)) as store:
+                    write_log(store, log_of(found, utc_now()))
+                problem.clear()
+            except StoreError as error:
+                problem[:] = [str(error)]
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        writer.join(LOG_SECONDS)
+        return f"The turn was not logged, so it cannot be judged or explained: {problem[0]}" if problem else ""
+
+
+@contextmanager
+def local_context(
+    who: str | None = None, *, settings: Settings | None = None, progress: Progress | None = None
+) -> Iterator[LocalContext]:
+    """The context of one command; `who` is the user of this session unless named."""
+    import getpass
+
+    from hades.settings import load_settings
+
+    context = LocalContext(settings or load_settings(), who or getpass.getuser(), progress=progress)
+    try:
+        yield context
+    finally:
+        context.close()

@@ -1,0 +1,249 @@
+"""Commands made from capabilities: a field of the request becomes an argument or an option."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from hades.errors import HadesError
+from hades.surfaces.capabilities.capability import Capability, Cli, JsonReply, Request, Shell, load
+from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_WHO = "_who"
+
+
+def add_commands(app: typer.Typer, capabilities: tuple[Capability, ...], groups: Mapping[str, str]) -> None:
+    """Add the command of every capability that has one; `groups` are the help texts of command groups."""
+    opened: dict[str, typer.Typer] = {}
+    for capability in capabilities:
+        if not isinstance(capability.cli, Cli):
+            continue
+        *group, name = capability.cli.path
+        target = app
+        if group:
+            if group[0] not in opened:
+                opened[group[0]] = typer.Typer(help=groups[group[0]])
+                app.add_typer(opened[group[0]], name=group[0], no_args_is_help=True)
+            target = opened[group[0]]
+        target.command(name, help=capability.help)(make_command(capability, capability.cli))
+
+
+def make_command(capability: Capability, cli: Cli) -> Callable[..., None]:
+    """The function behind a command, with the signature that typer reads."""
+    inputs = [*_inputs(capability.request, cli.arguments), *(_inputs(cli.options, ()) if cli.options else ())]
+
+    def command(**given: Any) -> None:
+        as_json, debug = given.pop("as_json"), given.pop("debug")
+        who = given.pop(_WHO, None)
+        problem: HadesError | None = None
+        request = options = None
+        try:
+            request = _read(capability.request, inputs, given)
+            options = _read(cli.options, inputs, given) if cli.options else None
+        except HadesError as error:
+            problem = error
+
+        def body() -> Answer:
+            if problem is not None or request is None:
+                raise problem or HadesError("no request")
+            return perform(capability, cli, request, options, who)
+
+        answer_with(body, as_json=as_json, debug=debug)
+
+    parameters = [_parameter(one) for one in inputs]
+    if cli.who is not None:
+        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
+        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
+    parameters += [_keyword("as_json", JsonFlag, False), _keyword("debug", DebugFlag, False)]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    command.__name__ = "_".join(cli.path)
+    return command
+
+
+def perform(
+    capability: Capability, cli: Cli, request: Request, options: Request | None = None, who: str | None = None
+) -> Answer:
+    """Call the capability in a context of its own and render the reply."""
+    from hades.surfaces.access.local_context import local_context
+    from hades.surfaces.cli.progress import shown_progress
+    from hades.telemetry.audit import Audit, CallMode
+
+    with shown_progress() as progress, local_context(who, progress=progress) as context:
+        if cli.is_audited:
+            mode: CallMode = "RO" if capability.mode == "ro" else "RW"
+            with Audit(context.settings.home / "logs").call(mode, " ".join(cli.path)):
+                reply = capability.call(request, context)
+        else:
+            reply = capability.call(request, context)
+    document = reply.document if isinstance(reply, JsonReply) else reply
+    view = _view(cli, document, options)
+    if isinstance(reply, JsonReply) and reply.note:
+        from rich.text import Text
+
+        view = (*view, Text(reply.note, style="yellow"))
+    return Answer(document, view, ok=cli.succeeds(document))
+
+
+def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[RenderableType, ...]:
+    if cli.view is None:
+        from hades.surfaces.cli.generic_view import show_document
+
+        return show_document(document)
+    render = load(cli.view)
+    parts: tuple[RenderableType, ...] = tuple(render(document, options) if options is not None else render(document))
+    return parts
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument or option: the model and field it fills (`part` of a nested model), and how it is written."""
+
+    model: type[BaseModel]
+    name: str
+    part: str | None
+    field: FieldInfo
+    kind: Any
+    is_list: bool
+    shell: Shell
+    limits: Mapping[str, Any]
+    flag: str | None
+    is_argument: bool
+
+    @property
+    def key(self) -> str:
+        """The name of the function's parameter."""
+        return f"{self.name}__{self.part}" if self.part else self.name
+
+
+def _inputs(model: type[BaseModel] | None, arguments: tuple[str, ...]) -> list[Input]:
+    """The inputs of a request: positional fields in their order, then the options as declared."""
+    assert model is not None
+    found: list[Input] = []
+    for name, field in model.model_fields.items():
+        shell = _shell(field)
+        if shell.parts:
+            nested, _, _ = _shape(field)
+            found += [_input(model, name, part, nested.model_fields[part], flag, False) for part, flag in shell.parts]
+        else:
+            found.append(_input(model, name, None, field, None, name in arguments))
+    return sorted(found, key=lambda one: arguments.index(one.name) if one.is_argument else len(arguments))
+
+
+def _input(
+    model: type[BaseModel], name: str, part: str | None, field: FieldInfo, flag: str | None, is_argument: bool
+) -> Input:
+    kind, is_list, limits = _shape(field)
+    return Input(model, name, part, field, kind, is_list, _shell(field), limits, flag, is_argument)
+
+
+def _shell(field: FieldInfo) -> Shell:
+    found = [one for one in _metadata(field) if isinstance(one, Shell)]
+    return found[-1] if found else Shell()
+
+
+def _metadata(field: FieldInfo) -> list[Any]:
+    """The metadata of a field, also of the type inside `X | None`."""
+    return [*_inner(field.annotation), *field.metadata]
+
+
+def _inner(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, UnionType):
+        return [one for part in get_args(annotation) if part is not NoneType for one in _inner(part)]
+    if get_origin(annotation) is Annotated:
+        base, *rest = get_args(annotation)
+        spread = [part for one in rest for part in (one.metadata if isinstance(one, FieldInfo) else [one])]
+        return [*_inner(base), *spread]
+    return []
+
+
+def _shape(field: FieldInfo) -> tuple[Any, bool, dict[str, Any]]:
+    """The plain type of a value, whether there are several, and the limits of a number."""
+    kind = _bare(field.annotation)
+    limits = {name: value for one in _metadata(field) for name, value in _limit(one).items()}
+    if get_origin(kind) in (tuple, list):
+        item = get_args(kind)[0]
+        limits = {name: value for one in _inner(item) for name, value in _limit(one).items()}
+        return _bare(item), True, limits
+    return kind, False, limits
+
+
+def _bare(annotation: Any) -> Any:
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation = get_args(annotation)[0]
+        elif origin in (Union, UnionType):
+            annotation = next(part for part in get_args(annotation) if part is not NoneType)
+        else:
+            return annotation
+
+
+def _limit(one: Any) -> dict[str, Any]:
+    return {name: getattr(one, source) for source, name in (("ge", "min"), ("le", "max")) if hasattr(one, source)}
+
+
+def _parameter(one: Input) -> inspect.Parameter:
+    kind: Any = one.kind if one.shell.read is None and one.kind in (int, float, bool) else str
+    if get_origin(one.kind) is Literal and one.shell.read is None:
+        kind = one.kind
+    several = one.is_list or (one.shell.read is not None and one.shell.metavar == "NAME=VALUE")
+    annotation: Any = list[kind] if several else kind
+    is_required = one.field.is_required()
+    help_text = one.shell.help or one.field.description or ""
+    limits = dict(one.limits) if kind in (int, float) else {}
+    if one.is_argument:
+        info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
+    else:
+        flags = (one.flag,) if one.flag else one.shell.flags or (f"--{one.name.replace('_', '-')}",)
+        metavar = None if kind is bool else one.shell.metavar
+        info = typer.Option(*flags, metavar=metavar, help=help_text, **limits)
+    if is_required and one.part is None:
+        return _keyword(one.key, Annotated[annotation, info], inspect.Parameter.empty)
+    default = None if several or one.shell.read is not None else one.field.get_default(call_default_factory=True)
+    if default is None:
+        annotation = annotation | None
+    return _keyword(one.key, Annotated[annotation, info], default)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -> Request:
+    """The request of what was typed; a value outside its limits is bad usage (exit code 2)."""
+    values: dict[str, Any] = {}
+    for one in inputs:
+        value = given[one.key]
+        if one.model is not model or value is None or value == []:
+            continue
+        if one.shell.read is not None:
+            value = one.shell.read(value)
+        if one.part is None:
+            values[one.name] = value
+        else:
+            values.setdefault(one.name, {})[one.part] = value
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = str(first["msg"]).removeprefix("Value error, ")
+        raise typer.BadParameter(message, param_hint=_hint(inputs, first["loc"])) from None
+
+
+def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
+    for one in inputs:
+        if place and one.name == place[0] and (one.part is None or one.part in place[1:2]):
+            flags = (one.flag,) if one.flag else one.shell.flags
+            return one.name.upper() if one.is_argument else (flags or (f"--{one.name.replace('_', '-')}",))[0]
+    return None

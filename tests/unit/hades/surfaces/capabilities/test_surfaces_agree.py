@@ -1,0 +1,122 @@
+"""Every surface accepts the same fields, limits, defaults and choices: those of the capability's request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from hades.ports.store import Mode
+from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Rest, Shell
+from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.cli import commands
+from hades.surfaces.docs.cli_page import command_tree
+from hades.surfaces.rest.app import described as rest_described
+
+LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
+COMMANDS = command_tree()
+OPENAPI = rest_described(Mode.ADMIN)
+
+
+def on(surface: str) -> list[Any]:
+    found = [one for one in CAPABILITIES if not isinstance(getattr(one, surface), Omitted)]
+    return [pytest.param(one, id=one.name) for one in found]
+
+
+def rules(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    """The limits, choices and default of a JSON schema, without titles and descriptions."""
+    if "$ref" in schema:
+        named = schema["$ref"].rpartition("/")[2]
+        return {**rules(defs[named], defs), **({"default": schema["default"]} if "default" in schema else {})}
+    found = {name: schema[name] for name in LIMITS if name in schema}
+    if schema.get("default") not in (None, [], {}):
+        found["default"] = schema["default"]
+    for part in schema.get("anyOf", ()):
+        found |= rules(part, defs)
+    if schema.get("items"):
+        found["items"] = rules(schema["items"], defs)
+    if "properties" in schema:
+        found["properties"] = {name: rules(one, defs) for name, one in schema["properties"].items()}
+    return found
+
+
+def declared(capability: Capability) -> dict[str, dict[str, Any]]:
+    schema = capability.request.model_json_schema(by_alias=False)
+    return {name: rules(one, schema.get("$defs", {})) for name, one in schema.get("properties", {}).items()}
+
+
+def test_names_commands_routes_and_tools_are_unique():
+    assert len({one.name for one in CAPABILITIES}) == len(CAPABILITIES)
+    for surface, key in (("cli", "path"), ("mcp", "name"), ("task", "name")):
+        used = [getattr(getattr(one.values[0], surface), key) for one in on(surface)]
+        assert len(used) == len(set(used)), surface
+    routes = [(one.values[0].rest.method, one.values[0].rest.path) for one in on("rest")]
+    assert len(routes) == len(set(routes))
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda one: one.name)
+def test_every_field_is_described_and_every_omission_has_a_reason(capability):
+    assert capability.help
+    assert [name for name, field in capability.request.model_fields.items() if not field.description] == []
+    for surface in (capability.cli, capability.rest, capability.mcp, capability.task):
+        if isinstance(surface, Omitted):
+            assert len(surface.reason) > 15
+
+
+@pytest.mark.parametrize("capability", on("rest"))
+def test_rest_accepts_what_the_request_declares(capability):
+    assert isinstance(capability.rest, Rest)
+    path = "/v1" + re.sub(r":path\}", "}", capability.rest.path)
+    route = OPENAPI["paths"][path][capability.rest.method.lower()]
+    defs = OPENAPI["components"]["schemas"]
+    accepted = {one["name"]: rules(one["schema"], defs) for one in route.get("parameters", ())}
+    body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    if body is not None:
+        accepted |= rules(body, defs)["properties"]
+    assert accepted == declared(capability)
+
+
+@pytest.mark.parametrize("capability", on("cli"))
+def test_the_command_line_accepts_what_the_request_declares(capability):
+    assert isinstance(capability.cli, Cli)
+    command = COMMANDS["hades " + " ".join(capability.cli.path)]
+    by_name = {parameter.name: parameter for parameter in command.params}
+    for name, field in capability.request.model_fields.items():
+        shell = commands._shell(field)
+        parts = [f"{name}__{part}" for part, _ in shell.parts] or [name]
+        for key in parts:
+            assert key in by_name, f"{capability.name} lacks {key} on the command line"
+        if len(parts) == 1 and shell.read is None:
+            assert_same_rules(by_name[name], declared(capability)[name])
+    extra = set(capability.cli.options.model_fields) if capability.cli.options else set()
+    known = {*capability.request.model_fields, *extra, "as_json", "debug", "_who", "help"}
+    assert [name for name in by_name if name.partition("__")[0] not in known and name not in known] == []
+
+
+def assert_same_rules(parameter: Any, rule: dict[str, Any]) -> None:
+    """Choices, numeric limits and default of a click parameter; lengths are checked by the request itself."""
+    item = rule.get("items", rule)
+    written = str(parameter.type_descriptor.annotation)
+    if "enum" in item:
+        assert all(f"'{one}'" in written for one in item["enum"]), written
+    else:
+        assert "Literal" not in written
+    for limit, name in (("minimum", "min"), ("maximum", "max")):
+        assert getattr(parameter, name, None) == item.get(limit), (parameter.name, limit)
+    default = parameter.default
+    if default is not None and default is not False and default != []:
+        assert default == rule.get("default", default if default == "" else None), parameter.name
+
+
+def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
+    from typer.testing import CliRunner
+
+    from hades.surfaces.cli.main import app
+
+    assert CliRunner().invoke(app, ["query", "x" * 8_001]).exit_code == 2
+    assert CliRunner().invoke(app, ["query", "x", "--paths", "101"]).exit_code == 2
+
+
+def test_shell_is_only_about_spelling():
+    assert set(Shell.__dataclass_fields__) == {"flags", "metavar", "read", "parts", "help"}
