@@ -1,10 +1,10 @@
 """The default embedder: all-MiniLM-L6-v2 in int8, from an installed package, without a download or torch.
 
-The vector of a text depends on the text alone, to the last bit, so that a killed and resumed build gives
-the same bytes as one that ran through. The usual dynamic int8 graph does not do that: it scales activations
-by the largest value of the whole batch. This graph is therefore written by hand from the pinned weights:
-each token has its own scale, integer products are exact, and only texts of equal length share a batch, so
-nothing is padded. Graph, cache and embedder stay in one file: one version number belongs to all three.
+The vector of a text depends on the text alone, to the last bit, so a resumed build gives the same bytes as an
+uninterrupted one. The usual dynamic int8 graph scales activations by the largest value of the batch. This graph is
+built from the pinned weights instead: each token has its own scale, integer products are exact, only texts of equal
+length share a batch (no padding), and tokens are pooled outside the graph in a fixed order. Graph, cache and embedder
+stay in one file because one version number belongs to all three.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class MiniLmEmbedder:
                 yield [first + row for row in rows], vectors
 
     def _embed_one_batch(self, ids: list[list[int]]) -> Vectors:
-        vectors: Vectors = self._session.run(["vectors"], {"ids": np.array(ids, dtype=np.int64)})[0]
-        return vectors
+        states: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
+        return pool_states(states.reshape(len(ids), -1, DIMENSION))
 
     def _load(self) -> None:
         with self._loading:
@@ -89,13 +89,26 @@ class MiniLmEmbedder:
                 self._session = _open_session(load_graph(self._cache_dir))
 
 
+def pool_states(states: NDArray[np.float32]) -> Vectors:
+    """Mean over the tokens of each text, unit length: (texts, tokens, 384) to (texts, 384).
+
+    Not part of the graph: onnxruntime sums one text in another order than the same text in a batch, so the last bits
+    of a vector would depend on the batch. Here each text adds its tokens in their order.
+    """
+    sums = np.zeros((len(states), DIMENSION), dtype=np.float32)
+    for token in range(states.shape[1]):
+        sums += states[:, token]
+    vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
+    return vectors
+
+
 def load_graph(cache_dir: Path) -> bytes:
     """The int8 graph: from the cache, or built and cached where it is missing or damaged.
 
     A cached file carries the hash of its content in its name: one rename publishes both, and two processes
     that build at the same time write the same file.
     """
-    stem = f"minilm-{WEIGHTS_SHA256[:12]}-r{EXPORT_VERSION}"
+    stem = f"minilm-states-{WEIGHTS_SHA256[:12]}-r{EXPORT_VERSION}"
     for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
         graph = path.read_bytes()
         if path.name == _file_name(stem, graph):
@@ -108,7 +121,7 @@ def load_graph(cache_dir: Path) -> bytes:
 
 
 def build_graph(weights: Weights) -> bytes:
-    """MiniLM as an ONNX graph: token ids (batch, length) int64 in, vectors (batch, 384) float32 out."""
+    """MiniLM as an ONNX graph: token ids (batch, length) int64 in, states (batch * length, 384) float32 out."""
     from onnx import TensorProto, helper
 
     graph = _Graph(weights)
@@ -123,10 +136,10 @@ def build_graph(weights: Weights) -> bytes:
         inner = graph.add("Gelu", inner, approximate="tanh")
         outer = graph.linear(graph.quantise_gelu(inner), *graph.dense(part + "output.dense"))
         states = graph.layer_norm(graph.add("Add", outer, states), part + "output.LayerNorm")
-    graph.pool(states, "vectors")
+    graph.add("Identity", states, into="states")
     ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])
-    vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", DIMENSION])
-    made = helper.make_graph(graph.nodes, "minilm", [ids], [vectors], graph.constants)
+    found = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", DIMENSION])
+    made = helper.make_graph(graph.nodes, "minilm", [ids], [found], graph.constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     return bytes(model.SerializeToString(deterministic=True))
 
@@ -249,12 +262,6 @@ class _Graph:
         by_row = self.add("Reshape", steps, self.last_axis)
         rows = self.add("QuantizeLinear", states, by_row, self.zeros[zero], axis=0)
         return _Quantised(rows, steps, zero, shift)
-
-    def pool(self, states: str, name: str) -> None:
-        """Mean over the tokens of each text, then unit length."""
-        shape = self.add("Concat", self.shape, np.array([DIMENSION]), axis=0)
-        mean = self.add("ReduceMean", self.add("Reshape", states, shape), np.array([1]), keepdims=0)
-        self.add("LpNormalization", mean, axis=1, p=2, into=name)
 
     def as_float(self, states: str) -> str:
         """The same numbers as float32."""

@@ -69,6 +69,15 @@ def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir:
     assert MiniLmEmbedder(cache_dir, threads=1).embed(texts).tobytes() == together.tobytes()
 
 
+@pytest.mark.parametrize("length", [2, 3, 7, 12, 16, 17, 31, 33, 64])
+def test_a_text_has_the_same_bytes_alone_and_in_a_batch_of_its_length(embedder: MiniLmEmbedder, length: int) -> None:
+    embedder.embed(["load the model"])
+    ids = np.random.default_rng(length).integers(1000, 20000, (4, length))
+    together = embedder._embed_one_batch(ids.tolist())
+    alone = np.concatenate([embedder._embed_one_batch([row.tolist()]) for row in ids])
+    assert alone.tobytes() == together.tobytes()
+
+
 def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
     batches = minilm._equal_length_batches([3, 60, 3, 200, 60, 60, 3])
     assert batches == [[3], [1, 4], [5], [0, 2, 6]]
