@@ -25,7 +25,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
-from hades.ingest.report import IngestReport, Progress, silent
+from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
 from hades.ingest.source_document import Material, Rejected, Source
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
@@ -165,6 +165,9 @@ def _write_quarantine(store: GraphStore, source: Source, rejected: Sequence[Reje
     """Set aside what could not be used; what the same source set aside before and now reads well is cleared."""
     rows = {row["_key"]: {**row, "corpus": source.corpus} for row in map(quarantine_row, rejected)}
     report.quarantined.update(str(item.reason) for item in rejected)
+    report.set_aside += [
+        {"uri": item.uri, "reason": str(item.reason), "detail": item.detail} for item in rejected[:MAX_LISTED]
+    ]
     where = [Term("source", "==", str(source.kind)), Term("corpus", "==", source.corpus)]
     with store.transaction(["quarantine"]) as inside:
         inside.delete("quarantine", where=where)

@@ -10,6 +10,8 @@ from hades.ports.progress import Progress, silent
 
 __all__ = ["IngestReport", "Progress", "silent"]
 
+MAX_LISTED = 100
+
 
 @dataclass
 class IngestReport:
@@ -22,6 +24,7 @@ class IngestReport:
     unchanged: int = 0
     removed: int = 0
     quarantined: Counter[str] = field(default_factory=Counter)
+    set_aside: list[dict[str, str]] = field(default_factory=list)  # the first MAX_LISTED of them, with their reasons
     chunks: int = 0
     embedded: int = 0
     derived: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -39,6 +42,7 @@ class IngestReport:
                 "removed": self.removed,
             },
             "quarantined": dict(sorted(self.quarantined.items())),
+            "set_aside": self.set_aside,
             "chunks": self.chunks,
             "embedded": self.embedded,
             "derived": self.derived,

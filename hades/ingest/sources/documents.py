@@ -1,34 +1,40 @@
-"""Plain documents: Markdown, reStructuredText and text as they are, HTML and PDF converted to text."""
+"""Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from hades.ingest.source_document import Material, Rejected, RejectReason, Section
+from hades.ingest.sources.converted_files import FileConverter
+from hades.ingest.sources.formats.read_format import FORMATS
 from hades.ingest.sources.html_text import html_to_text
 from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
 from hades.ingest.sources.parallel_reading import in_order
-from hades.ingest.sources.pdf import MAX_PDF_BYTES, PdfText
-from hades.ingest.sources.reading import (
-    SourceError,
-    Unusable,
-    read_bytes,
-    read_text,
-    require_short_lines,
-    shown,
-)
+from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, shown
+from hades.ingest.sources.vault import NoteFacts, NoteIndex, aliases_of, front_matter, read_note
 from hades.ingest.sources.walk import Found, walk
 from schemas.chunks import ChunkKind
 from schemas.nodes import SourceKind
 
 _HTML = frozenset({".html", ".htm", ".xhtml"})
-_PDF = frozenset({".pdf"})
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
+_ARCHIVES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".jar", ".iso"})
+_SAVE_AS = {
+    ".docx": (".doc", ".rtf", ".odt", ".pages"),
+    ".pptx": (".ppt", ".odp", ".key"),
+    ".xlsx": (".xls", ".ods", ".numbers"),
+    ".epub": (".mobi", ".azw3"),
+    ".eml": (".msg",),
+    ".mbox": (".pst",),
+    ".pdf": (".djvu", ".ps"),
+}
+_FRONT_BYTES = 64 << 10
 
 
 class Prose(NamedTuple):
@@ -38,6 +44,14 @@ class Prose(NamedTuple):
     title: str
     mime: str
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What reading one file needs."""
+
+    converter: FileConverter
+    notes: NoteIndex
 
 
 class DocumentsSource:
@@ -64,18 +78,12 @@ class DocumentsSource:
     def read(self) -> Iterator[Material | Rejected]:
         """Documents in the order of their paths."""
         first_with: dict[str, str] = {}
-        with PdfText() as pdf:
-            for outcome in in_order(partial(_outcome, pdf), self._files()):
-                if isinstance(outcome, Rejected):
-                    yield outcome
-                    continue
-                digest = hashlib.sha256(outcome.text.encode()).hexdigest()
-                first = first_with.setdefault(digest, outcome.origin)
-                if first == outcome.origin:
-                    yield outcome
-                else:
-                    detail, size = f"same text as {first}", len(outcome.text)
-                    yield Rejected(SourceKind.DOCUMENTS, outcome.origin, RejectReason.DUPLICATE, detail, size)
+        files = list(self._files())
+        with FileConverter() as converter:
+            reader = _Reader(converter, _index_notes(files))
+            for outcomes in in_order(partial(_read_file, reader), files):
+                for outcome in outcomes:
+                    yield _set_aside_duplicate(outcome, first_with)
 
     def _files(self) -> Iterator[Found]:
         for found in walk(str(self._root), self._starts, respect_ignores=False):
@@ -98,37 +106,78 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], _sections(text, outlined))
 
 
-def _outcome(pdf: PdfText, found: Found) -> Material | Rejected:
+def _set_aside_duplicate(outcome: Material | Rejected, first_with: dict[str, str]) -> Material | Rejected:
+    if isinstance(outcome, Rejected):
+        return outcome
+    digest = hashlib.sha256(outcome.text.encode()).hexdigest()
+    first = first_with.setdefault(digest, outcome.origin)
+    if first == outcome.origin:
+        return outcome
+    return Rejected(
+        SourceKind.DOCUMENTS, outcome.origin, RejectReason.DUPLICATE, f"same text as {first}", len(outcome.text)
+    )
+
+
+def _index_notes(files: Sequence[Found]) -> NoteIndex:
+    """Names and aliases of every file, known before the first link is read."""
+    index = NoteIndex()
+    for found in files:
+        aliases: list[str] = []
+        if found.problem is None and prose_language(found.relative) == "markdown":
+            start = read_start(found.path, _FRONT_BYTES)
+            aliases = aliases_of(front_matter(start)) if start.startswith("---") else []
+        index.add(found.relative, aliases)
+    return index
+
+
+def _read_file(reader: _Reader, found: Found) -> list[Material | Rejected]:
     try:
-        return _document(found, pdf)
+        return list(_documents(found, reader))
     except Unusable as problem:
         uri = shown(found.relative)
-        return Rejected(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)
+        return [Rejected(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)]
 
 
-def _document(found: Found, pdf: PdfText) -> Material:
+def _documents(found: Found, reader: _Reader) -> list[Material]:
     if found.problem is not None:
         raise found.problem
     path = PurePosixPath(found.relative)
     suffix, language = path.suffix.lower(), prose_language(found.relative)
-    if suffix in _PDF:
-        text, title, sections = pdf.convert(read_bytes(found.path, MAX_PDF_BYTES))
-        prose = Prose(text, title or path.stem, "application/pdf", sections)
-    elif suffix in _HTML:
+    if suffix in FORMATS:
+        return reader.converter.convert(found.path, found.relative, suffix, path.stem)
+    stated = NoteFacts()
+    if suffix in _HTML:
         prose = _read_html(read_text(found.path), path.stem)
     elif language is not None:
         prose = read_prose(read_text(found.path), found.relative, language)
+        if language == "markdown":
+            stated = read_note(prose.text, prose.title, found.relative, reader.notes)
     else:
-        raise Unusable(RejectReason.NOT_TEXT, f"{suffix} files are not read: Markdown, text, HTML and PDF are")
-    return Material(
-        origin=found.relative,
-        source=SourceKind.DOCUMENTS,
-        text=prose.text,
-        title=prose.title,
-        uri=found.relative,
-        mime=prose.mime,
-        sections=prose.sections,
-    )
+        raise Unusable(RejectReason.NOT_TEXT, _why_not(suffix))
+    return [
+        Material(
+            origin=found.relative,
+            source=SourceKind.DOCUMENTS,
+            text=prose.text,
+            title=prose.title,
+            uri=found.relative,
+            mime=prose.mime,
+            created=stated.created,
+            sections=prose.sections,
+            names=stated.names,
+            triples=stated.triples,
+            links=stated.links,
+        )
+    ]
+
+
+def _why_not(suffix: str) -> str:
+    if suffix in _ARCHIVES:
+        return f"{suffix} archives are not opened; unpack it into the folder"
+    better = next((new for new, old in _SAVE_AS.items() if suffix in old), None)
+    if better is not None:
+        return f"{suffix} files are not read; save it as {better}"
+    return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"
 
 
 def _read_html(markup: str, stem: str) -> Prose:

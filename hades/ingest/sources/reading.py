@@ -68,6 +68,18 @@ def read_bytes(path: str, limit: int) -> bytes:
     return data
 
 
+def read_start(path: str, most: int) -> str:
+    """The first bytes of a regular file as text, for a look ahead; empty when it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return ""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            return file.read(most).decode("utf-8-sig", "ignore")
+    except OSError:
+        return ""
+
+
 def decode(data: bytes) -> str:
     """Bytes as text: by byte order mark, as UTF-8, as declared, as detected; binary data is refused."""
     for mark, encoding in _BOMS:

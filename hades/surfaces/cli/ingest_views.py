@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hades.ingest.phases import Phase
     from hades.ingest.report import IngestReport
 
+_LISTED = 12
+
 
 def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
     """Ingest through `read` and show what was done."""
@@ -91,7 +93,10 @@ def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table 
     lines = [f"documents: {told}", f"chunks cut: {report['chunks']:,}, embedded: {report['embedded']:,}"]
     if report["quarantined"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in report["quarantined"].items())
-        lines.append(f"set aside in quarantine: {reasons}")
+        lines.append(f"set aside: {reasons}")
+        lines += [f"  {one['uri']}: {one['detail'] or one['reason']}" for one in report["set_aside"][:_LISTED]]
+        if sum(report["quarantined"].values()) > _LISTED:
+            lines.append("  ... all of them: `hades status --json`")
     changes = Table(box=None, pad_edge=False)
     for heading in ("collection", "rows", "added", "changed", "removed"):
         changes.add_column(heading, justify="left" if heading == "collection" else "right")

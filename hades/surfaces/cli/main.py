@@ -17,6 +17,7 @@ from hades.surfaces.cli import (
     memory_search_commands,
     operation_commands,
     serve_commands,
+    user_commands,
 )
 from hades.surfaces.cli import entity_commands as cli_entity
 from hades.surfaces.cli import mcp_commands as cli_mcp
@@ -164,7 +165,12 @@ def ingest_workspace(
 
 @ingest_app.command("documents")
 def ingest_documents(
-    path: Annotated[Path, typer.Argument(help="Folder or file of Markdown, text, HTML or PDF.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder or file: Markdown, text, HTML, PDF, Word, slides, sheets, notebooks, mail, subtitles, EPUB."
+        ),
+    ],
     phase: PhaseOption = None,
     no_edges: NoEdgesFlag = False,
     as_json: JsonFlag = False,
@@ -273,6 +279,7 @@ serve_commands.register(app)
 operation_commands.register(app)
 cli_entity.register(app)
 cli_mcp.register(app)
+user_commands.register(app)
 
 
 GROUPS: dict[str, str] = {}

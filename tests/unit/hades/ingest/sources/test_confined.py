@@ -46,7 +46,7 @@ def test_a_child_that_cannot_start_says_so_once() -> None:
 
 
 def test_a_child_loads_no_schema() -> None:
-    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.sources.pdf_pages; print(*sys.modules)"
+    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.sources.formats.read_format; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"pydantic", "pyarrow", "numpy", "schemas"} & set(loaded)
 

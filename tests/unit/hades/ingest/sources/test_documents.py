@@ -84,7 +84,7 @@ def test_what_cannot_be_used_is_set_aside_with_a_reason(tmp_path: Path) -> None:
     assert {path: reason(one) for path, one in found.items()} == {
         "b.txt": RejectReason.DUPLICATE,
         "blank.md": RejectReason.EMPTY,
-        "bomb.pdf": RejectReason.OVERSIZED,
+        "bomb.pdf": RejectReason.EMPTY,
         "image.png": RejectReason.NOT_TEXT,
         "long.txt": RejectReason.OVERSIZED,
         "nul.txt": RejectReason.NOT_TEXT,
