@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ports.store import Mode
 from hades.ports.text import Progress, Vectors
@@ -61,10 +61,10 @@ def measure(folder: Path, papers: Path, limit: int | None) -> dict[str, float]:
     store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
     store.provision()
     embedder = TimedEmbedder()
-    workshop = Workshop(store, embedder, MiniLmTokenizer(), folder / "cache")
-    first = ingest(workshop, ArxivSource(papers))
+    context = IngestContext(store, embedder, MiniLmTokenizer(), folder / "cache")
+    first = ingest(context, ArxivSource(papers))
     spent = sum(first.seconds.values())
-    again = ingest(workshop, ArxivSource(papers))
+    again = ingest(context, ArxivSource(papers))
     return {
         "abstracts": first.read,
         **{f"{phase} seconds": seconds for phase, seconds in first.seconds.items()},

@@ -40,7 +40,8 @@ from hades.ports.store import Mode
 from hades.ports.text import Embedder, EmbeddingModel, Progress, Vectors
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
-from hades.stages.build_context import Site
+from hades.stages.build_context import BuildContext
+from hades.stages.night import Night
 from hades.stages.run import build
 from hades.stores.sqlite.store import SqliteStore
 from hades.wiring import open_embedder, open_store, open_tracker
@@ -115,7 +116,8 @@ def one_night(folder: Path, number: int, prepared: Path | None, clock_name: str)
     began = clock()
     with Hades(store, embedder, MiniLmTokenizer(), settings.home) as hades:
         remember(store, papers_in(folder))
-        report = build(site_of(settings, hades), hades.ingest, NIGHTS[number], now=NIGHTS[number], clock=clock)
+        night = Night(NIGHTS[number], NIGHTS[number].timestamp())
+        report = build(context_of(settings, hades), hades.ingest, night, clock=clock)
         took = clock() - began
         embedding = embedder.seconds
         reckoned = embedding + embedder.reckoned()
@@ -184,9 +186,9 @@ def vectors_of(home: Path) -> dict[str, np.ndarray]:
     return known
 
 
-def site_of(settings: Settings, hades: Hades) -> Site:
+def context_of(settings: Settings, hades: Hades) -> BuildContext:
     """What the stages after ingestion work with."""
-    return Site(
+    return BuildContext(
         store=hades.store,
         home=settings.home,
         model=hades.embedder.model.tag,

@@ -8,22 +8,22 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
+from hades.stages.night import begin
 from tasks import policies
-from tasks.bridges import bridges
 from tasks.contracts import check
-from tasks.night import begin
+from tasks.stages import STAGE_TASKS
 
 
 @flow(name="build_bridges", **policies.BUILD)
 def build_bridges(
     as_of: Annotated[datetime | None, Field(description="the moment bridges are dated by; empty: today, UTC")] = None,
-    time_box_minutes: Annotated[float | None, Field(gt=0, description="stop searching after so many minutes")] = None,
+    time_box_minutes: Annotated[float | None, Field(gt=0, description="stop searching after this many minutes")] = None,
 ) -> dict[str, Any]:
     """Mark edges between topics and compute the hot paths along them; readers see them after `publish`.
 
     Args:
         as_of: the moment bridges are dated by; empty: today, UTC
-        time_box_minutes: stop searching after so many minutes
+        time_box_minutes: stop searching after this many minutes
     """
-    report = bridges(begin(as_of, time_box_minutes))
+    report = STAGE_TASKS["bridges"](begin(as_of, time_box_minutes))
     return {"bridges": report, "contracts": check(["bridges"])}

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from prefect import flow
 from pydantic import Field
 
+from hades.stages.night import begin
 from tasks import policies
 from tasks.contracts import check
-from tasks.hierarchy import topics
-from tasks.night import begin
+from tasks.stages import STAGE_TASKS
 
 
 @flow(name="build_hierarchy", **policies.BUILD)
@@ -27,5 +27,5 @@ def build_hierarchy(
         as_of: the moment the build stands at; empty: today, UTC
         mode: rebuild topics, or place what changed
     """
-    report = topics(begin(as_of), mode)
+    report = STAGE_TASKS["topics"](begin(as_of, mode=mode))
     return {"topics": report, "contracts": check(["hierarchy"])}

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
+from hades.ingest.phases import Phase
 from schemas.nodes import SourceKind
 from schemas.sources import SourceSpec
 from tasks.ingest import run_phase
 
-PHASES = ("nodes", "chunks", "embeddings", "edges")
+PHASES = tuple(phase.value for phase in Phase)
 
 
 @flow(name="ingest")

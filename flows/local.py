@@ -15,7 +15,7 @@ from hades.ports.progress import Progress
 from hades.settings import load_settings
 from hades.telemetry.traces import span
 from hades.wiring import observe
-from tasks.unit import here
+from tasks.unit import without_server
 
 
 def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
@@ -26,7 +26,7 @@ def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
     observe(settings)
     if settings.prefect_api_url is not None:
         return flow(**parameters)
-    with here(progress), span(f"hades.flow.{name}"):
+    with without_server(progress), span(f"hades.flow.{name}"):
         return flow.fn(**parameters)
 
 

@@ -1,7 +1,8 @@
-"""The build of every night: read, embed, derive, group, weigh, bridge, publish; a contract after each."""
+"""The build of every night: the stages of `hades/stages/night.py` in order, each followed by its contracts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -9,18 +10,21 @@ from prefect import flow
 from pydantic import Field
 
 from flows.embed import embed_shards
+from hades.stages.night import NIGHT, Night, begin
 from schemas.sources import SourceSpec
 from tasks import policies
-from tasks.bridges import bridges
 from tasks.contracts import check
-from tasks.hierarchy import topics
-from tasks.ingest import derive, read_sources
-from tasks.night import begin
-from tasks.ranker import ranker
 from tasks.reports import write_report
-from tasks.snapshot import release
+from tasks.stages import STAGE_TASKS
 from tasks.unit import run_flow
-from tasks.weights import weights
+
+
+def embed_in_shards(night: Night) -> dict[str, Any]:
+    """Shards of chunks side by side, on the task runner of the settings."""
+    return run_flow(embed_shards)
+
+
+RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {**STAGE_TASKS, "embeddings": embed_in_shards}
 
 
 @flow(name="nightly", **policies.BUILD)
@@ -36,30 +40,21 @@ def nightly(
     ] = "auto",
     keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots and weights to keep")] = 7,
     time_box_minutes: Annotated[
-        float | None, Field(gt=0, description="publish what is complete when so many minutes have passed")
+        float | None, Field(gt=0, description="publish what is complete after this many minutes")
     ] = None,
 ) -> dict[str, Any]:
-    """Bring the graph up to date and publish it; started again after a failure, it goes on from its last good stage.
+    """Bring the graph up to date and publish it; after a failure the next run continues from the last completed stage.
 
     Args:
         sources: corpora to read; empty: all that were ingested before
         as_of: the moment the build stands at; empty: the beginning of today, UTC
         mode: topics: rebuild them, or place what changed
         keep: how many of the newest snapshots and weights to keep
-        time_box_minutes: publish what is complete when so many minutes have passed
+        time_box_minutes: publish what is complete after this many minutes
     """
-    night = begin(as_of, time_box_minutes)
-    report: dict[str, Any] = {"as_of": night.as_of.isoformat()}
-    report["sources"] = read_sources(sources)
-    report["embeddings"] = run_flow(embed_shards)
-    report["edges"] = derive()
-    report["contracts"] = [check(["nodes", "chunks", "embeddings", "edges"])]
-    report["topics"] = topics(night, mode)
-    report["contracts"].append(check(["hierarchy"]))
-    report["weights"] = weights(night)
-    report["contracts"].append(check(["weights"]))
-    report["bridges"] = bridges(night)
-    report["contracts"].append(check(["bridges"]))
-    report["ranker"] = ranker(night)
-    report["released"] = release(night, keep)
+    night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep)
+    report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
+    for stage in NIGHT:
+        report[stage.name] = RUNS[stage.name](night)
+        report["contracts"] += check.over([stage.contracts] if stage.contracts else [])
     return write_report(night, report)

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
+from hades.stages.night import STORE_CONTRACTS, begin
 from tasks import policies
-from tasks.contracts import check_everything
-from tasks.night import begin
-from tasks.snapshot import release
+from tasks.contracts import check
+from tasks.stages import STAGE_TASKS
 
 
 @flow(name="publish", **policies.BUILD)
@@ -25,5 +25,5 @@ def publish(
         keep: how many of the newest snapshots to keep
         as_of: the moment noted beside the snapshot; empty: today
     """
-    contracts = check_everything()
-    return {"contracts": contracts, **release(begin(as_of), keep)}
+    contracts = check(STORE_CONTRACTS)
+    return {"contracts": contracts, **STAGE_TASKS["released"](begin(as_of, keep=keep))}

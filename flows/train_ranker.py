@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
+from hades.stages.night import begin
 from hades.stages.ranker.train_ranker import QuestionSet
 from tasks import policies
-from tasks.night import begin
-from tasks.ranker import ranker
 from tasks.snapshot import release_if
+from tasks.stages import train_on
 
 
 @flow(name="train_ranker", **policies.BUILD)
@@ -35,7 +35,7 @@ def train_ranker(
         as_of: the moment the build stands at; empty: today
         keep: how many of the newest snapshots and weights to keep
     """
-    night = begin(as_of)
+    night = begin(as_of, keep=keep)
     own = [QuestionSet(questions)] if questions is not None else []
-    report = ranker(night, [*own, *(also or [])])
-    return {"ranker": report, "released": release_if(report.get("is_champion", False), night, keep)}
+    report = train_on(night, [*own, *(also or [])])
+    return {"ranker": report, "released": release_if(report.get("is_champion", False), night)}

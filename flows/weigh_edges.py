@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
+from hades.stages.night import begin
 from tasks import policies
 from tasks.contracts import check
-from tasks.night import begin
-from tasks.weights import weights
+from tasks.stages import STAGE_TASKS
 
 
 @flow(name="weigh_edges", **policies.BUILD)
@@ -23,5 +23,5 @@ def weigh_edges(
     Args:
         as_of: the moment freshness is counted from; empty: today
     """
-    report = weights(begin(as_of))
+    report = STAGE_TASKS["weights"](begin(as_of))
     return {"weights": report, "contracts": check(["weights"])}

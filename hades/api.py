@@ -17,7 +17,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest_api import Ingest
 from hades.ingest.openie import Estimate, Extracted, estimate, extract
-from hades.ingest.phases import Phase, Workshop
+from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
@@ -30,7 +30,7 @@ from hades.retrieval.turn.recipes import DEFAULT, MODES
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
 from hades.snapshot.publish import Published, publish
-from hades.stages.build_context import Mode, Site, default_moment
+from hades.stages.build_context import BuildContext, Mode
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
 from schemas.telemetry import Feedback, Judged
@@ -51,33 +51,33 @@ class Hades:
         language_model: LanguageModel | None = None,
         progress: Progress = silent,
         answers: Answers | None = None,
-        site: Site | None = None,
+        build_context: BuildContext | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
-        self._workshop = Workshop(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
-        self.ingest = Ingest(self._workshop)
-        self._site = site
+        self._context = IngestContext(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
+        self.ingest = Ingest(self._context)
+        self._build_context = build_context
         self.answers = answers or Answers(self.view, lambda: served(home), Tools(tokenizer, embedder))
 
     def embed_again(self) -> IngestReport:
         """Every vector by the embedder in use, and what is derived from vectors."""
-        return self.ingest.nothing([Phase.EMBEDDINGS, Phase.EDGES])
+        return self.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES])
 
     def derive(self) -> IngestReport:
         """Entities, mentions and relations that follow from all documents together."""
-        return self.ingest.nothing([Phase.EDGES])
+        return self.ingest.run_from_store([Phase.EDGES])
 
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
-        return estimate(self.store, self._workshop.tokenizer, self._asked().model)
+        return estimate(self.store, self._context.tokenizer, self._asked().model)
 
     def read_triples(self, max_calls: int) -> Extracted:
         """Let the language model read texts it has not read yet, at most so many, and derive what follows."""
-        bill = extract(self.store, self._asked(), max_calls, self._workshop.progress)
-        derive_edges(self.store, self.embedder, self._workshop.rules, self._workshop.progress)
+        bill = extract(self.store, self._asked(), max_calls, self._context.progress)
+        derive_edges(self.store, self.embedder, self._context.rules, self._context.progress)
         return bill
 
     def _asked(self) -> LanguageModel:
@@ -87,8 +87,8 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        certificate = forget_documents(self.store, self.embedder, self._workshop.rules, ids)
-        place = self._site.kept_answers if self._site is not None else CachePlace.under(self.home)
+        certificate = forget_documents(self.store, self.embedder, self._context.rules, ids)
+        place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 
     def publish(self) -> Published:
@@ -97,24 +97,24 @@ class Hades:
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
+        from hades.stages.night import begin
         from hades.stages.run import build
 
-        now = utc_now()
-        return build(self.site, self.ingest, as_of or default_moment(now), now=now, mode=mode, keep=keep)
+        return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
     @property
-    def site(self) -> Site:
+    def build_context(self) -> BuildContext:
         """What the stages of a build work with."""
-        if self._site is None:
+        if self._build_context is None:
             raise SettingsError("this graph was opened without a registry; open it with `open_hades` to build it")
-        return self._site
+        return self._build_context
 
     @cached_property
     def memory(self) -> Memory:
         """What an agent or a team remembers, kept in the same store."""
         from hades.memory.service import Memory
 
-        return Memory(self.store, self.embedder, utc_now, self._language_model, self._workshop.tokenizer)
+        return Memory(self.store, self.embedder, utc_now, self._language_model, self._context.tokenizer)
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""

@@ -84,4 +84,4 @@ class SnapshotError(HadesError):
 
 
 class ContractBroken(HadesError):
-    """Rows that break a rule of a boundary. The line stops here; the graph that serves is left alone."""
+    """Rows that break a rule of a contract. The line stops here; the graph that serves is left alone."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hades.ports.view import GraphView
     from hades.retrieval.ranking.feedback_belief import Beliefs
     from hades.retrieval.turn.answers import Answers
-    from hades.stages.build_context import Site
+    from hades.stages.build_context import BuildContext
     from hades.stores.arango.store import ArangoStore
 
 
@@ -35,14 +35,14 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     from hades.cache.place import CachePlace
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
-    from hades.stages.build_context import Site
+    from hades.stages.build_context import BuildContext
 
     settings = settings or load_settings()
     store = open_written_store(settings)
     embedder = open_embedder(settings)
     language_model = open_language_model(settings)
     answers = open_answers(settings, embedder)
-    site = Site(
+    context = BuildContext(
         store=store,
         home=settings.home,
         model=embedder.model.tag,
@@ -62,7 +62,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         language_model,
         progress or silent,
         answers,
-        site,
+        context,
     )
 
 
@@ -75,10 +75,10 @@ def observe(settings: Settings) -> None:
 
 
 @contextmanager
-def open_site(settings: Settings, *, progress: Progress | None = None) -> Iterator[Site]:
+def open_build_context(settings: Settings, *, progress: Progress | None = None) -> Iterator[BuildContext]:
     """What a build works with; the model is named but not loaded, the registry opened when it is first asked."""
     with open_hades(settings, progress=progress) as hades:
-        yield hades.site
+        yield hades.build_context
 
 
 @contextmanager

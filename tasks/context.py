@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 
 from hades.ports.store import GraphStore, Mode
 from hades.settings import load_settings
-from hades.stages.build_context import Site
-from hades.wiring import open_site, open_store
+from hades.stages.build_context import BuildContext
+from hades.wiring import open_build_context, open_store
 from tasks.artifacts import progress_of
 
 
@@ -20,7 +20,7 @@ def opened_store(mode: Mode) -> Iterator[GraphStore]:
 
 
 @contextmanager
-def opened_site(what: str) -> Iterator[Site]:
-    """The site of the effective settings, with its progress shown where this unit runs."""
-    with open_site(load_settings(), progress=progress_of(what)) as site:
-        yield site
+def build_context(what: str) -> Iterator[BuildContext]:
+    """The context of the effective settings, with its progress shown where this unit runs."""
+    with open_build_context(load_settings(), progress=progress_of(what)) as context:
+        yield context

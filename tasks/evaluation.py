@@ -17,7 +17,7 @@ from hades.settings import load_settings
 from hades.stages.release.alerts import append_alert
 from hades.wiring import open_hades
 from tasks import artifacts, policies
-from tasks.context import opened_site
+from tasks.context import build_context
 from tasks.unit import progress_here, unit
 
 RECIPES = "hipporag,hirag_pathrag"
@@ -27,9 +27,9 @@ RECIPES = "hipporag,hirag_pathrag"
 def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any]:
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
     settings = load_settings()
-    with opened_site("evaluate") as site, open_hades(settings) as hades:
-        bench = Workbench(site, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
-        found = evaluate_serving(bench, questions, rungs(recipes, RECIPES), site.open_tracker)
+    with build_context("evaluate") as context, open_hades(settings) as hades:
+        bench = Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+        found = evaluate_serving(bench, questions, rungs(recipes, RECIPES), context.open_tracker)
     rows = [{"recipe": name, **row["recall"]} for name, row in found.document["recipes"].items()]
     artifacts.table("evaluation", rows, f"recall on snapshot {found.document['snapshot']}")
     for change in found.alarms:

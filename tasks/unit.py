@@ -1,7 +1,7 @@
 """A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
 
-`hades run` on a laptop need not wait for a server to start: it runs a flow's own function inside `here()`, and every
-unit that the flow calls is then a plain call.
+`hades run` on a laptop does not start a server: it runs a flow's own function inside `without_server()`, where every
+unit that the flow calls is a plain call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _shown: ContextVar[Progress | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def here(progress: Progress = silent) -> Iterator[None]:
+def without_server(progress: Progress = silent) -> Iterator[None]:
     """Run units in this thread, without a server, showing progress this way."""
     token = _shown.set(progress)
     try:

@@ -64,14 +64,14 @@ def evaluate_bridges(
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
     wanted = repository_pairs(files.code_links, titles, pairs, seed)
     embedder = Remembered(bench.embedder)
-    with closing(open_snapshot(bench.site.home)) as view:
+    with closing(open_snapshot(bench.build_context.home)) as view:
         known = resolve_pairs(view, wanted, titles, naming)
         if not known:
             raise BadCases(f"no pair of {files.code_links} is an edge of the graph; are its papers in {files.papers}?")
         known = [replace(pair, question=QUESTIONS[ask].format(title=pair.title, repo=pair.repo)) for pair in known]
         embedder.learn(pair.question for pair in known)
         asked = Bench(view, embedder, bench.tokenizer, bench.rules)
-        judged = _judge_all(asked, known, rungs, hops, paths, bench.site.progress)
+        judged = _judge_all(asked, known, rungs, hops, paths, bench.build_context.progress)
         snapshot = view.info.snapshot
     joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]
     sha256 = digest([files.papers, files.citations, files.code_links])

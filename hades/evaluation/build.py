@@ -14,7 +14,7 @@ from hades.ingest.report import IngestReport
 from hades.ports.text import Embedder, Tokenizer
 from hades.settings.hirag import HiragPathrag
 from hades.snapshot.publish import publish
-from hades.stages.build_context import Site
+from hades.stages.build_context import BuildContext
 from hades.stages.stage_calls import bridge, build_topics, weigh
 
 
@@ -22,7 +22,7 @@ from hades.stages.stage_calls import bridge, build_topics, weigh
 class Workbench:
     """A home of its own, opened: where the graph of an evaluation is built and asked."""
 
-    site: Site
+    build_context: BuildContext
     ingest: Ingest
     embedder: Embedder
     tokenizer: Tokenizer
@@ -33,10 +33,10 @@ def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str,
     """Bring the home to what the files say, and publish; seconds, peak memory, and how many texts were embedded."""
     began = time.perf_counter()
     report = read(bench.ingest)
-    build_topics(bench.site, MOMENT)
-    weigh(bench.site, MOMENT)
-    bridge(bench.site, MOMENT)
-    publish(bench.site.store, bench.site.home)
+    build_topics(bench.build_context, MOMENT)
+    weigh(bench.build_context, MOMENT)
+    bridge(bench.build_context, MOMENT)
+    publish(bench.build_context.store, bench.build_context.home)
     seconds = round(time.perf_counter() - began, 2)
     return {"seconds": seconds, "peak_mb": peak_mb(), "embedded": report.embedded}
 

@@ -52,14 +52,14 @@ def evaluate_citations(
     abstracts = read_abstracts(files.papers)
     cases = [replace(case, beside=f"{case.beside} {abstracts[case.near[0]]}") for case in cases]
     withheld = tested_citations(cases)
-    remaining = bench.site.home / "cache" / "citations-remaining.jsonl"
+    remaining = bench.build_context.home / "cache" / "citations-remaining.jsonl"
     out = write_remaining(files.citations, withheld, remaining)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, remaining, files.code_links))
-    require_withheld(bench.site.store, withheld)
+    require_withheld(bench.build_context.store, withheld)
     sha256 = digest([files.papers, files.citations, files.contexts, files.code_links])
     sizes = {"passages": len(titles), "questions": len(cases), "sha256": sha256}
     data = {**sizes, "sample": sample, "seed": seed, "withheld": out, "ask": ask}
-    with closing(open_snapshot(bench.site.home)) as view:
+    with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks, 10))
     return Evaluated({"dataset": data, "build": built, **found.document}, found.scores)
 

@@ -44,7 +44,7 @@ def evaluate_multihop(
     built = build(bench, lambda ingest: ingest.passages(corpus, triples))
     files = [path for path in (corpus, questions, triples) if path is not None]
     data = {"passages": len(titles), "questions": len(cases), "sha256": digest(files), "triples": triples is not None}
-    with closing(open_snapshot(bench.site.home)) as view:
+    with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks))
     document = {"dataset": data, "build": built, **found.document}
     if published is not None:
@@ -64,7 +64,7 @@ def measure(
         embedder.embed(beside)
         rankers |= baselines(asked, placed=True)
     rankers |= {rung.name: rung.ranker(asked) for rung in rungs}
-    scores = run(cases, rankers, ks, bench.site.progress)
+    scores = run(cases, rankers, ks, bench.build_context.progress)
     document = {
         "snapshot": view.info.snapshot,
         "model": embedder.model.tag,

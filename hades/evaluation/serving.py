@@ -66,11 +66,11 @@ def evaluate_serving(
     ks: Sequence[int] = DEPTHS,
 ) -> Served:
     """Ask, compare, keep; the alias moves only where nothing got worse. No file: `questions.jsonl` at home."""
-    asked = questions or bench.site.home / QUESTIONS
+    asked = questions or bench.build_context.home / QUESTIONS
     cases, sha256 = read_cases(asked), digest([asked])
-    with closing(open_snapshot(bench.site.home)) as view:
+    with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks))
-    folder = bench.site.home / "reports" / "evaluation" / sha256[:12]
+    folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
     now = kept_of(found, sha256)
     moved = changes(now, read_last(folder))
     worse, loud = tuple(regressions(moved)), tuple(alarms(moved))

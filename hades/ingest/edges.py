@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
-from hades.ingest.cleanup.sweep import SWEPT, clear_up, reopen_stages, take_leave
+from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
 from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import Derived, derive
@@ -231,7 +231,7 @@ def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
             apply_removals(store, name, found[name])
     gone = found["entities"]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    left = take_leave(store, gone.stale)
+    left = detach_entities(store, gone.stale)
     apply_removals(store, "entities", gone)
     return changes | left | clear_up(store)
 

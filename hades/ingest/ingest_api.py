@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
 from hades.ingest.source_document import Material, Rejected, Source
 from hades.ingest.source_registry import known, remember
@@ -23,8 +23,8 @@ ALL_PHASES = tuple(Phase)
 class Ingest:
     """One method a source; each runs all phases unless told which."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
+    def __init__(self, context: IngestContext) -> None:
+        self._context = context
 
     def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Code: files, functions, docstrings, comments and the pages beside them."""
@@ -55,13 +55,13 @@ class Ingest:
         """A corpus by its description, for callers that learn it at run time."""
         report = self.source(_opened(spec), phases)
         if Phase.NODES in phases:
-            remember(self._workshop.store, _absolute(spec))
+            remember(self._context.store, _absolute(spec))
         return report
 
     def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
         """These corpora, or all that were ingested before; one that is gone is named and forgets nothing."""
         reports = []
-        for spec in specs or known(self._workshop.store):
+        for spec in specs or known(self._context.store):
             if Path(spec.path).exists():
                 reports.append({"path": spec.path, **self.spec(spec, phases).as_dict()})
             else:
@@ -71,9 +71,9 @@ class Ingest:
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""
-        return ingest(self._workshop, source, phases)
+        return ingest(self._context, source, phases)
 
-    def nothing(self, phases: Sequence[Phase]) -> IngestReport:
+    def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
         """No source: phases that work from the store alone."""
         return self.source(NoSource(), phases)
 

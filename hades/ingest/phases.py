@@ -45,7 +45,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Workshop:
+class IngestContext:
     """What ingestion works with."""
 
     store: GraphStore
@@ -56,14 +56,14 @@ class Workshop:
     progress: Progress = silent
 
 
-def ingest(workshop: Workshop, source: Source, phases: Sequence[Phase] = tuple(Phase)) -> IngestReport:
+def ingest(context: IngestContext, source: Source, phases: Sequence[Phase] = tuple(Phase)) -> IngestReport:
     """Run the phases asked for, in order, over a source; what was done."""
     report = IngestReport(str(source.kind))
     work = {
-        Phase.NODES: lambda: read_nodes(workshop, source, report),
-        Phase.CHUNKS: lambda: cut_chunks(workshop, report),
-        Phase.EMBEDDINGS: lambda: _embed(workshop, report),
-        Phase.EDGES: lambda: _derive(workshop, report),
+        Phase.NODES: lambda: read_nodes(context, source, report),
+        Phase.CHUNKS: lambda: cut_chunks(context, report),
+        Phase.EMBEDDINGS: lambda: _embed(context, report),
+        Phase.EDGES: lambda: _derive(context, report),
     }
     for phase in Phase:
         if phase in phases:
@@ -72,9 +72,9 @@ def ingest(workshop: Workshop, source: Source, phases: Sequence[Phase] = tuple(P
     return report
 
 
-def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None:
+def read_nodes(context: IngestContext, source: Source, report: IngestReport) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
-    store, total = workshop.store, source.estimate()
+    store, total = context.store, source.estimate()
     seen: set[str] = set()
     rejected: list[Rejected] = []
     for batch in _batched(source.read(), BATCH_DOCUMENTS):
@@ -94,7 +94,7 @@ def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None
         report.changed += sum(rows.key in known for _, rows in changed)
         report.unchanged += len(fresh) - len(changed)
         seen |= fresh.keys()
-        workshop.progress(Phase.NODES, report.read, total)
+        context.progress(Phase.NODES, report.read, total)
     _write_quarantine(store, source, rejected, report)
     if source.mirrors:
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
@@ -102,26 +102,26 @@ def read_nodes(workshop: Workshop, source: Source, report: IngestReport) -> None
         forget.remove_documents(store, lost)
 
 
-def cut_chunks(workshop: Workshop, report: IngestReport) -> None:
+def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
-    store = workshop.store
+    store = context.store
     stale = [
         entry for entry in manifest.entries(store).values() if not entry.is_current(Phase.CHUNKS, _chunk_digest(entry))
     ]
     done = 0
     for batch in _batched(stale, BATCH_DOCUMENTS):
         with store.transaction(NAMES) as inside:
-            report.chunks += _write_chunks(inside, batch, workshop.tokenizer)
+            report.chunks += _write_chunks(inside, batch, context.tokenizer)
         done += len(batch)
-        workshop.progress(Phase.CHUNKS, done, len(stale))
+        context.progress(Phase.CHUNKS, done, len(stale))
 
 
-def _embed(workshop: Workshop, report: IngestReport) -> None:
-    report.embedded = embed_chunks(workshop.store, workshop.embedder, workshop.scratch, workshop.progress)
+def _embed(context: IngestContext, report: IngestReport) -> None:
+    report.embedded = embed_chunks(context.store, context.embedder, context.scratch, context.progress)
 
 
-def _derive(workshop: Workshop, report: IngestReport) -> None:
-    changes = derive_edges(workshop.store, workshop.embedder, workshop.rules, workshop.progress)
+def _derive(context: IngestContext, report: IngestReport) -> None:
+    changes = derive_edges(context.store, context.embedder, context.rules, context.progress)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()

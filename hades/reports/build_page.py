@@ -37,9 +37,9 @@ class Topic:
 
 @dataclass(frozen=True)
 class Contract:
-    """One boundary: how many rules, and the ids of those that are broken."""
+    """One contract: how many rules, and the ids of those that are broken."""
 
-    boundary: str
+    contract: str
     rules: int
     broken: Sequence[str] = ()
     note: str = ""
@@ -206,7 +206,7 @@ def _difference(count: int, before: int | None) -> str:
 def _contracts(contracts: Sequence[Contract]) -> str:
     rows = [
         (
-            escape(one.boundary),
+            escape(one.contract),
             str(one.rules),
             _state(one),
             "<br>".join(f"<code>{escape(rule)}</code>" for rule in one.broken) or escape(one.note),
@@ -214,7 +214,7 @@ def _contracts(contracts: Sequence[Contract]) -> str:
         for one in contracts
     ]
     return page.section(
-        "Contracts", "rules between the stages", page.table(("boundary", "rules", "", ""), rows, numeric=(1,))
+        "Contracts", "rules between the stages", page.table(("contract", "rules", "", ""), rows, numeric=(1,))
     )
 
 

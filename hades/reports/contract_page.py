@@ -24,10 +24,10 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Gate:
-    """One boundary; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran."""
+class ContractSection:
+    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran."""
 
-    boundary: str
+    contract: str
     about: str
     rules: Sequence[tuple[str, str]]
     hits: Sequence[Hit]
@@ -37,10 +37,10 @@ class Gate:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def write_contract_page(path: Path, gates: Sequence[Gate]) -> Path:
-    """One page over all boundaries, the broken ones first."""
-    broken = sum(len(gate.hits) for gate in gates)
-    rules = sum(gate.checked for gate in gates)
+def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path:
+    """One page over all contracts, the broken ones first."""
+    broken = sum(len(section.hits) for section in sections)
+    rules = sum(section.checked for section in sections)
     lead = (
         "Every rule holds; the build may go on."
         if not broken
@@ -49,31 +49,31 @@ def write_contract_page(path: Path, gates: Sequence[Gate]) -> Path:
     facts = [
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
         (number(rules), "rules looked at", ""),
-        (number(sum(gate.rows for gate in gates)), "rows looked at", ""),
-        (page.seconds(sum(gate.seconds for gate in gates)), "spent looking", ""),
+        (number(sum(section.rows for section in sections)), "rows looked at", ""),
+        (page.seconds(sum(section.seconds for section in sections)), "spent looking", ""),
     ]
-    ordered = sorted(gates, key=lambda gate: not gate.hits)
-    body = [page.tiles(facts), *(_gate(gate) for gate in ordered)]
+    ordered = sorted(sections, key=lambda section: not section.hits)
+    body = [page.tiles(facts), *(_section(section) for section in ordered)]
     return page.write(path, "Contracts", escape(lead), body, "Rules live in <code>schemas/contracts/</code>.")
 
 
-def _gate(gate: Gate) -> str:
-    failed = {hit.rule for hit in gate.hits}
-    passed = badge("holds", "good") if gate.checked else badge("not checked", "idle")
-    state = badge(f"{len(gate.hits)} broken", "bad") if gate.hits else passed
+def _section(section: ContractSection) -> str:
+    failed = {hit.rule for hit in section.hits}
+    passed = badge("holds", "good") if section.checked else badge("not checked", "idle")
+    state = badge(f"{len(section.hits)} broken", "bad") if section.hits else passed
     rules = page.table(
         ("", "rule", "what must hold"),
         [
             (badge("broken", "bad") if rule in failed else passed, f"<code>{rule}</code>", escape(said))
-            for rule, said in gate.rules
+            for rule, said in section.rules
         ],
     )
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in gate.notes)
-    told = f"{gate.about} · {number(gate.rows)} rows in {page.seconds(gate.seconds)}"
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
+    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}"
     return (
-        f'<section><h2>{escape(gate.boundary)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
-        f"{''.join(_hit(hit) for hit in gate.hits)}"
-        f"<details><summary>{len(gate.rules)} rules</summary>{rules}</details></section>"
+        f'<section><h2>{escape(section.contract)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
+        f"{''.join(_hit(hit) for hit in section.hits)}"
+        f"<details><summary>{len(section.rules)} rules</summary>{rules}</details></section>"
     )
 
 

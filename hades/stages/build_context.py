@@ -29,7 +29,7 @@ class NotBuilt(HadesError):
 
 
 @dataclass(frozen=True)
-class Site:
+class BuildContext:
     """The store and what surrounds it. The tracker is opened when a stage first needs it: that takes seconds.
 
     `open_tools` gives what asking questions needs, for the stage that learns from them.
@@ -47,7 +47,7 @@ class Site:
     open_tools: Callable[[], Tools] | None = None
 
     @property
-    def kept_answers(self) -> CachePlace:
+    def answer_cache(self) -> CachePlace:
         """Where answers are kept; what is forgotten goes there too."""
         return self.cache or CachePlace.under(self.home)
 
@@ -57,17 +57,17 @@ def default_moment(now: datetime) -> datetime:
     return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def derivation(site: Site) -> str:
+def derivation(context: BuildContext) -> str:
     """The digest of what was derived from the documents; every later stage works from it."""
-    digest = manifest.derived_digest(site.store)
+    digest = manifest.derived_digest(context.store)
     if digest is None:
         raise NotBuilt("no entities have been derived; run `hades ingest` (or the edges phase of it) first")
     return digest
 
 
-def generation_of(site: Site, stage: str) -> str:
+def generation_of(context: BuildContext, stage: str) -> str:
     """What a stage last wrote, as a hash."""
-    done = ledger.completed(site.store, stage)
+    done = ledger.completed(context.store, stage)
     if done is None:
         raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
     return done.generation

@@ -12,19 +12,18 @@ from typing import Any
 from hades.ports.store import RowStore, Term
 from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
 from hades.reports.charts import Move
-from hades.stages.build_context import Site, derivation
+from hades.stages.build_context import BuildContext, derivation
 from hades.stages.forecast import REPORTS, newest_report
-from hades.stages.weights.online_report import told as what_use_taught
+from hades.stages.night import NIGHT, STAGE_NAMES, stage_named
 
-STAGES = ("sources", "embeddings", "edges", "topics", "weights", "bridges", "ranker", "released")
 _MOVES = 24
 
 
-def write_reports(site: Site, as_of: datetime, build: str, report: Mapping[str, Any]) -> Path:
+def write_reports(context: BuildContext, as_of: datetime, build: str, report: Mapping[str, Any]) -> Path:
     """Write both files of one build; where the picture is."""
-    before = newest_report(site.home)
-    counts = {name: rows for name, rows in site.store.counts().items() if rows}
-    seconds = {name: float(report[name]["took"]) for name in STAGES if "took" in report.get(name, {})}
+    before = newest_report(context.home)
+    counts = {name: rows for name, rows in context.store.counts().items() if rows}
+    seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
     seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
     facts = BuildFacts(
         build=build,
@@ -35,18 +34,18 @@ def write_reports(site: Site, as_of: datetime, build: str, report: Mapping[str, 
         topics=_topics(report["topics"], before.get("topics", {})),
         weights=report["weights"]["histograms"],
         weights_before=before.get("histograms", {}),
-        moved=moves(site.store, report["topics"]["build"]) if report["topics"]["mode"] != "skipped" else (),
+        moved=moves(context.store, report["topics"]["build"]) if report["topics"]["mode"] != "skipped" else (),
         contracts=_contracts(report["contracts"]),
         counts=counts,
         counts_before=before.get("counts", {}),
     )
-    folder = site.home / REPORTS
+    folder = context.home / REPORTS
     page = write_build_report(folder / f"{build}.html", facts)
     body = {
         "build": build,
         "as_of": as_of.isoformat(),
         "snapshot": facts.snapshot_after,
-        "derived_from": derivation(site),
+        "derived_from": derivation(context),
         "seconds": seconds,
         "counts": counts,
         "topics": {topic.name: topic.size for topic in facts.topics},
@@ -63,10 +62,12 @@ def build_name(began: datetime) -> str:
     return f"nightly-{began:%Y%m%dT%H%M%S}"
 
 
-def told(report: Mapping[str, Any]) -> list[str]:
-    """A line a stage, for the terminal."""
-    lines = [f"{name:<11} {report[name]['took']:7.1f} s  {_sentence(name, report[name])}" for name in STAGES]
-    rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["boundaries"])
+def summary_lines(report: Mapping[str, Any]) -> list[str]:
+    """One line per stage, for the terminal."""
+    lines = [
+        f"{stage.name:<11} {report[stage.name]['took']:7.1f} s  {stage.describe(report[stage.name])}" for stage in NIGHT
+    ]
+    rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["contracts"])
     seconds = sum(one["took"] for one in report["contracts"])
     lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold")
     return lines
@@ -92,28 +93,7 @@ def moves(store: RowStore, build: str) -> list[Move]:
 
 def _stage(name: str, report: Mapping[str, Any], seconds: float) -> Stage:
     skipped = bool(report.get("skipped")) or report.get("mode") == "skipped"
-    return Stage(name, seconds, _sentence(name, report), skipped)
-
-
-def _sentence(name: str, report: Mapping[str, Any]) -> str:
-    if name == "sources":
-        told = [f"{one['documents']['new']} new, {one['documents']['changed']} changed" for one in report["sources"]]
-        return "; ".join(told) or "no source is known"
-    if name == "embeddings":
-        return f"{report['embedded']:,} chunks embedded"
-    if name == "edges":
-        changed = {kind: sum(change.values()) for kind, change in report["derived"].items()}
-        return ", ".join(f"{count:,} {kind}" for kind, count in changed.items() if count) or "nothing changed"
-    if name == "topics":
-        return f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved"
-    if name == "weights":
-        weighed = f"{sum(report['changed'].values()):,} weights changed, bias {report['bias']:.3f}"
-        return "; ".join(filter(None, (str(report["why"]) or weighed, what_use_taught(report["learned"]))))
-    if name == "bridges":
-        return f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched"
-    if name == "ranker":
-        return str(report["why"])
-    return f"{report['snapshot']} serves, weights version {report['weights_version']}"
+    return Stage(name, seconds, stage_named(name).describe(report), skipped)
 
 
 def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[Topic]:
@@ -123,8 +103,8 @@ def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[Topic]
 def _contracts(outcomes: list[dict[str, Any]]) -> list[Contract]:
     return [
         Contract(
-            one["boundary"], one["rules"], [finding["rule"] for finding in one["findings"]], "; ".join(one["notes"])
+            one["contract"], one["rules"], [finding["rule"] for finding in one["findings"]], "; ".join(one["notes"])
         )
         for outcome in outcomes
-        for one in outcome["boundaries"]
+        for one in outcome["contracts"]
     ]

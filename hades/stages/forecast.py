@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 from hades.build_state import ledger
 from hades.ingest import manifest
 from hades.ports.store import RowStore, Term
+from hades.stages.night import NIGHT
 from hades.stages.weights.feedback import judged_digest
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
-_AFTER_DERIVING = ("topics", "weights", "bridges")
-_AFTER_WEIGHING = ("weights", "bridges")
+_ALWAYS = ("contracts", "released")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     """Stages that a nightly would really do, with seconds as the last build took them; None: never measured.
 
     `learned` is what the last weighing learned from judged answers (`LearningReport`).
@@ -62,30 +63,32 @@ def newest_report(home: Path) -> dict[str, Any]:
     return _body(paths[-1]) if paths else {}
 
 
-def outlook(store: RowStore, home: Path) -> Outlook:
+def forecast_build(store: RowStore, home: Path) -> Forecast:
     """Read the store's own marks and the last report; nothing is computed."""
     before = newest_report(home)
-    seconds = before.get("seconds", {})
     missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
     sources = store.count("sources")
-    stages: dict[str, float | None] = {}
-    if sources:
-        stages["sources"] = seconds.get("sources")
-    if missing:
-        stages["embeddings"] = seconds.get("embeddings")
-    digest = manifest.derived_digest(store)
     weighed = ledger.completed(store, ledger.WEIGHTS)
-    stale = digest is None or digest != before.get("derived_from") or weighed is None
-    if stale or missing:
-        for name in ("edges", *_AFTER_DERIVING):
-            stages[name] = seconds.get(name)
     learned = weighed.report.get("learned", {}) if weighed is not None else {}
-    if "weights" not in stages and learned.get("judged") != judged_digest(store):
-        for name in _AFTER_WEIGHING:
-            stages[name] = seconds.get(name)
-    for name in ("contracts", "released"):
-        stages[name] = seconds.get(name)
-    return Outlook(stages, missing, sources, learned)
+    digest = manifest.derived_digest(store)
+    changed = {
+        "sources": bool(sources),
+        "embeddings": bool(missing),
+        "edges": digest is None or digest != before.get("derived_from") or weighed is None,
+        "weights": learned.get("judged") != judged_digest(store),
+    }
+    seconds = before.get("seconds", {})
+    names = (*_stale_stages(changed), *_ALWAYS)
+    return Forecast({name: seconds.get(name) for name in names}, missing, sources, learned)
+
+
+def _stale_stages(changed: Mapping[str, bool]) -> list[str]:
+    """Stages whose own input changed, and those that need one of them, in the order of the night."""
+    stale: list[str] = []
+    for stage in NIGHT:
+        if changed.get(stage.name) or any(name in stale for name in stage.needs):
+            stale.append(stage.name)
+    return stale
 
 
 def _body(path: Path) -> dict[str, Any]:

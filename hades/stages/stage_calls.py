@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hades.build_state import ledger
 from hades.snapshot.pointer import served
 from hades.stages.bridges.build_bridges import BridgeRules, build_bridges
-from hades.stages.build_context import Mode, Site, derivation, generation_of
+from hades.stages.build_context import BuildContext, Mode, derivation, generation_of
 from hades.stages.topics.build_topics import build_hierarchy
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.weights.weigh_edges import weigh_relations
@@ -22,56 +22,59 @@ RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be e
 
 
 def build_topics(
-    site: Site, as_of: datetime, mode: Mode = "auto", rules: HierarchyRules | None = None
+    context: BuildContext, as_of: datetime, mode: Mode = "auto", rules: HierarchyRules | None = None
 ) -> dict[str, Any]:
     """Topics and super-topics over all entities."""
     report = build_hierarchy(
-        site.store,
+        context.store,
         rules or HierarchyRules(),
-        model=site.model,
-        inputs=derivation(site),
+        model=context.model,
+        inputs=derivation(context),
         as_of=as_of,
         mode=mode,
-        language_model=site.language_model,
-        progress=site.progress,
+        language_model=context.language_model,
+        progress=context.progress,
     )
     return report.as_dict()
 
 
-def weigh(site: Site, as_of: datetime, rules: WeightRules | None = None) -> dict[str, Any]:
+def weigh(context: BuildContext, as_of: datetime, rules: WeightRules | None = None) -> dict[str, Any]:
     """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
     report = weigh_relations(
-        site.store,
-        rules or WeightRules(boosts=site.boosts, learning=site.learning),
-        model=site.model,
-        inputs=derivation(site),
+        context.store,
+        rules or WeightRules(boosts=context.boosts, learning=context.learning),
+        model=context.model,
+        inputs=derivation(context),
         as_of=as_of,
-        progress=site.progress,
+        progress=context.progress,
     )
     return report.as_dict()
 
 
 def bridge(
-    site: Site, as_of: datetime, deadline: Callable[[], bool] = lambda: False, rules: BridgeRules | None = None
+    context: BuildContext,
+    as_of: datetime,
+    deadline: Callable[[], bool] = lambda: False,
+    rules: BridgeRules | None = None,
 ) -> dict[str, Any]:
     """Edges between topics marked, and the hot paths between them computed ahead."""
-    hierarchy = ledger.completed(site.store, ledger.HIERARCHY)
+    hierarchy = ledger.completed(context.store, ledger.HIERARCHY)
     report = build_bridges(
-        site.store,
-        rules or BridgeRules(boosts={str(kind): boost for kind, boost in site.boosts.items()}),
-        inputs=ledger.digest_of(generation_of(site, ledger.HIERARCHY), generation_of(site, ledger.WEIGHTS)),
-        generation=generation_of(site, ledger.WEIGHTS),
+        context.store,
+        rules or BridgeRules(boosts={str(kind): boost for kind, boost in context.boosts.items()}),
+        inputs=ledger.digest_of(generation_of(context, ledger.HIERARCHY), generation_of(context, ledger.WEIGHTS)),
+        generation=generation_of(context, ledger.WEIGHTS),
         as_of=as_of,
         moved=[one["cluster"] for one in (hierarchy.report["moving"] if hierarchy else ())],
         anew=hierarchy is not None and hierarchy.report["mode"] == "full",
         deadline=deadline,
-        progress=site.progress,
+        progress=context.progress,
     )
     return report.as_dict()
 
 
 def train(
-    site: Site, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
+    context: BuildContext, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
 ) -> dict[str, Any]:
     """A ranker from labelled questions and judged answers, asked of the graph that serves now.
 
@@ -80,13 +83,13 @@ def train(
     """
     from hades.stages.ranker.train_ranker import QUESTIONS, QuestionSet, train_ranker
 
-    own = site.home / QUESTIONS
+    own = context.home / QUESTIONS
     chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
     if seconds_left is not None and seconds_left < RANKER_SECONDS:
         return {
             "skipped": True,
             "why": f"{seconds_left:.0f} s of the time box are left, too few to train",
         }
-    if site.open_tools is None or not served(site.home):
+    if context.open_tools is None or not served(context.home):
         return {"skipped": True, "why": "nothing is published that questions could be asked of"}
-    return train_ranker(site, site.open_tools(), chosen, as_of)
+    return train_ranker(context, context.open_tools(), chosen, as_of)

@@ -1,1 +1,1 @@
-"""What must hold at each boundary of the build, as Great Expectations suites; one file a boundary."""
+"""What must hold at each contract of the build, as Great Expectations contracts; one file a contract."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, holds, later
+from schemas.contracts.rule import Contract, Rule, between, holds, later
 
 MAX_BRIDGE_EDGES = 5
 _BUILD = "build the bridges again: `hades run build_bridges`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "bridges",
     "relations that join topics, and cached paths between topics",
     (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from schemas.chunks import ChunkKind
-from schemas.contracts.rule import Rule, Suite, between, holds, matches, one_of, unique
+from schemas.contracts.rule import Contract, Rule, between, holds, matches, one_of, unique
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
 _CHUNK = "chunk the document again: `hades ingest ... --phase chunks`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "chunks",
     "pieces of documents with their exact spans",
     (

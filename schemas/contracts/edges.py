@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, holds, later, one_of
+from schemas.contracts.rule import Contract, Rule, between, holds, later, one_of
 from schemas.edges import RelationType
 
 _DERIVE = "derive them again: `hades ingest ... --phase edges`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "edges",
     "relations, mentions and the edges between texts and code",
     (

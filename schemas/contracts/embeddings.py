@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, given, holds, one_of
+from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of
 
 LENGTH_TOLERANCE = 1e-3
 _EMBED = "embed again: `hades run reembed`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "embeddings",
     "vectors of chunks and entities",
     (

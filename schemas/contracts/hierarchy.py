@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, holds, one_of
+from schemas.contracts.rule import Contract, Rule, holds, one_of
 
 _BUILD = "build the topics again: `hades run build_hierarchy`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "hierarchy",
     "topics, super-topics and who belongs to them",
     (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, holds, matches, one_of, unique
+from schemas.contracts.rule import Contract, Rule, between, holds, matches, one_of, unique
 from schemas.nodes import EntityType, SourceKind
 
 _INGEST = "ingest the source again: `hades ingest`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "nodes",
     "what was read: documents, entities, papers, files and functions",
     (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, holds, one_of, some_rows, unique
+from schemas.contracts.rule import Contract, Rule, between, holds, one_of, some_rows, unique
 
 _EXPORT = "export again: `hades run train_ranker`"
 SPLITS = ("fit", "held")
 SOURCES = ("file", "feedback")
 
-SUITE = Suite(
+CONTRACT = Contract(
     "ranker",
     "the export that a ranker is fitted to",
     (

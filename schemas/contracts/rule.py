@@ -1,4 +1,4 @@
-"""A rule, a suite of them, and what a broken one says: declarations, read without loading Great Expectations."""
+"""Rules, contracts made of rules, and findings: declarations that are read without loading Great Expectations."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Suite:
-    """The rules of one boundary, in the order in which they are told."""
+class Contract:
+    """Rules that must hold after a stage, in the order in which they are reported."""
 
-    boundary: str
+    name: str
     about: str
     rules: tuple[Rule, ...]
 

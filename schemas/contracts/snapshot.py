@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, equal, given, holds, some_rows
+from schemas.contracts.rule import Contract, Rule, equal, given, holds, some_rows
 
 _PUBLISH = "publish again; nobody may write the store meanwhile"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "snapshot",
     "the read index, before the pointer moves to it",
     (

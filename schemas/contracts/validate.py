@@ -1,4 +1,4 @@
-"""Checking frames against a suite with Great Expectations; the only place that loads it, and only when called."""
+"""Checking frames against a contract with Great Expectations; the only place that loads it, and only when called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.contracts.rule import Finding, Rule, Suite
+from schemas.contracts.rule import Contract, Finding, Rule
 
 NAMED_ROWS = 20
 _LIBRARY = "great_expectations"
@@ -19,12 +19,12 @@ class UncheckableRule(ValueError):
     """A rule that could not be evaluated, which is a mistake in the rule or its frame and never a green one."""
 
 
-def validate(suite: Suite, frames: Mapping[str, pa.Table]) -> list[Finding]:
-    """The broken rules of a suite, in its order. Rules of a frame that is not given are not checked.
+def validate(contract: Contract, frames: Mapping[str, pa.Table]) -> list[Finding]:
+    """The broken rules of a contract, in its order. Rules of a frame that is not given are not checked.
 
     A frame is an Arrow table with `_key`; keys of broken rows come in its order, at most `NAMED_ROWS`.
     """
-    checked = [name for name in suite.frames if name in frames]
+    checked = [name for name in contract.frames if name in frames]
     if not checked:
         return []
     import great_expectations as gx  # five seconds: not for anybody who only reads the rules
@@ -34,14 +34,14 @@ def validate(suite: Suite, frames: Mapping[str, pa.Table]) -> list[Finding]:
         context: Any = gx.get_context(mode="ephemeral")
         context.enable_analytics(False)
         context.variables.progress_bars = {"globally": False}
-        source = context.data_sources.add_pandas(suite.boundary)
+        source = context.data_sources.add_pandas(contract.name)
         for name in checked:
-            rules = [rule for rule in suite.rules if rule.frame == name]
+            rules = [rule for rule in contract.rules if rule.frame == name]
             batch = _batch(source, name, frames[name], rules)
             for rule, result in zip(rules, _results(gx, batch, rules), strict=True):
                 if not result.success:
                     broken[rule.id] = _finding(rule, frames[name], result)
-    return [broken[rule.id] for rule in suite.rules if rule.id in broken]
+    return [broken[rule.id] for rule in contract.rules if rule.id in broken]
 
 
 def _batch(source: Any, name: str, frame: pa.Table, rules: Sequence[Rule]) -> Any:
@@ -68,8 +68,8 @@ def _results(gx: Any, batch: Any, rules: Sequence[Rule]) -> list[Any]:
         getattr(gx.expectations, rule.expectation.kind)(**rule.expectation.arguments, meta={"rule": rule.id})
         for rule in rules
     ]
-    suite = gx.ExpectationSuite(name="rules", expectations=expectations)
-    told = batch.validate(suite, result_format={"result_format": "SUMMARY", "partial_unexpected_count": NAMED_ROWS})
+    contract = gx.ExpectationSuite(name="rules", expectations=expectations)
+    told = batch.validate(contract, result_format={"result_format": "SUMMARY", "partial_unexpected_count": NAMED_ROWS})
     by_rule = {result.expectation_config.meta["rule"]: result for result in told.results}
     for rule in rules:
         if "unexpected_count" not in by_rule[rule.id].result and "observed_value" not in by_rule[rule.id].result:

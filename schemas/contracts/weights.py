@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Rule, Suite, between, given, holds, one_of, unique
+from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of, unique
 from schemas.edges import RelationType
 
 _WEIGH = "weigh again: `hades run weigh_edges`"
 
-SUITE = Suite(
+CONTRACT = Contract(
     "weights",
     "weights and costs of relations, and the configuration they follow from",
     (

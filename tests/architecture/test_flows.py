@@ -1,9 +1,8 @@
-"""Flows, deployments and the command line know the same flows, and both ways to run a night are one night."""
+"""Flows, deployments and the command line know the same flows, and every part of a night reads one list of stages."""
 
-import inspect
-import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,24 +21,37 @@ def test_every_flow_is_deployed_and_can_be_run_here():
     assert set(FLOWS) == flows_there() - NOT_RUN_BY_HAND
 
 
-def test_the_flow_and_the_library_run_the_same_stages_in_the_same_order():
-    from flows.nightly import nightly
-    from hades.stages.build_report import STAGES
-    from hades.stages.run import build
+def test_the_flow_has_a_task_for_each_stage_of_the_night():
+    from flows.nightly import RUNS
+    from hades.stages.night import STAGE_NAMES
+    from hades.stages.stage_tables import table_of
 
-    in_flow = re.findall(r'report\["(\w+)"\] = ', inspect.getsource(nightly.fn))
-    in_library = re.findall(r'stage\("(\w+)"', inspect.getsource(build))
-    assert tuple(name for name in in_flow if name != "contracts") == tuple(in_library) == STAGES
+    assert tuple(RUNS) == STAGE_NAMES
+    with pytest.raises(KeyError):
+        table_of("no stage", {})
 
 
-def test_the_contracts_after_each_stage_are_the_same():
-    from flows.nightly import nightly
-    from hades.stages.contracts.check_contracts import STORE_BOUNDARIES
-    from hades.stages.run import AFTER_INGEST, build
+def test_a_stage_needs_only_stages_before_it():
+    from hades.stages.night import NIGHT
 
-    in_flow = re.findall(r'"(\w+)"', "".join(re.findall(r"check\(\[(.*?)\]\)", inspect.getsource(nightly.fn))))
-    in_library = re.findall(r'gate\("(\w+)"\)', inspect.getsource(build))
-    assert tuple(in_flow) == (*AFTER_INGEST, *in_library) == STORE_BOUNDARIES
+    before: set[str] = set()
+    for stage in NIGHT:
+        assert set(stage.needs) <= before
+        before.add(stage.name)
+
+
+def test_every_contract_of_the_store_is_checked_once_in_the_night_and_the_snapshot_when_it_is_published():
+    from hades.stages.night import STORE_CONTRACTS
+    from schemas.contracts.all_contracts import CONTRACT_NAMES
+
+    assert (*STORE_CONTRACTS, "snapshot") == CONTRACT_NAMES
+
+
+def test_every_stage_with_a_record_in_the_store_is_a_part_of_the_snapshot():
+    from hades.snapshot.publish import PARTS
+    from hades.stages.night import NIGHT
+
+    assert {stage.ledger for stage in NIGHT if stage.ledger} <= set(PARTS)
 
 
 def test_builds_never_overlap_and_the_schedule_is_at_night():

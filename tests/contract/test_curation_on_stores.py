@@ -13,7 +13,7 @@ from hades.curation.review import ReviewRules, approve
 from hades.curation.undo import undo
 from hades.errors import ReadOnly
 from hades.ingest.forget import forget_documents
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.ports.store import GraphStore, Mode
 from hades.providers.hashing import HashingEmbedder
 from tests.contract.conftest import OpenStore
@@ -25,29 +25,29 @@ MORE = passage("p5", "London", "London is where Ada Lovelace met Charles Babbage
 
 
 def test_an_edit_is_agreed_kept_by_ingestion_undone_and_forgotten(store: GraphStore, tmp_path: Path) -> None:
-    workshop = Workshop(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
-    ingest(workshop, Listed(PEOPLE))
+    context = IngestContext(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
+    ingest(context, Listed(PEOPLE))
     before = contents(store)["entities"]
     grace, babbage = entity_named(store, "Grace Hopper"), entity_named(store, "Charles Babbage")
-    kept = update_entity(store, grace, {"summary": "an admiral"}, who="kim", why="", at=NOW, embedder=workshop.embedder)
+    kept = update_entity(store, grace, {"summary": "an admiral"}, who="kim", why="", at=NOW, embedder=context.embedder)
     waits = update_entity(
-        store, babbage, {"name": "Babbage"}, who="kim", why="", at=NOW, embedder=workshop.embedder,
+        store, babbage, {"name": "Babbage"}, who="kim", why="", at=NOW, embedder=context.embedder,
         rules=ReviewRules(degree=0),
     )  # fmt: skip
     assert (kept.state, waits.state) == ("applied", "pending")
-    assert approve(store, waits.edit, who="lee", at=NOW, embedder=workshop.embedder).state == "applied"
-    ingest(workshop, Listed([*PEOPLE, MORE]))
+    assert approve(store, waits.edit, who="lee", at=NOW, embedder=context.embedder).state == "applied"
+    ingest(context, Listed([*PEOPLE, MORE]))
     rows = {row["_key"]: row for row in contents(store)["entities"]}
     assert (rows[grace]["summary"], rows[babbage]["name"]) == ("an admiral", "Babbage")
-    forget_documents(store, workshop.embedder, workshop.rules, ["p5"])
-    undo(store, waits.edit, who="lee", why="", at=NOW, embedder=workshop.embedder)
-    undo(store, kept.edit, who="lee", why="", at=NOW, embedder=workshop.embedder)
+    forget_documents(store, context.embedder, context.rules, ["p5"])
+    undo(store, waits.edit, who="lee", why="", at=NOW, embedder=context.embedder)
+    undo(store, kept.edit, who="lee", why="", at=NOW, embedder=context.embedder)
     assert contents(store)["entities"] == before
-    forget_documents(store, workshop.embedder, workshop.rules, ["p4"])
+    forget_documents(store, context.embedder, context.rules, ["p4"])
     assert [edit.entity for edit in list_edits(store)] == [babbage]
 
 
 def test_a_reading_handle_cannot_edit(open_store: OpenStore, tmp_path: Path) -> None:
-    ingest(Workshop(open_store(Mode.READ_WRITE), HashingEmbedder(), TOKENIZER, tmp_path / "cache"), Listed(PEOPLE))
+    ingest(IngestContext(open_store(Mode.READ_WRITE), HashingEmbedder(), TOKENIZER, tmp_path / "cache"), Listed(PEOPLE))
     with pytest.raises(ReadOnly):
         update_entity(open_store(Mode.READ_ONLY), "london", {"summary": "x"}, who="kim", why="", at=NOW)

@@ -6,22 +6,22 @@ import json
 from pathlib import Path
 
 from hades.ingest.forget import forget_documents
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.snapshot.publish import publish
 from tests.contract.examples import everything
-from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_workshop, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context, passage
 from tests.unit.hades.ingest.later_rows import TERMS, chunk_of, entity_named, put_bridge, put_log, put_topics, quote_of
 
 
 def test_a_history_of_ingestion_ends_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
-    workshop = Workshop(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
-    ingest(workshop, Listed(PEOPLE))
-    ingest(workshop, Listed([passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]))
-    certificate = forget_documents(store, workshop.embedder, workshop.rules, ["p3"])
+    context = IngestContext(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
+    ingest(context, Listed(PEOPLE))
+    ingest(context, Listed([passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]))
+    certificate = forget_documents(store, context.embedder, context.rules, ["p3"])
     assert certificate.is_complete
-    embedded = new_workshop(tmp_path / "embedded")
+    embedded = new_context(tmp_path / "embedded")
     ingest(
         embedded,
         Listed([*PEOPLE[:2], passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]),
@@ -32,17 +32,17 @@ def test_a_history_of_ingestion_ends_the_same_everywhere(store: GraphStore, tmp_
 
 
 def test_forgetting_reaches_what_later_stages_built_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
-    embedded = new_workshop(tmp_path / "embedded").store
+    embedded = new_context(tmp_path / "embedded").store
     for one in (store, embedded):
-        workshop = Workshop(one, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
-        ingest(workshop, Listed(PEOPLE))
+        context = IngestContext(one, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
+        ingest(context, Listed(PEOPLE))
         ada, grace = entity_named(one, "Ada Lovelace"), entity_named(one, "Grace Hopper")
         said = {"terms": TERMS, "evidence": [quote_of(chunk_of(one, "compiler")), quote_of(chunk_of(one, "London"))]}
         put_topics(one, {"one": [ada], "two": [grace]}, name="grace hopper, ada", metadata=json.dumps(said))
         over = [row for row in everything(one, "relations") if f"entities/{grace}" in (row["_from"], row["_to"])]
         put_bridge(one, "over", over[0])
         put_log(one, "who wrote it?", over[:2], [chunk_of(one, "compiler")["_key"]])
-        certificate = forget_documents(one, workshop.embedder, workshop.rules, ["p4"])
+        certificate = forget_documents(one, context.embedder, context.rules, ["p4"])
         assert certificate.left_behind == {}
         assert certificate.removed["clusters"] == certificate.removed["bridge_cache"] == 1
         assert certificate.corrected == {"clusters": 2, "query_logs": 1}

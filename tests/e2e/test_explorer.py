@@ -40,7 +40,7 @@ def home(tmp_path_factory) -> Path:
         hades.publish()
         hades.ingest.documents(folder / "ledger" / "docs")
         for stage in (build_topics, weigh, bridge):
-            stage(hades.site, moment)
+            stage(hades.build_context, moment)
         hades.publish()
         hades.memory.add("approach_x", "Approach X needs an index.", valid_from=datetime(2026, 1, 5, tzinfo=UTC))
         hades.memory.add("bug_y", "Bug Y loses rows.", valid_from=datetime(2026, 1, 6, tzinfo=UTC))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.passages import PassagesSource
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
@@ -83,7 +83,9 @@ def build(corpus: Path, home: Path) -> int:
         return child
     store = SqliteStore.open(home / "graph.db", Mode.ADMIN)
     store.provision()
-    ingest(Workshop(store, HashingEmbedder(dimension=64), MiniLmTokenizer(), home / "cache"), PassagesSource(corpus))
+    ingest(
+        IngestContext(store, HashingEmbedder(dimension=64), MiniLmTokenizer(), home / "cache"), PassagesSource(corpus)
+    )
     (home / "manifest").write_text(publish(store, home).manifest_hash)
     open_snapshot(home).close()
     (home / "done").touch()

@@ -20,7 +20,7 @@ from hades.ports.view import Kind
 from hades.snapshot.open import open_snapshot
 from schemas.nodes import SourceKind
 from schemas.sources import SourceSpec
-from tasks.unit import here
+from tasks.unit import without_server
 
 PEOPLE = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "Mary Somerville", "Kurt Goedel"]
 PLACES = ["London", "New York", "Manchester", "Vienna", "Analytical Engine", "Difference Engine"]
@@ -53,7 +53,7 @@ def start(pages: Path, home: Path) -> int:
         return child
     code = 1
     try:
-        with here(), (home.parent / "child.log").open("w") as log:
+        with without_server(), (home.parent / "child.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
             nightly.fn(sources=[SourceSpec(source=SourceKind.DOCUMENTS, path=str(pages))])

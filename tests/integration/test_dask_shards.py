@@ -20,7 +20,7 @@ def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
     from flows.embed import embed
     from hades import open_hades
     from hades.ingest.phases import Phase
-    from tasks.unit import here
+    from tasks.unit import without_server
 
     corpus = tmp_path / "corpus.jsonl"
     rows = ({"id": str(n), "title": f"Note {n}", "text": f"Note number {n} speaks of engines."} for n in range(2_500))
@@ -35,7 +35,7 @@ def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
         if name == "dask":
             assert embed() | {"took": 0} == {"embedded": 2_500, "shards": 2, "took": 0}
         else:
-            with here():
+            with without_server():
                 embed.fn()
         with open_hades() as hades:
             columns = ["_key", "embedding", "embedding_model"]

@@ -12,7 +12,7 @@ from hades.ingest.forget import forget_documents
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import Link, Material
 from schemas.edges import RelationType
-from tests.unit.hades.ingest.corpora import Listed, contents, new_workshop, passage
+from tests.unit.hades.ingest.corpora import Listed, contents, new_context, passage
 
 NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "London", "Analytical Engine", "Alan Turing (king)", "SVM"]
 VERBS = ["met", "admired", "wrote about", "designed the", "was born in"]
@@ -48,20 +48,20 @@ steps = st.lists(
 @given(history=steps, lazy=st.booleans())
 def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        workshop = new_workshop(Path(folder) / "history")
+        context = new_context(Path(folder) / "history")
         held: dict[str, Material] = {}
         for action, what in history:
             if action == "ingest":
                 batch = list({one.origin: one for one in what}.values())
                 phases = [Phase.NODES, Phase.CHUNKS] if lazy else list(Phase)
-                ingest(workshop, Listed(batch), phases)
+                ingest(context, Listed(batch), phases)
                 held.update({one.origin: one for one in batch})
             elif f"p{what}" in held:
-                certificate = forget_documents(workshop.store, workshop.embedder, workshop.rules, [f"p{what}"])
+                certificate = forget_documents(context.store, context.embedder, context.rules, [f"p{what}"])
                 assert certificate.is_complete
                 held.pop(f"p{what}")
-        ingest(workshop, Listed([]))
-        fresh = new_workshop(Path(folder) / "fresh")
+        ingest(context, Listed([]))
+        fresh = new_context(Path(folder) / "fresh")
         ingest(fresh, Listed(list(held.values())))
-        assert contents(workshop.store) == contents(fresh.store)
-        assert workshop.store.check() == []
+        assert contents(context.store) == contents(fresh.store)
+        assert context.store.check() == []

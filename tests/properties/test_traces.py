@@ -20,7 +20,7 @@ from hades.stores.sqlite.store import Mode, SqliteStore
 from schemas.catalogue import COLLECTIONS, Collection
 from schemas.record import TIME, Column
 from tests.contract.examples import day, entity, everything, put
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 
 DOCUMENT = "d_0123456789abcdef012345678"
 CHUNK = "c_fedcba9876543210fedcba987"
@@ -116,16 +116,16 @@ def test_a_bare_key_of_an_entity_counts_where_keys_are_kept_and_not_where_people
 
 
 def test_words_that_another_document_writes_are_nobodys_trace(tmp_path: Path) -> None:
-    workshop = new_workshop(tmp_path)
+    context = new_context(tmp_path)
     common = "This page may be copied under the same terms."
     first = replace(PEOPLE[0], text=f"{PEOPLE[0].text} {common}", origin="a")
     second = replace(PEOPLE[1], text=f"{PEOPLE[1].text}\n{common}", origin="b")
-    ingest(workshop, Listed([first, second]))
-    forgotten = next(row["_key"] for row in everything(workshop.store, "documents") if row["origin"] == "b")
-    before = traces_of(workshop.store, [forgotten])
+    ingest(context, Listed([first, second]))
+    forgotten = next(row["_key"] for row in everything(context.store, "documents") if row["origin"] == "b")
+    before = traces_of(context.store, [forgotten])
     assert "This page may be copied under" in before.runs
-    workshop.store.delete("documents", keys=[forgotten])
-    assert "This page may be copied under" not in left_of(workshop.store, before).runs
+    context.store.delete("documents", keys=[forgotten])
+    assert "This page may be copied under" not in left_of(context.store, before).runs
 
 
 @given(text=st.text(alphabet='ab "\\\n\té.', max_size=400), limit=st.integers(1, 8))

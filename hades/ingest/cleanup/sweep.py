@@ -20,7 +20,7 @@ JOURNAL = "cluster_membership_journal"
 SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages", EDITS)
 
 
-def take_leave(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
+def detach_entities(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     """Take entities (keys) out of their topics; call it while their rows still tell their names."""
     changes = correct_topics(store, gone)
     # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.

@@ -1,4 +1,4 @@
-"""The frames of the boundary `bridges`: each cached path is walked in the graph as it is."""
+"""The frames of the contract `bridges`: each cached path is walked in the graph as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gate: the frames of one boundary, its suite, and what to say when a rule is broken."""
+"""One contract: its frames are read, its rules evaluated, and a broken rule is reported with its repair."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
-from hades.reports.contract_page import Gate, Hit, write_contract_page
+from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 from hades.stages.contracts import frames
-from schemas.contracts.rule import Finding, Suite
-from schemas.contracts.suites import suite_of
+from schemas.contracts.all_contracts import contract_named
+from schemas.contracts.rule import Contract, Finding
 from schemas.contracts.validate import validate
 
 PAGE = "contracts.html"
@@ -21,10 +21,10 @@ _KEYS_TOLD = 3
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What one boundary's rules said. `rules` counts those that were checked, `rows` what they looked at."""
+class ContractResult:
+    """What one contract's rules said. `rules` counts those that were checked, `rows` what they looked at."""
 
-    boundary: str
+    contract: str
     rules: int
     findings: tuple[Finding, ...]
     rows: int
@@ -41,39 +41,39 @@ class Checked:
         return {**asdict(self), "is_green": self.is_green}
 
 
-def check(
+def check_contract(
     store: GraphStore,
-    boundary: str,
+    name: str,
     *,
     snapshot: Path | None = None,
     generation: str | None = None,
     required: bool = False,
-) -> Checked:
-    """Check every rule of a boundary; nothing is written and nothing is raised for a broken rule.
+) -> ContractResult:
+    """Check every rule of a contract; nothing is written and nothing is raised for a broken rule.
 
-    `snapshot` is the folder that is about to serve, for the boundary of that name. `generation` is that of the weights
+    `snapshot` is the folder that is about to serve, for the contract of that name. `generation` is that of the weights
     bridges must be of, by default the ledger's. A stage that never ran is green with a note, unless it is `required`.
     """
     began = time.perf_counter()
-    suite = suite_of(boundary)
-    found = frames.frames_of(store, boundary, snapshot=snapshot, generation=generation)
+    contract = contract_named(name)
+    found = frames.frames_of(store, name, snapshot=snapshot, generation=generation)
     if found.absent:
-        findings = [_never_ran(suite, found.absent)] if required else []
-        return Checked(boundary, 0, tuple(findings), 0, time.perf_counter() - began, (found.absent,))
-    findings = validate(suite, found.tables)
-    rules = sum(rule.frame in found.tables for rule in suite.rules)
+        findings = [_never_ran(contract, found.absent)] if required else []
+        return ContractResult(name, 0, tuple(findings), 0, time.perf_counter() - began, (found.absent,))
+    findings = validate(contract, found.tables)
+    rules = sum(rule.frame in found.tables for rule in contract.rules)
     seconds = round(time.perf_counter() - began, 3)
-    return Checked(boundary, rules, tuple(findings), found.rows, seconds, found.notes)
+    return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes)
 
 
-def require(checked: Checked | Iterable[Checked]) -> None:
+def require_contracts(checked: ContractResult | Iterable[ContractResult]) -> None:
     """Stop here when a rule is broken."""
-    several = (checked,) if isinstance(checked, Checked) else tuple(checked)
+    several = (checked,) if isinstance(checked, ContractResult) else tuple(checked)
     if any(one.findings for one in several):
         raise ContractBroken(broken_message(several))
 
 
-def broken_message(checked: Sequence[Checked]) -> str:
+def broken_message(checked: Sequence[ContractResult]) -> str:
     """Which rules are broken by which rows, and what to do; one line a rule."""
     findings = [finding for one in checked for finding in one.findings]
     if not findings:
@@ -82,13 +82,13 @@ def broken_message(checked: Sequence[Checked]) -> str:
     return "\n".join([f"{count}; what serves was left alone", *(_line(finding) for finding in findings)])
 
 
-def write_page(checked: Sequence[Checked], reports: Path) -> Path:
-    """One HTML page over these boundaries, in the folder of reports; it replaces the last one."""
-    gates = [
-        Gate(
-            boundary=one.boundary,
-            about=suite_of(one.boundary).about,
-            rules=[(rule.id, rule.sentence) for rule in suite_of(one.boundary).rules],
+def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
+    """One HTML page over these contracts, in the folder of reports; it replaces the last one."""
+    sections = [
+        ContractSection(
+            contract=one.contract,
+            about=contract_named(one.contract).about,
+            rules=[(rule.id, rule.sentence) for rule in contract_named(one.contract).rules],
             hits=[_hit(finding) for finding in one.findings],
             checked=one.rules,
             rows=one.rows,
@@ -97,12 +97,12 @@ def write_page(checked: Sequence[Checked], reports: Path) -> Path:
         )
         for one in checked
     ]
-    return write_contract_page(reports / PAGE, gates)
+    return write_contract_page(reports / PAGE, sections)
 
 
-def _never_ran(suite: Suite, absent: str) -> Finding:
-    rule = f"{suite.boundary}.stage_has_run"
-    return Finding(rule, suite.boundary, "the stage has completed", 1, 0, (), (absent,), "run `hades run nightly`")
+def _never_ran(contract: Contract, absent: str) -> Finding:
+    rule = f"{contract.name}.stage_has_run"
+    return Finding(rule, contract.name, "the stage has completed", 1, 0, (), (absent,), "run `hades run nightly`")
 
 
 def _line(finding: Finding) -> str:

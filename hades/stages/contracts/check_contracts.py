@@ -1,4 +1,4 @@
-"""Contracts between stages: several boundaries at once, one page, one sentence for whoever is woken by it."""
+"""Several contracts at once: one page, and one message for the person who is called."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from hades.errors import ContractBroken
-from hades.stages.build_context import Site
-from hades.stages.contracts.check_contract import Checked, broken_message, check, write_page
-
-STORE_BOUNDARIES = ("nodes", "chunks", "embeddings", "edges", "hierarchy", "weights", "bridges")
+from hades.stages.build_context import BuildContext
+from hades.stages.contracts.check_contract import ContractResult, broken_message, check_contract, write_page
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the contracts of some boundaries said."""
+    """The results of several contracts."""
 
-    checked: tuple[Checked, ...]
+    checked: tuple[ContractResult, ...]
     page: Path
 
     @property
@@ -38,13 +36,13 @@ class Outcome:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """A row a boundary, and one a broken rule."""
+        """A row a contract, and one a broken rule."""
         rows = []
         for one in self.checked:
-            rows.append({"boundary": one.boundary, "rules": one.rules, "broken": len(one.findings), "rows": one.rows})
+            rows.append({"contract": one.contract, "rules": one.rules, "broken": len(one.findings), "rows": one.rows})
             rows += [
                 {
-                    "boundary": finding.rule,
+                    "contract": finding.rule,
                     "rules": finding.sentence,
                     "broken": finding.failed,
                     "rows": finding.keys[:5],
@@ -61,10 +59,10 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"boundaries": [one.as_dict() for one in self.checked], "page": str(self.page)}
+        return {"contracts": [one.as_dict() for one in self.checked], "page": str(self.page)}
 
 
-def check_boundaries(site: Site, boundaries: Sequence[str]) -> Outcome:
-    """Check these boundaries of the store and write the page."""
-    checked = tuple(check(site.store, boundary) for boundary in boundaries)
-    return Outcome(checked, write_page(checked, site.home / "reports"))
+def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
+    """Check these contracts of the store and write the page."""
+    checked = tuple(check_contract(context.store, contract) for contract in contracts)
+    return Outcome(checked, write_page(checked, context.home / "reports"))

@@ -1,4 +1,4 @@
-"""The frame of the boundary `chunks`."""
+"""The frame of the contract `chunks`."""
 
 from __future__ import annotations
 

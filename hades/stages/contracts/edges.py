@@ -1,4 +1,4 @@
-"""The frames of the boundary `edges`."""
+"""The frames of the contract `edges`."""
 
 from __future__ import annotations
 

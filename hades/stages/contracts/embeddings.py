@@ -1,4 +1,4 @@
-"""The frames of the boundary `embeddings`."""
+"""The frames of the contract `embeddings`."""
 
 from __future__ import annotations
 

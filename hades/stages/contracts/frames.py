@@ -1,4 +1,4 @@
-"""Which frames each boundary's rules read."""
+"""Which frames each contract's rules read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hades.stages.contracts.nodes import node_frames
 from hades.stages.contracts.snapshot import snapshot_frames
 from hades.stages.contracts.weights import weight_frames
 
-_BY_BOUNDARY: Mapping[str, Callable[[RowStore], Frames]] = {
+_BY_CONTRACT: Mapping[str, Callable[[RowStore], Frames]] = {
     "nodes": node_frames,
     "chunks": chunk_frames,
     "embeddings": vector_frames,
@@ -27,12 +27,12 @@ _BY_BOUNDARY: Mapping[str, Callable[[RowStore], Frames]] = {
 }
 
 
-def frames_of(store: GraphStore, boundary: str, *, snapshot: Path | None, generation: str | None) -> Frames:
-    """The frames of a boundary, read from the store now."""
-    if boundary == "snapshot":
+def frames_of(store: GraphStore, contract: str, *, snapshot: Path | None, generation: str | None) -> Frames:
+    """The frames of a contract, read from the store now."""
+    if contract == "snapshot":
         if snapshot is None:
             raise HadesError("checking a snapshot needs its folder; give `snapshot=`")
         return snapshot_frames(store, snapshot)
-    if boundary == "bridges":
+    if contract == "bridges":
         return bridge_frames(store, generation)
-    return _BY_BOUNDARY[boundary](store)
+    return _BY_CONTRACT[contract](store)

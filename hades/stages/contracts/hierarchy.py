@@ -1,4 +1,4 @@
-"""The frames of the boundary `hierarchy`."""
+"""The frames of the contract `hierarchy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frames of the boundary `nodes`."""
+"""The frames of the contract `nodes`."""
 
 from __future__ import annotations
 

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.stages.contracts.check_contract import Checked
+from hades.stages.contracts.check_contract import ContractResult
 from hades.stages.contracts.columns import with_columns
-from schemas.contracts.ranker import SUITE
+from schemas.contracts.ranker import CONTRACT
 from schemas.contracts.validate import validate
 
 TABLES = ("nodes", "edges", "questions", "preferences")
 
 
-def check_export(folder: Path) -> Checked:
+def check_export(folder: Path) -> ContractResult:
     """Check the files of an export; nothing is raised for a broken rule."""
     began = time.perf_counter()
     tables = {name: _read(folder / f"{name}.arrow") for name in TABLES}
@@ -28,9 +28,9 @@ def check_export(folder: Path) -> Checked:
         "questions": _questions(tables["questions"]),
         "preferences": _preferences(tables["preferences"], tables["questions"], tables["nodes"]),
     }
-    findings = validate(SUITE, frames)
+    findings = validate(CONTRACT, frames)
     rows = sum(table.num_rows for table in frames.values())
-    return Checked("ranker", len(SUITE.rules), tuple(findings), rows, round(time.perf_counter() - began, 3))
+    return ContractResult("ranker", len(CONTRACT.rules), tuple(findings), rows, round(time.perf_counter() - began, 3))
 
 
 def _read(path: Path) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The frames of the boundary `snapshot`: a folder that is about to serve, beside the store it was written from.
+"""The frames of the contract `snapshot`: a folder that is about to serve, beside the store it was written from.
 
 The manifest is read as a file and every listed file is hashed, by nothing that wrote them.
 """

@@ -1,4 +1,4 @@
-"""The frames of the boundary `weights`: every weight and cost is computed again, in float64, from what is stored."""
+"""The frames of the contract `weights`: every weight and cost is computed again, in float64, from what is stored."""
 
 from __future__ import annotations
 

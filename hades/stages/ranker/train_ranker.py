@@ -22,8 +22,8 @@ from hades.retrieval.turn.pipeline import Tools
 from hades.retrieval.walks.second_hop import Known
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.ranker_part import graph_of
-from hades.stages.build_context import Site
-from hades.stages.contracts.check_contract import require
+from hades.stages.build_context import BuildContext
+from hades.stages.contracts.check_contract import require_contracts
 from hades.stages.contracts.ranker import check_export
 from hades.stages.ranker import ranker_registry as registry
 from hades.stages.ranker.fit_ranker import Fit, Material, RankerRules, fit_ranker
@@ -56,43 +56,48 @@ class QuestionSet:
 
 
 def train_ranker(
-    site: Site, tools: Tools, sets: Sequence[QuestionSet], as_of: datetime, rules: RankerRules = RankerRules()
+    context: BuildContext,
+    tools: Tools,
+    sets: Sequence[QuestionSet],
+    as_of: datetime,
+    rules: RankerRules = RankerRules(),
 ) -> dict[str, Any]:
     """Fit a ranker to files of questions and to judged answers, and let it serve if it is better; what came of it."""
-    questions = _questions(site, sets)
+    questions = _questions(context, sets)
     count = sum(len(own) for _, _, own in questions)
     if count < LEAST_QUESTIONS:
         return _skipped(f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from")
     with ExitStack() as opened:
         views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
         digest = ledger.digest_of(
-            [[name, _basis(site, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
+            [[name, _basis(context, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
             asdict(rules),
         )
-        done = ledger.completed(site.store, STAGE)
+        done = ledger.completed(context.store, STAGE)
         if done is not None and done.digest == digest:
             return {**done.report, **_skipped("nothing that a ranker learns from has changed")}
         materials = [
-            Material(name, views[home], replay(views[home], tools, own, site.progress)) for name, home, own in questions
+            Material(name, views[home], replay(views[home], tools, own, context.progress))
+            for name, home, own in questions
         ]
-        exported = _exported(site, materials, rules)
-        require(check_export(exported.folder))
-        fit = fit_ranker(materials, site.model, exported.data_hash, rules, site.progress)
-        report = _registered(site, materials, fit, exported, as_of)
-    with site.store.transaction(["build_stages"]) as inside:
+        exported = _exported(context, materials, rules)
+        require_contracts(check_export(exported.folder))
+        fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
+        report = _registered(context, materials, fit, exported, as_of)
+    with context.store.transaction(["build_stages"]) as inside:
         ledger.record(inside, ledger.Completed(STAGE, digest, "", as_of, report))
     return report
 
 
-def _basis(site: Site, view: GraphView, home: Path) -> str:
+def _basis(context: BuildContext, view: GraphView, home: Path) -> str:
     """What a graph is learned from, so that it is not learned from twice.
 
     Of this graph it is what the night has built, not the snapshot that serves meanwhile: that one is always a night
     older, and a night after which nothing changed must find nothing to do.
     """
-    if home != site.home:
+    if home != context.home:
         return view.info.snapshot
-    built = [ledger.completed(site.store, stage) for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES)]
+    built = [ledger.completed(context.store, stage) for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES)]
     return ledger.digest_of([one.generation if one is not None else "" for one in built])
 
 
@@ -125,10 +130,10 @@ def pruned(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
 
 
 def _registered(
-    site: Site, materials: Sequence[Material], fit: Fit, exported: Exported, as_of: datetime
+    context: BuildContext, materials: Sequence[Material], fit: Fit, exported: Exported, as_of: datetime
 ) -> dict[str, Any]:
     """Judge, log, and promote where the gate allows it."""
-    tracker = site.open_tracker()
+    tracker = context.open_tracker()
     champion = registry.champion_of(tracker)
     verdicts = judge_fit(materials, fit, None if champion is None else champion[1])
     passed = [part for part, verdict in verdicts.items() if verdict.is_better]
@@ -145,7 +150,7 @@ def _registered(
         draw=lambda folder: draw(folder, fit.curves, unseen.chances, unseen.right, confusion),
         verdict=said[:2000],
     )
-    generation = registry.promote_ranker(site.store, site.home, tracker, version, as_of) if passed else ""
+    generation = registry.promote_ranker(context.store, context.home, tracker, version, as_of) if passed else ""
     return {
         "skipped": False,
         "why": said,
@@ -161,20 +166,20 @@ def _registered(
     }
 
 
-def _questions(site: Site, sets: Sequence[QuestionSet]) -> list[tuple[str, Path, list[Labelled]]]:
+def _questions(context: BuildContext, sets: Sequence[QuestionSet]) -> list[tuple[str, Path, list[Labelled]]]:
     """Name, home and questions of each graph; judged answers are this graph's own."""
-    found = [(one.name, one.home or site.home, read_questions(one.questions)) for one in sets]
-    judged = judged_questions(site.store)
-    own = next((place for place, (_, home, _) in enumerate(found) if home == site.home), None)
+    found = [(one.name, one.home or context.home, read_questions(one.questions)) for one in sets]
+    judged = judged_questions(context.store)
+    own = next((place for place, (_, home, _) in enumerate(found) if home == context.home), None)
     if judged and own is None:
-        found.append((HOME, site.home, judged))
+        found.append((HOME, context.home, judged))
     elif judged and own is not None:
         found[own][2].extend(judged)
     return found
 
 
-def _exported(site: Site, materials: Sequence[Material], rules: RankerRules) -> Exported:
-    graphs = {one.name: (one.view, graph_of(one.view, site.model)) for one in materials}
+def _exported(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> Exported:
+    graphs = {one.name: (one.view, graph_of(one.view, context.model)) for one in materials}
     cases = [(one, case) for one in materials for case in one.asked]
     times = [case.asked.at for _, case in cases]
     held = held_out([case.asked.text for _, case in cases], times, rules.held)
@@ -182,7 +187,7 @@ def _exported(site: Site, materials: Sequence[Material], rules: RankerRules) -> 
         _offered(material, case, bool(is_held) and at is not None)
         for (material, case), is_held, at in zip(cases, held, times, strict=True)
     ]
-    return write_export(site.home / "ranker" / EXPORT, graphs, offered)
+    return write_export(context.home / "ranker" / EXPORT, graphs, offered)
 
 
 def _offered(material: Material, case: Replayed, is_held: bool) -> Offered:

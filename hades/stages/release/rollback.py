@@ -11,7 +11,7 @@ from hades.snapshot import manifest
 from hades.snapshot.pointer import root_of
 from hades.snapshot.publish import publish
 from hades.snapshot.retention import rollback
-from hades.stages.build_context import Site
+from hades.stages.build_context import BuildContext
 from hades.stages.ranker import ranker_registry as registry
 from hades.stages.weights.restore_weights import restore_weights
 from hades.stages.weights.weight_versions import promote, version_before, version_of
@@ -34,66 +34,66 @@ class WentBack:
         return asdict(self)
 
 
-def roll_back_graph(site: Site, to: str | None) -> WentBack:
+def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
     """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""
     began = time.perf_counter()
-    snapshot = rollback(site.home, to)
+    snapshot = rollback(context.home, to)
     seconds = time.perf_counter() - began
-    tracker = site.open_tracker()
-    ranker = _restore_ranker(site, tracker, snapshot)
+    tracker = context.open_tracker()
+    ranker = _restore_ranker(context, tracker, snapshot)
     version = version_of(tracker, snapshot)
     if version is None:
         note = "the registry holds no weights of this snapshot; the store keeps those it has"
         return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
-    restored = restore_weights(site.store, tracker, version)
+    restored = restore_weights(context.store, tracker, version)
     promote(tracker, version, snapshot)
     return WentBack(snapshot, seconds, version, restored.rows, restored.missing, ranker_version=ranker)
 
 
-def roll_back_weights(site: Site, to: str | None) -> WentBack:
+def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     """Give the store older weights and publish them; the rest of the graph stays as it is."""
-    tracker = site.open_tracker()
+    tracker = context.open_tracker()
     version = to or version_before(tracker)
-    restored = restore_weights(site.store, tracker, version)
+    restored = restore_weights(context.store, tracker, version)
     began = time.perf_counter()
-    published = publish(site.store, site.home)
+    published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     promote(tracker, version, published.snapshot)
     return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing)
 
 
-def roll_back_ranker(site: Site, to: str | None) -> WentBack:
+def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
-    tracker = site.open_tracker()
+    tracker = context.open_tracker()
     version = to or registry.ranker_before(tracker)
     if version == registry.NONE:
-        registry.record(site.store, "", None, {})
+        registry.record(context.store, "", None, {})
     else:
-        registry.promote_ranker(site.store, site.home, tracker, version, None)
+        registry.promote_ranker(context.store, context.home, tracker, version, None)
     began = time.perf_counter()
-    published = publish(site.store, site.home)
+    published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     weights = version_of(tracker, published.snapshot)
     told = "questions are judged by hand" if version == registry.NONE else f"the ranker of version {version} serves"
     return WentBack(published.snapshot, seconds, weights, note=told, ranker_version=version)
 
 
-def roll_back(site: Site, what: str, to: str | None) -> WentBack:
+def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
     """Go back as told: the graph, its weights or its ranker."""
     if what == "graph":
-        return roll_back_graph(site, to)
+        return roll_back_graph(context, to)
     if what == "weights":
-        return roll_back_weights(site, to)
-    return roll_back_ranker(site, to)
+        return roll_back_weights(context, to)
+    return roll_back_ranker(context, to)
 
 
-def _restore_ranker(site: Site, tracker: Tracker, snapshot: str) -> str | None:
+def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> str | None:
     """Let the store name the ranker of a snapshot again, so that the next publishing agrees with it; its version."""
-    contents, _ = manifest.load(root_of(site.home) / snapshot)
+    contents, _ = manifest.load(root_of(context.home) / snapshot)
     generation = contents.parts.get(registry.RANKER, "")
     version = registry.version_of_generation(tracker, generation) if generation else None
     if version is not None:
-        registry.promote_ranker(site.store, site.home, tracker, version, None)
+        registry.promote_ranker(context.store, context.home, tracker, version, None)
     elif not generation:
-        registry.record(site.store, "", None, {})
+        registry.record(context.store, "", None, {})
     return version

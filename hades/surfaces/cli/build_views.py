@@ -14,7 +14,7 @@ from hades.settings import load_settings
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
-from hades.wiring import open_site
+from hades.wiring import open_build_context
 
 
 def run_flow_here(name: str, given: dict[str, str]) -> Answer:
@@ -53,8 +53,8 @@ def go_back(what: str, to: str | None) -> Answer:
     """Move the pointer back, then restore what the store should say."""
     from hades.stages.release.rollback import roll_back
 
-    with open_site(load_settings()) as site:
-        went = roll_back(site, what, to).as_dict()
+    with open_build_context(load_settings()) as context:
+        went = roll_back(context, what, to).as_dict()
     told = f"{went['snapshot']} serves since {went['pointer_seconds'] * 1000:.0f} ms after the command"
     weights = f"the store has the weights of version {went['weights_version']} again ({went['restored']:,} rows)"
     return Answer(went, (Text(told), Text(went["note"] or weights)))

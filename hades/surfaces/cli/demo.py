@@ -14,7 +14,7 @@ from rich.text import Text
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.reports.answer_picture import answer_picture
 from hades.settings import load_settings
-from hades.stages.build_report import told
+from hades.stages.build_report import summary_lines
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
 from hades.wiring import open_hades
@@ -66,7 +66,7 @@ def _built(document: dict[str, Any]) -> tuple[RenderableType, ...]:
         f"{counts.get(name, 0):,} {name}" for name in ("files", "doc_chunks", "entities", "relations", "clusters")
     )
     phases = ", ".join(f"{phase} {value:.0f} s" for phase, value in report["seconds"].items())
-    night = "\n".join(told(document["night"]))
+    night = "\n".join(summary_lines(document["night"]))
     return (Text(f"{told_counts}\ningested in {phases}; then one night:\n"), Text(night), Text())
 
 

@@ -27,7 +27,7 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
-from hades.wiring import model_cache, open_hades, open_site, open_tracker
+from hades.wiring import model_cache, open_build_context, open_hades, open_tracker
 
 MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
@@ -118,8 +118,8 @@ def workbench(home: Path | None) -> Iterator[Workbench]:
     with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, shown_progress() as progress:
         _share_models(settings, Path(scratch))
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
-        with open_hades(own, progress=progress) as hades, open_site(own, progress=progress) as site:
-            yield Workbench(site, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+        with open_hades(own, progress=progress) as hades, open_build_context(own, progress=progress) as context:
+            yield Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
 
 
 def _share_models(settings: Settings, scratch: Path) -> None:

@@ -82,7 +82,7 @@ def run_publish(prune: int | None) -> Answer:
     from hades.stages.release.publish_snapshot import publish_now
 
     with open_hades() as hades:
-        document = publish_now(hades.site, utc_now(), prune).as_dict()
+        document = publish_now(hades.build_context, utc_now(), prune).as_dict()
     told = f"published {document['snapshot']} in {document['path']}; readers see it from now on"
     return Answer(document, (Text(told),))
 

@@ -14,7 +14,7 @@ from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings import load_settings
-from hades.stages.forecast import last_runs, outlook
+from hades.stages.forecast import forecast_build, last_runs
 from hades.stages.weights.online_report import told as what_use_taught
 from hades.surfaces.cli.output import Answer
 from hades.wiring import open_store
@@ -56,7 +56,7 @@ def show_status() -> Answer:
             where = store.describe()
             whole = where.get("holds", ALL) == ALL  # a smaller database has nothing to ingest or build
             stale = _stale(store) if whole else {}
-            night = outlook(store, settings.home).as_dict() if whole else {}
+            night = forecast_build(store, settings.home).as_dict() if whole else {}
     except NotProvisioned as missing:
         provisioned, where, stale, night = False, {"missing": str(missing)}, {}, {}
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)

@@ -12,7 +12,7 @@ from hades.ports.progress import silent
 from hades.settings import load_settings
 from hades.wiring import open_embedder, open_memory
 from tasks import memory as tasks
-from tasks.unit import here
+from tasks.unit import without_server
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_a_night_summarises_places_and_checks_and_a_second_one_changes_nothing()
 
 def test_tasks_ask_by_the_names_of_the_specification():
     vector = open_embedder(load_settings()).embed(["alpha reached a step"])[0].tolist()
-    with here():
+    with without_server():
         assert tasks.search_memories("alpha")["results"][0]["state"]["version"] == 3
         assert tasks.search_memories("alpha", [None, datetime(2024, 3, 1, tzinfo=UTC)])["count"] == 0
         match = tasks.graph_enhanced_retrieval("alpha")["matches"][0]

@@ -169,7 +169,7 @@ def test_topics_and_their_summaries_stay_with_their_tenant(home):
 
     for tenant in CORPORA:
         with open_hades(settings_of(tenant, home)) as graph:
-            build_topics(graph.site, datetime(2026, 1, 1, tzinfo=UTC))
+            build_topics(graph.build_context, datetime(2026, 1, 1, tzinfo=UTC))
             told = str([batch.to_pylist() for batch in graph.store.scan("clusters", columns=["_key", "summary"])])
             assert OWN[tenant] in told
             assert OTHER[tenant] not in told

@@ -10,7 +10,7 @@ import pytest
 from hades.settings import load_settings
 from hades.wiring import open_memory
 from tasks import memory as tasks
-from tasks.unit import here
+from tasks.unit import without_server
 
 
 def test_the_scenario_runs_as_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def test_the_scenario_runs_as_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         memory.add("bug_y", "bug y corrupts data", valid_from=first)
         memory.add("refactoring", "the data layer was rewritten")
         memory.link("x", "bug_y", "rejected_because", valid_from=first)
-    with here():
+    with without_server():
         facts = [{"relation": "viable_after_fix", "target": "refactoring"}]
         done = tasks.handle_fact_change(x.id, "bug y is fixed", facts)
         assert [edge["relationship_type"] for edge in done["obsolete_edges"]] == ["rejected_because"]

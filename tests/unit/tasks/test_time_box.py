@@ -5,11 +5,11 @@ import time
 import pytest
 
 from hades.snapshot.pointer import read, root_of
+from hades.stages.night import Night, begin
 from schemas.nodes import SourceKind
 from schemas.sources import SourceSpec
-from tasks.night import Night, begin
-from tasks.unit import here
-from tests.unit.hades.stages.release.sites import MONDAY, write_pages
+from tasks.unit import without_server
+from tests.unit.hades.stages.release.small_graphs import MONDAY, write_pages
 
 
 def test_a_night_knows_what_is_left_of_its_time():
@@ -27,7 +27,7 @@ def test_out_of_time_places_what_is_new_stops_the_search_for_bridges_and_publish
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     pages = write_pages(tmp_path / "pages")
     sources = [SourceSpec(source=SourceKind.DOCUMENTS, path=str(pages))]
-    with here():
+    with without_server():
         nightly.fn(sources=sources, as_of=MONDAY)
         before = read(root_of(tmp_path / "home")).snapshot
         (pages / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna and wrote to him.\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from hades.errors import BadQuery, StoreBusy
-from tasks.unit import here, run_flow, unit
+from tasks.unit import run_flow, unit, without_server
 
 POLICY = {"retries": 2, "retry_delay_seconds": [0, 0]}
 
@@ -13,7 +13,7 @@ def test_a_unit_here_is_a_plain_call_that_says_how_long_it_took():
     def double(number: int) -> dict[str, object]:
         return {"number": 2 * number}
 
-    with here():
+    with without_server():
         report = double(4)
         assert double.over([1, 2])[1]["number"] == 4
     assert report["number"] == 8
@@ -30,7 +30,7 @@ def test_what_may_pass_is_tried_again_and_what_cannot_is_not():
             raise error("no")
         return len(calls)
 
-    with here():
+    with without_server():
         assert busy(StoreBusy, 2) == 3
         calls.clear()
         with pytest.raises(StoreBusy):
@@ -46,7 +46,7 @@ def test_progress_goes_to_whoever_runs_here():
     from tasks.artifacts import progress_of
 
     seen = []
-    with here(lambda *told: seen.append(told)):
+    with without_server(lambda *told: seen.append(told)):
         progress_of("topics")("reading", 1, 2)
     assert seen == [("reading", 1, 2)]
 
@@ -58,5 +58,5 @@ def test_a_flow_inside_a_flow_is_a_plain_call_here():
     def inner(number: int) -> int:
         return number + 1
 
-    with here():
+    with without_server():
         assert run_flow(inner, number=1) == 2

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from hades.snapshot.retention import snapshots
 from hades.surfaces.rest.services import Served, Services
 from hades.surfaces.rest.shapes import RollbackBody
-from hades.wiring import open_site
+from hades.wiring import open_build_context
 
 reading = APIRouter(tags=["snapshots"])
 writing = APIRouter(tags=["snapshots"])
@@ -31,5 +31,5 @@ async def roll_back(body: RollbackBody, services: Served) -> dict[str, Any]:
 def _rolled_back(services: Services, body: RollbackBody) -> dict[str, Any]:
     from hades.stages.release.rollback import roll_back as go_back
 
-    with open_site(services.settings) as site:
-        return go_back(site, body.what, body.to).as_dict()
+    with open_build_context(services.settings) as context:
+        return go_back(context, body.what, body.to).as_dict()

@@ -17,50 +17,52 @@ from hades.curation.review import ReviewRules, approve, degree_of
 from hades.curation.undo import undo
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 from schemas.curation import EditState
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_workshop, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 STRICT = ReviewRules(degree=0)
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Workshop]:
-    workshop = new_workshop(tmp_path)
-    ingest(workshop, Listed(PEOPLE))
-    yield workshop
-    workshop.store.close()
+def shop(tmp_path: Path) -> Iterator[IngestContext]:
+    context = new_context(tmp_path)
+    ingest(context, Listed(PEOPLE))
+    yield context
+    context.store.close()
 
 
-def key_of(shop: Workshop, name: str) -> str:
+def key_of(shop: IngestContext, name: str) -> str:
     return next(row["_key"] for row in entities(shop) if row["name"] == name)
 
 
-def entities(shop: Workshop) -> list[dict[str, Any]]:
+def entities(shop: IngestContext) -> list[dict[str, Any]]:
     return [row for batch in shop.store.scan("entities") for row in batch.to_pylist()]
 
 
-def row(shop: Workshop, key: str) -> dict[str, Any]:
+def row(shop: IngestContext, key: str) -> dict[str, Any]:
     return dict(shop.store.get("entities", [key]).to_pylist()[0])
 
 
-def change(shop: Workshop, key: str, fields: dict[str, Any], who: str = "kim", minute: int = 0, **more: Any) -> Any:
+def change(
+    shop: IngestContext, key: str, fields: dict[str, Any], who: str = "kim", minute: int = 0, **more: Any
+) -> Any:
     at = NOW + timedelta(minutes=minute)
     more.setdefault("rules", ReviewRules(degree=1000))
     return update_entity(shop.store, key, fields, who=who, why="a test", at=at, embedder=shop.embedder, **more)
 
 
-def derived_rows(shop: Workshop) -> dict[str, Any]:
+def derived_rows(shop: IngestContext) -> dict[str, Any]:
     """All that documents and edits give; what edits and the manifest say of themselves is left out."""
     return {
         name: rows for name, rows in contents(shop.store).items() if name not in ("entity_edits", "ingest_manifest")
     }
 
 
-def test_a_rename_is_found_by_the_new_name_and_keeps_the_old_as_an_alias(shop: Workshop) -> None:
+def test_a_rename_is_found_by_the_new_name_and_keeps_the_old_as_an_alias(shop: IngestContext) -> None:
     key = key_of(shop, "Ada Lovelace")
     report = change(shop, f"entities/{key}", {"name": "Ada King"})
     assert (report.state, report.changed, report.before) == ("applied", True, {"name": "Ada Lovelace"})
@@ -71,7 +73,7 @@ def test_a_rename_is_found_by_the_new_name_and_keeps_the_old_as_an_alias(shop: W
     assert "next publish" in report.note
 
 
-def test_the_same_edit_twice_is_one(shop: Workshop) -> None:
+def test_the_same_edit_twice_is_one(shop: IngestContext) -> None:
     key = key_of(shop, "Grace Hopper")
     first = change(shop, key, {"summary": "wrote the first compiler"})
     again = change(shop, key, {"summary": "wrote the first compiler"}, minute=5)
@@ -79,7 +81,7 @@ def test_the_same_edit_twice_is_one(shop: Workshop) -> None:
     assert len(edits_of(shop.store, key)) == 1
 
 
-def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Workshop, tmp_path: Path) -> None:
+def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: IngestContext, tmp_path: Path) -> None:
     ada, engine = key_of(shop, "Ada Lovelace"), key_of(shop, "Analytical Engine")
     change(shop, ada, {"name": "Ada King", "summary": "a mathematician"})
     change(shop, engine, {"domain": "computing", "aliases": ["the Engine"]}, minute=1)
@@ -89,7 +91,7 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Work
     assert row(shop, ada)["summary"] == "a mathematician"
     assert (row(shop, engine)["domain"], row(shop, engine)["aliases"]) == ("computing", ["the Engine"])
     assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
-    fresh = new_workshop(tmp_path / "fresh")
+    fresh = new_context(tmp_path / "fresh")
     ingest(fresh, Listed(PEOPLE))
     change(fresh, ada, {"name": "Ada King", "summary": "a mathematician"})
     change(fresh, engine, {"domain": "computing", "aliases": ["the Engine"]}, minute=1)
@@ -98,14 +100,14 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Work
     fresh.store.close()
 
 
-def test_an_edit_alone_is_a_reason_to_derive(shop: Workshop) -> None:
+def test_an_edit_alone_is_a_reason_to_derive(shop: IngestContext) -> None:
     """`similar_to` and vectors follow a name, so a nightly that reads nothing new still has to do."""
     change(shop, key_of(shop, "Ada Lovelace"), {"name": "Ada King"})
     assert derive_edges(shop.store, shop.embedder, shop.rules) != {}
     assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
 
 
-def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: Workshop) -> None:
+def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: IngestContext) -> None:
     before, key = derived_rows(shop), key_of(shop, "Charles Babbage")
     first = change(shop, key, {"name": "C. Babbage", "type": "concept", "domain": "people"})
     second = change(shop, key, {"name": "Babbage"}, minute=1)
@@ -122,7 +124,7 @@ def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: Wor
     assert told == {first.edit: ("kim", "wrong"), second.edit: ("kim", "wrong")}
 
 
-def test_undo_after_documents_changed_says_what_they_say_now(shop: Workshop) -> None:
+def test_undo_after_documents_changed_says_what_they_say_now(shop: IngestContext) -> None:
     key = key_of(shop, "Grace Hopper")
     edit = change(shop, key, {"aliases": ["Amazing Grace"]})
     ingest(shop, Listed([*PEOPLE, passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught.")]))
@@ -134,7 +136,7 @@ def test_undo_after_documents_changed_says_what_they_say_now(shop: Workshop) -> 
     assert row(shop, key) == said
 
 
-def test_an_identity_change_of_a_hub_waits_for_a_second_party(shop: Workshop) -> None:
+def test_an_identity_change_of_a_hub_waits_for_a_second_party(shop: IngestContext) -> None:
     key = key_of(shop, "Charles Babbage")
     assert degree_of(shop.store, key) > 0
     waits = change(shop, key, {"name": "Babbage"}, rules=STRICT)
@@ -149,7 +151,7 @@ def test_an_identity_change_of_a_hub_waits_for_a_second_party(shop: Workshop) ->
     assert not approve(shop.store, waits.edit, who="lee", at=NOW).changed
 
 
-def test_a_second_party_that_makes_the_same_edit_agrees_to_it(shop: Workshop) -> None:
+def test_a_second_party_that_makes_the_same_edit_agrees_to_it(shop: IngestContext) -> None:
     key = key_of(shop, "Charles Babbage")
     waits = change(shop, key, {"name": "Babbage"}, rules=STRICT)
     done = change(shop, key, {"name": "Babbage"}, who="lee", minute=1, rules=STRICT)
@@ -157,7 +159,7 @@ def test_a_second_party_that_makes_the_same_edit_agrees_to_it(shop: Workshop) ->
     assert edits_of(shop.store, key)[0].approved_by == ("lee",)
 
 
-def test_a_quorum_of_three_needs_two_others(shop: Workshop) -> None:
+def test_a_quorum_of_three_needs_two_others(shop: IngestContext) -> None:
     key = key_of(shop, "Charles Babbage")
     waits = change(shop, key, {"type": "method"}, rules=ReviewRules(degree=0, quorum=3))
     assert approve(shop.store, waits.edit, who="lee", at=NOW).approvals_missing == 1
@@ -165,7 +167,7 @@ def test_a_quorum_of_three_needs_two_others(shop: Workshop) -> None:
     assert row(shop, key)["type"] == "method"
 
 
-def test_a_summary_of_a_hub_applies_but_not_when_unsure_or_against_another(shop: Workshop) -> None:
+def test_a_summary_of_a_hub_applies_but_not_when_unsure_or_against_another(shop: IngestContext) -> None:
     key = key_of(shop, "Charles Babbage")
     assert change(shop, key, {"summary": "an inventor"}, rules=STRICT).state == "applied"
     unsure = change(shop, key, {"domain": "history"}, confidence=0.2)
@@ -179,7 +181,7 @@ def test_a_summary_of_a_hub_applies_but_not_when_unsure_or_against_another(shop:
         approve(shop.store, unsure.edit, who="lee", at=NOW)
 
 
-def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: Workshop) -> None:
+def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: IngestContext) -> None:
     grace, ada = key_of(shop, "Grace Hopper"), key_of(shop, "Ada Lovelace")
     change(shop, grace, {"name": "Rear Admiral Hopper"})
     change(shop, grace, {"summary": "waits"}, confidence=0.1, minute=1)
@@ -206,25 +208,25 @@ def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: W
         ({"summary": "x" * 4001}, "summary"),
     ],
 )
-def test_what_cannot_be_edited_is_refused_by_name(shop: Workshop, fields: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_edited_is_refused_by_name(shop: IngestContext, fields: dict[str, Any], said: str) -> None:
     with pytest.raises(BadEdit, match=said):
         change(shop, key_of(shop, "Grace Hopper"), fields)
     assert list_edits(shop.store) == []
 
 
 @pytest.mark.parametrize("entity", ["entities/nobody", "documents/p1", "'; DROP TABLE page; --", "a/b/c", ""])
-def test_an_unknown_entity_is_named(shop: Workshop, entity: str) -> None:
+def test_an_unknown_entity_is_named(shop: IngestContext, entity: str) -> None:
     with pytest.raises(BadEdit, match="no entity has the id"):
         change(shop, entity, {"summary": "x"})
 
 
-def test_a_paper_stays_a_paper(shop: Workshop) -> None:
+def test_a_paper_stays_a_paper(shop: IngestContext) -> None:
     shop.store.patch("entities", pa.table({"_key": ["london"], "type": ["paper"]}))
     with pytest.raises(BadEdit, match="by its source"):
         change(shop, "london", {"type": "concept"})
 
 
-def test_an_edit_made_while_a_derivation_runs_is_not_lost(shop: Workshop) -> None:
+def test_an_edit_made_while_a_derivation_runs_is_not_lost(shop: IngestContext) -> None:
     key = key_of(shop, "Grace Hopper")
 
     def meanwhile(stage: str, done: int, total: int | None) -> None:
@@ -236,7 +238,7 @@ def test_an_edit_made_while_a_derivation_runs_is_not_lost(shop: Workshop) -> Non
     assert row(shop, key)["summary"] == "said meanwhile"
 
 
-def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation(shop: Workshop) -> None:
+def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation(shop: IngestContext) -> None:
     key = next(one["_key"] for one in entities(shop) if one["vector_of"] == "name")
     update_entity(shop.store, key, {"name": "Another Name"}, who="kim", why="", at=NOW)
     assert row(shop, key)["embedding"] is None
@@ -246,7 +248,7 @@ def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation
 
 
 def test_a_store_of_before_is_given_the_collection_by_provision(tmp_path: Path) -> None:
-    shop = new_workshop(tmp_path)
+    shop = new_context(tmp_path)
     ingest(shop, Listed(PEOPLE))
     shop.store.close()
     file = sqlite3.connect(tmp_path / "graph.db")

@@ -11,7 +11,7 @@ from typing import Any
 from hades.evaluation.build import Workbench
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import load_settings
-from hades.wiring import open_hades, open_site
+from hades.wiring import open_build_context, open_hades
 
 PASSAGES = [
     {"id": "p1", "title": "Lake Orin", "text": "Lake Orin lies in Vesta. The painter Ada Holm was born at Lake Orin."},
@@ -72,5 +72,5 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 def hashing_bench(home: Path) -> Iterator[Workbench]:
     """A home of its own that needs no model."""
     settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
-    with open_hades(settings) as hades, open_site(settings) as site:
-        yield Workbench(site, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+    with open_hades(settings) as hades, open_build_context(settings) as context:
+        yield Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)

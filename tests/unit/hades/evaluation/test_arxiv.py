@@ -54,11 +54,11 @@ def _citations(store):
 def test_tested_citations_are_not_in_the_graph_and_the_others_are(tmp_path, files):
     with hashing_bench(tmp_path) as bench:
         bench.ingest.arxiv(files.papers, files.citations, files.code_links)
-        assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(bench.site.store)
+        assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(bench.build_context.store)
         with pytest.raises(NotWithheld, match="paper 1 still cites 2"):
-            require_withheld(bench.site.store, {("1", "2")})
+            require_withheld(bench.build_context.store, {("1", "2")})
         found = evaluate_citations(bench, files, rungs=rungs("hipporag", ""), ks=(1, 2), sample=10)
-        assert _citations(bench.site.store) == {("Speech Lattices", "Tree Banks At Scale")}
+        assert _citations(bench.build_context.store) == {("Speech Lattices", "Tree Banks At Scale")}
     assert found.document["dataset"]["withheld"] == 2
     assert found.document["build"]["embedded"] == 0  # a home that knows the texts embeds none of them again
     assert set(found.document["recipes"]) == {*BASELINES, *PLACED, "hipporag"}

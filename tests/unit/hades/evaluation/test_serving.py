@@ -13,7 +13,7 @@ from hades.evaluation.regression import Kept, Regressed, alarms, changes, read_l
 from hades.evaluation.serving import EVALUATED
 from hades.snapshot.pointer import served
 from hades.stages.weights.weight_versions import WEIGHTS_MODEL, log_weights
-from tasks.unit import here
+from tasks.unit import without_server
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 BEFORE = Kept("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
@@ -58,15 +58,15 @@ def serving(tmp_path, monkeypatch):
     corpus, home = write_rows(tmp_path / "corpus.jsonl", PASSAGES), tmp_path / "home"
     with hashing_bench(home) as bench:
         build(bench, lambda ingest: ingest.passages(corpus))
-        tracker = bench.site.open_tracker()
-        version = log_weights(bench.site.store, tracker, snapshot=served(home), as_of=MOMENT)
+        tracker = bench.build_context.open_tracker()
+        version = log_weights(bench.build_context.store, tracker, snapshot=served(home), as_of=MOMENT)
     monkeypatch.setenv("HADES_HOME", str(home))
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     return home, tracker, version
 
 
 def _run():
-    with here():
+    with without_server():
         return evaluate.fn(recipes="vector")
 
 

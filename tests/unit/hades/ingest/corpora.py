@@ -1,4 +1,4 @@
-"""Tiny corpora and a workshop on a real store, for tests of ingestion."""
+"""Tiny corpora and a context on a real store, for tests of ingestion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hades.ingest.phases import Workshop
+from hades.ingest.phases import IngestContext
 from hades.ingest.source_document import Material, Rejected
 from hades.ports.store import GraphStore, Mode
 from hades.providers.hashing import HashingEmbedder
@@ -51,11 +51,11 @@ PEOPLE = [
 ]
 
 
-def new_workshop(folder: Path) -> Workshop:
+def new_context(folder: Path) -> IngestContext:
     """A provisioned store of its own, the hashing embedder, the real tokenizer."""
     store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
     store.provision()
-    return Workshop(store, HashingEmbedder(), TOKENIZER, folder / "cache")
+    return IngestContext(store, HashingEmbedder(), TOKENIZER, folder / "cache")
 
 
 def contents(store: GraphStore) -> dict[str, list[dict[str, Any]]]:

@@ -12,12 +12,12 @@ import pytest
 from hades.build_state import ledger
 from hades.ingest.cleanup.logs import FORGOTTEN
 from hades.ingest.forget import Certificate, forget_documents
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from schemas.hierarchy import LOST
 from schemas.ids import sha256_text
 from schemas.telemetry import ShownResults
 from tests.contract.examples import everything, put
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context, passage
 from tests.unit.hades.ingest.later_rows import (
     TERMS,
     chunk_of,
@@ -30,25 +30,25 @@ from tests.unit.hades.ingest.later_rows import (
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    made = new_workshop(tmp_path)
+def context(tmp_path: Path) -> IngestContext:
+    made = new_context(tmp_path)
     ingest(made, Listed(PEOPLE))
     return made
 
 
-def forget(workshop: Workshop, origin: str = "p4") -> Certificate:
-    certificate = forget_documents(workshop.store, workshop.embedder, workshop.rules, [origin])
+def forget(context: IngestContext, origin: str = "p4") -> Certificate:
+    certificate = forget_documents(context.store, context.embedder, context.rules, [origin])
     assert certificate.left_behind == {}
     return certificate
 
 
-def of(workshop: Workshop, collection: str) -> dict[str, dict[str, Any]]:
-    return {row["_key"]: row for row in everything(workshop.store, collection)}
+def of(context: IngestContext, collection: str) -> dict[str, dict[str, Any]]:
+    return {row["_key"]: row for row in everything(context.store, collection)}
 
 
-def topics_of_people(workshop: Workshop, **fields: Any) -> tuple[str, str]:
+def topics_of_people(context: IngestContext, **fields: Any) -> tuple[str, str]:
     """One topic, of Ada Lovelace and Grace Hopper, worded from p1 and p4."""
-    store = workshop.store
+    store = context.store
     ada, grace = entity_named(store, "Ada Lovelace"), entity_named(store, "Grace Hopper")
     quotes = [quote_of(chunk_of(store, "London")), quote_of(chunk_of(store, "compiler"))]
     said = {"terms": TERMS, "evidence": quotes, "written_by": "", "written_from": ""}
@@ -58,153 +58,153 @@ def topics_of_people(workshop: Workshop, **fields: Any) -> tuple[str, str]:
     return ada, grace
 
 
-def test_a_topic_says_only_what_its_other_members_and_quotes_say(workshop: Workshop) -> None:
-    topics_of_people(workshop)
-    certificate = forget(workshop)
+def test_a_topic_says_only_what_its_other_members_and_quotes_say(context: IngestContext) -> None:
+    topics_of_people(context)
+    certificate = forget(context)
     assert certificate.corrected["clusters"] == 2
-    for topic in of(workshop, "clusters").values():
+    for topic in of(context, "clusters").values():
         kept = json.loads(topic["metadata"])
         assert (topic["name"], topic["size"], kept["terms"]) == ("ada", 1, ["ada", "lovelace"])
-        assert [quote["doc"] for quote in kept["evidence"]] == [chunk_of(workshop.store, "London")["document"]]
-        assert topic["summary"] == chunk_of(workshop.store, "London")["text"]
-    marks = {key: json.loads(row["metadata"])[LOST] for key, row in of(workshop, "clusters").items()}
+        assert [quote["doc"] for quote in kept["evidence"]] == [chunk_of(context.store, "London")["document"]]
+        assert topic["summary"] == chunk_of(context.store, "London")["text"]
+    marks = {key: json.loads(row["metadata"])[LOST] for key, row in of(context, "clusters").items()}
     assert marks == {"one": 1, "top": 0}
 
 
-def test_what_a_language_model_wrote_about_it_gives_way_to_the_quotes_that_stand(workshop: Workshop) -> None:
-    quotes = [quote_of(chunk_of(workshop.store, "London")), quote_of(chunk_of(workshop.store, "compiler"))]
+def test_what_a_language_model_wrote_about_it_gives_way_to_the_quotes_that_stand(context: IngestContext) -> None:
+    quotes = [quote_of(chunk_of(context.store, "London")), quote_of(chunk_of(context.store, "compiler"))]
     said = {"terms": TERMS, "evidence": quotes, "written_by": "a model", "written_from": "a hash"}
-    topics_of_people(workshop, summary="Two women wrote programs.", metadata=json.dumps(said))
-    forget(workshop)
-    topic = of(workshop, "clusters")["one"]
+    topics_of_people(context, summary="Two women wrote programs.", metadata=json.dumps(said))
+    forget(context)
+    topic = of(context, "clusters")["one"]
     kept = json.loads(topic["metadata"])
     assert topic["summary"] == quotes[0]["text"]
     assert (kept["written_by"], kept["written_from"]) == ("", "")
 
 
-def test_a_topic_named_after_a_forgotten_member_is_named_after_another(workshop: Workshop) -> None:
-    topics_of_people(workshop, name="Grace Hopper", metadata='{"evidence":[],"terms":[]}')
-    forget(workshop)
-    assert {row["name"] for row in of(workshop, "clusters").values()} == {"Ada Lovelace"}
+def test_a_topic_named_after_a_forgotten_member_is_named_after_another(context: IngestContext) -> None:
+    topics_of_people(context, name="Grace Hopper", metadata='{"evidence":[],"terms":[]}')
+    forget(context)
+    assert {row["name"] for row in of(context, "clusters").values()} == {"Ada Lovelace"}
 
 
-def test_a_topic_goes_with_its_last_member_and_a_super_topic_with_its_last_topic(workshop: Workshop) -> None:
-    store = workshop.store
+def test_a_topic_goes_with_its_last_member_and_a_super_topic_with_its_last_topic(context: IngestContext) -> None:
+    store = context.store
     put_topics(store, {"one": [entity_named(store, "Grace Hopper")]}, name="grace hopper")
-    certificate = forget(workshop)
-    assert of(workshop, "clusters") == of(workshop, "cluster_edges") == {}
+    certificate = forget(context)
+    assert of(context, "clusters") == of(context, "cluster_edges") == {}
     assert certificate.removed["clusters"] == 2
     done = ledger.completed(store, ledger.HIERARCHY)
     assert done is not None
     assert done.report == {"biggest": [], "changed_since_full": 1}
 
 
-def test_the_journal_drops_entities_that_are_gone(workshop: Workshop) -> None:
-    ada, _ = topics_of_people(workshop)
-    forget(workshop)
-    assert [row["entity"] for row in of(workshop, "cluster_membership_journal").values()] == [ada]
+def test_the_journal_drops_entities_that_are_gone(context: IngestContext) -> None:
+    ada, _ = topics_of_people(context)
+    forget(context)
+    assert [row["entity"] for row in of(context, "cluster_membership_journal").values()] == [ada]
 
 
-def test_bridges_over_what_is_gone_go_and_the_others_stay(workshop: Workshop) -> None:
-    relations = everything(workshop.store, "relations")
-    grace = entity_named(workshop.store, "Grace Hopper")
+def test_bridges_over_what_is_gone_go_and_the_others_stay(context: IngestContext) -> None:
+    relations = everything(context.store, "relations")
+    grace = entity_named(context.store, "Grace Hopper")
     over = next(row for row in relations if f"entities/{grace}" in (row["_from"], row["_to"]))
-    beside = next(row for row in relations if row["provenance"] and "Babbage" in chunk_text(workshop, row))
-    put_bridge(workshop.store, "over", over, pinned=True)
-    put_bridge(workshop.store, "beside", beside)
-    forget(workshop)
-    assert list(of(workshop, "bridge_cache")) == ["beside"]
+    beside = next(row for row in relations if row["provenance"] and "Babbage" in chunk_text(context, row))
+    put_bridge(context.store, "over", over, pinned=True)
+    put_bridge(context.store, "beside", beside)
+    forget(context)
+    assert list(of(context, "bridge_cache")) == ["beside"]
 
 
-def chunk_text(workshop: Workshop, relation: dict[str, Any]) -> str:
-    document = of(workshop, "documents")[relation["provenance"]["doc"].partition("/")[2]]
+def chunk_text(context: IngestContext, relation: dict[str, Any]) -> str:
+    document = of(context, "documents")[relation["provenance"]["doc"].partition("/")[2]]
     start, end = relation["provenance"]["span"]
     return str(document["text"][start:end])
 
 
 def test_a_bridge_whose_edge_is_also_stated_elsewhere_names_that_place(tmp_path: Path) -> None:
-    workshop = new_workshop(tmp_path)
+    context = new_context(tmp_path)
     triple = ("Ada Lovelace", "knew", "Charles Babbage")
     twice = [passage(f"t{n}", f"Letter {n}", "Ada Lovelace knew Charles Babbage.", triples=(triple,)) for n in (1, 2)]
-    ingest(workshop, Listed([*PEOPLE, *twice]))
-    first = next(row for row in everything(workshop.store, "relations") if row["label"] == "knew")
-    put_bridge(workshop.store, "pinned", first, pinned=True)
-    origin = of(workshop, "documents")[first["provenance"]["doc"].partition("/")[2]]["origin"]
-    certificate = forget(workshop, origin)
-    step = json.loads(of(workshop, "bridge_cache")["pinned"]["provenance"])["edges"][0]
-    now = of(workshop, "relations")[first["_key"]]["provenance"]
+    ingest(context, Listed([*PEOPLE, *twice]))
+    first = next(row for row in everything(context.store, "relations") if row["label"] == "knew")
+    put_bridge(context.store, "pinned", first, pinned=True)
+    origin = of(context, "documents")[first["provenance"]["doc"].partition("/")[2]]["origin"]
+    certificate = forget(context, origin)
+    step = json.loads(of(context, "bridge_cache")["pinned"]["provenance"])["edges"][0]
+    now = of(context, "relations")[first["_key"]]["provenance"]
     assert certificate.corrected["bridge_cache"] == 1
     assert (step["doc"], step["span"]) == (now["doc"], now["span"]) != (first["provenance"]["doc"], None)
 
 
-def test_a_log_keeps_its_counts_and_loses_what_is_gone(workshop: Workshop) -> None:
-    store = workshop.store
+def test_a_log_keeps_its_counts_and_loses_what_is_gone(context: IngestContext) -> None:
+    store = context.store
     relations = everything(store, "relations")
     grace = f"entities/{entity_named(store, 'Grace Hopper')}"
     gone = next(row for row in relations if grace in (row["_from"], row["_to"]))
-    kept = next(row for row in relations if row["provenance"] and "Babbage" in chunk_text(workshop, row))
+    kept = next(row for row in relations if row["provenance"] and "Babbage" in chunk_text(context, row))
     put_log(store, "who?", [gone, kept], [chunk_of(store, "compiler")["_key"], chunk_of(store, "London")["_key"]])
-    before = ShownResults.model_validate_json(of(workshop, "query_logs")["q_1"]["results"])
-    forget(workshop)
-    after = ShownResults.model_validate_json(of(workshop, "query_logs")["q_1"]["results"])
+    before = ShownResults.model_validate_json(of(context, "query_logs")["q_1"]["results"])
+    forget(context)
+    after = ShownResults.model_validate_json(of(context, "query_logs")["q_1"]["results"])
     assert after.paths[0] == before.paths[0].model_copy(update={"nodes": (), "edges": (), "why": FORGOTTEN})
     assert after.passages[0] == before.passages[0].model_copy(update={"id": FORGOTTEN})
     assert (after.paths[1], after.passages[1]) == (before.paths[1], before.passages[1])
     assert after.hierarchy == before.hierarchy
 
 
-def test_a_question_that_quotes_it_loses_its_words(workshop: Workshop) -> None:
-    put_log(workshop.store, 'who said "Grace Hopper wrote the first compiler. She admired Ada Lovelace."?', [], [])
-    assert forget(workshop).corrected["query_logs"] == 1
-    assert of(workshop, "query_logs")["q_1"]["query"] == FORGOTTEN
+def test_a_question_that_quotes_it_loses_its_words(context: IngestContext) -> None:
+    put_log(context.store, 'who said "Grace Hopper wrote the first compiler. She admired Ada Lovelace."?', [], [])
+    assert forget(context).corrected["query_logs"] == 1
+    assert of(context, "query_logs")["q_1"]["query"] == FORGOTTEN
 
 
-def test_an_answer_logged_from_an_older_snapshot_is_cleared_by_the_next_run(workshop: Workshop) -> None:
-    chunk = chunk_of(workshop.store, "compiler")["_key"]
-    forget(workshop)
-    put_log(workshop.store, "who?", [], [chunk])
-    assert ingest(workshop, Listed(PEOPLE[:3])).derived == {}
-    shown = ShownResults.model_validate_json(of(workshop, "query_logs")["q_1"]["results"])
+def test_an_answer_logged_from_an_older_snapshot_is_cleared_by_the_next_run(context: IngestContext) -> None:
+    chunk = chunk_of(context.store, "compiler")["_key"]
+    forget(context)
+    put_log(context.store, "who?", [], [chunk])
+    assert ingest(context, Listed(PEOPLE[:3])).derived == {}
+    shown = ShownResults.model_validate_json(of(context, "query_logs")["q_1"]["results"])
     assert [one.id for one in shown.passages] == [FORGOTTEN]
 
 
 @pytest.mark.parametrize("how", ["changed", "vanished"])
 def test_a_changed_or_vanished_file_of_a_mirrored_source_leaves_as_little(tmp_path: Path, how: str) -> None:
-    workshop = new_workshop(tmp_path)
-    ingest(workshop, Listed(PEOPLE, mirrors=True))
-    topics_of_people(workshop)
-    put_log(workshop.store, "who?", [], [chunk_of(workshop.store, "compiler")["_key"]])
+    context = new_context(tmp_path)
+    ingest(context, Listed(PEOPLE, mirrors=True))
+    topics_of_people(context)
+    put_log(context.store, "who?", [], [chunk_of(context.store, "compiler")["_key"]])
     tame = replace(PEOPLE[3], title="Nobody", text="Nobody\n\nAda Lovelace was admired by nobody in London.")
-    ingest(workshop, Listed([*PEOPLE[:3], *([tame] if how == "changed" else [])], mirrors=True))
+    ingest(context, Listed([*PEOPLE[:3], *([tame] if how == "changed" else [])], mirrors=True))
     for collection in ("clusters", "cluster_membership_journal", "query_logs", "build_stages", "merge_log"):
-        said = str(of(workshop, collection)).lower()
+        said = str(of(context, collection)).lower()
         assert "hopper" not in said
         assert "compiler" not in said
-    assert all(row["digest"] == "" for row in of(workshop, "build_stages").values())
+    assert all(row["digest"] == "" for row in of(context, "build_stages").values())
 
 
-def test_what_a_language_model_read_in_a_text_goes_when_the_text_changes(workshop: Workshop) -> None:
-    text = chunk_of(workshop.store, "compiler")["text"]
+def test_what_a_language_model_read_in_a_text_goes_when_the_text_changes(context: IngestContext) -> None:
+    text = chunk_of(context.store, "compiler")["text"]
     read = {"_key": "x", "sha256": sha256_text(text), "model": "m", "names": '{"names":["Grace Hopper"]}'}
-    put(workshop.store, "extractions", {**read, "triples": '{"triples":[]}'})
-    ingest(workshop, Listed([replace(PEOPLE[3], text="Grace Hopper\n\nShe sailed.")]))
-    assert of(workshop, "extractions") == {}
-    assert ingest(workshop, Listed([])).derived == {}
+    put(context.store, "extractions", {**read, "triples": '{"triples":[]}'})
+    ingest(context, Listed([replace(PEOPLE[3], text="Grace Hopper\n\nShe sailed.")]))
+    assert of(context, "extractions") == {}
+    assert ingest(context, Listed([])).derived == {}
 
 
-def test_stages_are_open_again_even_when_the_document_comes_back_before_the_next_build(workshop: Workshop) -> None:
-    topics_of_people(workshop)
-    before = ledger.completed(workshop.store, ledger.HIERARCHY)
-    forget(workshop)
-    ingest(workshop, Listed(PEOPLE))
-    after = ledger.completed(workshop.store, ledger.HIERARCHY)
+def test_stages_are_open_again_even_when_the_document_comes_back_before_the_next_build(context: IngestContext) -> None:
+    topics_of_people(context)
+    before = ledger.completed(context.store, ledger.HIERARCHY)
+    forget(context)
+    ingest(context, Listed(PEOPLE))
+    after = ledger.completed(context.store, ledger.HIERARCHY)
     assert before is not None
     assert after is not None
     assert (before.digest, after.digest, after.generation) == ("done", "", "g")
 
 
-def test_nothing_is_reopened_or_rewritten_when_nothing_changed(workshop: Workshop) -> None:
-    topics_of_people(workshop)
-    held = of(workshop, "clusters"), of(workshop, "build_stages")
-    ingest(workshop, Listed(PEOPLE))
-    assert (of(workshop, "clusters"), of(workshop, "build_stages")) == held
+def test_nothing_is_reopened_or_rewritten_when_nothing_changed(context: IngestContext) -> None:
+    topics_of_people(context)
+    held = of(context, "clusters"), of(context, "build_stages")
+    ingest(context, Listed(PEOPLE))
+    assert (of(context, "clusters"), of(context, "build_stages")) == held

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest_api import Ingest
-from hades.ingest.phases import Workshop
+from hades.ingest.phases import IngestContext
 from tests.contract.examples import everything
-from tests.unit.hades.ingest.corpora import new_workshop
+from tests.unit.hades.ingest.corpora import new_context
 
 PAGES = {
     "ada.md": "# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage.\n",
@@ -17,43 +17,43 @@ PAGES = {
 }
 
 
-def read_pages(folder: Path) -> Workshop:
-    workshop = new_workshop(folder)
+def read_pages(folder: Path) -> IngestContext:
+    context = new_context(folder)
     (folder / "pages").mkdir()
     for name, text in PAGES.items():
         (folder / "pages" / name).write_text(text)
-    Ingest(workshop).documents(folder / "pages")
-    return workshop
+    Ingest(context).documents(folder / "pages")
+    return context
 
 
-def forget(workshop: Workshop, origin: str) -> Certificate:
-    return forget_documents(workshop.store, workshop.embedder, workshop.rules, [origin])
+def forget(context: IngestContext, origin: str) -> Certificate:
+    return forget_documents(context.store, context.embedder, context.rules, [origin])
 
 
 def test_the_file_that_would_be_read_again_is_named(tmp_path: Path) -> None:
-    workshop = read_pages(tmp_path)
-    assert forget(workshop, "grace.md").read_again == [str(tmp_path / "pages" / "grace.md")]
+    context = read_pages(tmp_path)
+    assert forget(context, "grace.md").read_again == [str(tmp_path / "pages" / "grace.md")]
 
 
 def test_a_file_that_was_taken_out_first_is_not(tmp_path: Path) -> None:
-    workshop = read_pages(tmp_path)
+    context = read_pages(tmp_path)
     (tmp_path / "pages" / "grace.md").unlink()
-    assert forget(workshop, "grace.md").read_again == []
+    assert forget(context, "grace.md").read_again == []
 
 
 def test_a_copy_that_was_set_aside_is_named_and_leaves_the_quarantine(tmp_path: Path) -> None:
-    workshop = read_pages(tmp_path)
-    assert [row["uri"] for row in everything(workshop.store, "quarantine")] == ["copy.md"]
+    context = read_pages(tmp_path)
+    assert [row["uri"] for row in everything(context.store, "quarantine")] == ["copy.md"]
     (tmp_path / "pages" / "ada.md").unlink()
-    certificate = forget(workshop, "ada.md")
+    certificate = forget(context, "ada.md")
     assert certificate.read_again == [str(tmp_path / "pages" / "copy.md")]
     assert certificate.removed["quarantine"] == 1
-    assert everything(workshop.store, "quarantine") == []
+    assert everything(context.store, "quarantine") == []
 
 
 def test_a_document_of_a_line_may_still_stand_in_its_file(tmp_path: Path) -> None:
-    workshop = new_workshop(tmp_path)
+    context = new_context(tmp_path)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"id": "p1", "title": "Ada", "text": "Ada Lovelace worked with Charles Babbage."}\n')
-    Ingest(workshop).passages(corpus)
-    assert forget(workshop, "p1").read_again == [str(corpus)]
+    Ingest(context).passages(corpus)
+    assert forget(context, "p1").read_again == [str(corpus)]

@@ -13,9 +13,9 @@ import pytest
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
 from hades.ingest.openie import estimate, extract, parse
-from hades.ingest.phases import Workshop, ingest
+from hades.ingest.phases import IngestContext, ingest
 from hades.providers.openai_compatible import OpenAILanguageModel
-from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_workshop
+from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context
 
 TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]
 
@@ -51,47 +51,47 @@ def endpoint() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    made = new_workshop(tmp_path)
+def context(tmp_path: Path) -> IngestContext:
+    made = new_context(tmp_path)
     ingest(made, Listed(PEOPLE))
     return made
 
 
-def test_the_cost_is_known_before_anything_is_asked(workshop: Workshop) -> None:
-    guess = estimate(workshop.store, TOKENIZER, "m")
+def test_the_cost_is_known_before_anything_is_asked(context: IngestContext) -> None:
+    guess = estimate(context.store, TOKENIZER, "m")
     assert guess.calls == 4
     assert guess.prompt_tokens > 4 * 60
     assert guess.already_known == 0
 
 
 def test_no_more_calls_than_allowed_and_the_rest_is_counted(
-    workshop: Workshop, endpoint: tuple[str, list[str]]
+    context: IngestContext, endpoint: tuple[str, list[str]]
 ) -> None:
     address, asked = endpoint
-    bill = extract(workshop.store, OpenAILanguageModel(address, "m"), max_calls=3)
+    bill = extract(context.store, OpenAILanguageModel(address, "m"), max_calls=3)
     assert len(asked) == bill.calls == 3
     assert (bill.not_asked, bill.prompt_tokens, bill.completion_tokens) == (1, 150, 60)
 
 
 def test_a_text_is_asked_once_and_its_triples_become_relations(
-    workshop: Workshop, endpoint: tuple[str, list[str]]
+    context: IngestContext, endpoint: tuple[str, list[str]]
 ) -> None:
     address, asked = endpoint
     model = OpenAILanguageModel(address, "m")
-    extract(workshop.store, model, max_calls=10)
-    assert extract(workshop.store, model, max_calls=10).calls == 0
+    extract(context.store, model, max_calls=10)
+    assert extract(context.store, model, max_calls=10).calls == 0
     assert len(asked) == 4
-    derive_edges(workshop.store, workshop.embedder, workshop.rules)
-    names = {row["name"] for row in contents(workshop.store)["entities"]}
+    derive_edges(context.store, context.embedder, context.rules)
+    names = {row["name"] for row in contents(context.store)["entities"]}
     assert "Mary Somerville" in names
-    assert "was inspired by" in {row["label"] for row in contents(workshop.store)["relations"]}
+    assert "was inspired by" in {row["label"] for row in contents(context.store)["relations"]}
 
 
-def test_what_was_read_goes_with_the_text(workshop: Workshop, endpoint: tuple[str, list[str]]) -> None:
-    extract(workshop.store, OpenAILanguageModel(endpoint[0], "m"), max_calls=10)
-    forget_documents(workshop.store, workshop.embedder, workshop.rules, ["p1", "p2", "p3", "p4"])
-    assert workshop.store.count("extractions") == 0
-    assert "Mary Somerville" not in str(contents(workshop.store))
+def test_what_was_read_goes_with_the_text(context: IngestContext, endpoint: tuple[str, list[str]]) -> None:
+    extract(context.store, OpenAILanguageModel(endpoint[0], "m"), max_calls=10)
+    forget_documents(context.store, context.embedder, context.rules, ["p1", "p2", "p3", "p4"])
+    assert context.store.count("extractions") == 0
+    assert "Mary Somerville" not in str(contents(context.store))
 
 
 @pytest.mark.parametrize("answer", ["", "no idea", "{", '{"entities": }', "[1, 2]"])

@@ -7,60 +7,60 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.phases import Phase, Workshop, ingest
+from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.source_document import Rejected, RejectReason
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
 from schemas.nodes import SourceKind
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_workshop, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return new_workshop(tmp_path)
+def context(tmp_path: Path) -> IngestContext:
+    return new_context(tmp_path)
 
 
-def test_all_phases_make_a_graph_without_loose_ends(workshop: Workshop) -> None:
-    report = ingest(workshop, Listed(PEOPLE))
+def test_all_phases_make_a_graph_without_loose_ends(context: IngestContext) -> None:
+    report = ingest(context, Listed(PEOPLE))
     assert (report.new, report.chunks, report.embedded) == (4, 4, 4)
-    counts = workshop.store.counts()
+    counts = context.store.counts()
     assert counts["documents"] == counts["doc_chunks"] == 4
     assert counts["entities"] >= 4
     assert counts["mentions"] > 4
-    assert workshop.store.check() == []
-    names = {row["name"] for row in contents(workshop.store)["entities"]}
+    assert context.store.check() == []
+    names = {row["name"] for row in contents(context.store)["entities"]}
     assert {"Ada Lovelace", "Charles Babbage", "Analytical Engine", "Grace Hopper"} <= names
 
 
-def test_a_second_run_touches_nothing(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE))
-    before = contents(workshop.store)
-    revisions = workshop.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
-    report = ingest(workshop, Listed(PEOPLE))
+def test_a_second_run_touches_nothing(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
+    before = contents(context.store)
+    revisions = context.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
+    report = ingest(context, Listed(PEOPLE))
     assert (report.new, report.changed, report.unchanged, report.chunks, report.embedded) == (0, 0, 4, 0, 0)
     assert report.derived == {}
-    assert contents(workshop.store) == before
-    again = workshop.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
+    assert contents(context.store) == before
+    again = context.store.get("documents", [row["_key"] for row in before["documents"]], with_rev=True)
     assert again.column("_rev") == revisions.column("_rev")
 
 
-def test_phases_run_one_by_one_give_the_same_graph(workshop: Workshop, tmp_path: Path) -> None:
+def test_phases_run_one_by_one_give_the_same_graph(context: IngestContext, tmp_path: Path) -> None:
     for phase in Phase:
-        ingest(workshop, Listed(PEOPLE), [phase])
-    other = new_workshop(tmp_path / "other")
+        ingest(context, Listed(PEOPLE), [phase])
+    other = new_context(tmp_path / "other")
     ingest(other, Listed(PEOPLE))
-    assert contents(workshop.store) == contents(other.store)
+    assert contents(context.store) == contents(other.store)
 
 
-def test_a_stated_order_joins_the_last_chunk_before_to_the_first_after(workshop: Workshop) -> None:
+def test_a_stated_order_joins_the_last_chunk_before_to_the_first_after(context: IngestContext) -> None:
     long = " ".join(f"Sentence {number} of a long first turn is here." for number in range(60))
     turns = [
         passage("one", "Talk", long),
         replace(passage("two", "Talk", "A short answer."), follows="one"),
         replace(passage("three", "Talk", "What was asked again."), follows="never said"),
     ]
-    ingest(workshop, Listed(turns))
-    held = contents(workshop.store)
+    ingest(context, Listed(turns))
+    held = contents(context.store)
     chunks = {row["_key"]: row for row in held["doc_chunks"]}
     [edge] = held["references"]
     before, after = (chunks[edge[end].partition("/")[2]] for end in ("_from", "_to"))
@@ -68,24 +68,24 @@ def test_a_stated_order_joins_the_last_chunk_before_to_the_first_after(workshop:
     places = [row["chunk_index"] for row in chunks.values() if row["document"] == before["document"]]
     assert before["chunk_index"] == max(places) > 0
     assert after["text"].endswith("A short answer.")
-    ingest(workshop, Listed([turns[0], replace(turns[1], follows="")]))
-    assert workshop.store.count("references") == 0
+    ingest(context, Listed([turns[0], replace(turns[1], follows="")]))
+    assert context.store.count("references") == 0
 
 
-def test_without_the_edges_phase_there_are_no_edges(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE), [Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS])
-    counts = workshop.store.counts()
+def test_without_the_edges_phase_there_are_no_edges(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE), [Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS])
+    counts = context.store.counts()
     assert counts["doc_chunks"] == 4
     assert counts["entities"] == counts["relations"] == counts["mentions"] == 0
 
 
-def test_every_chunk_is_the_exact_span_of_its_document(workshop: Workshop) -> None:
+def test_every_chunk_is_the_exact_span_of_its_document(context: IngestContext) -> None:
     long = passage(
         "long", "A long one", " ".join(f"Sentence number {number} speaks of London." for number in range(200))
     )
-    ingest(workshop, Listed([*PEOPLE, long]))
-    texts = {f"documents/{row['_key']}": row["text"] for row in contents(workshop.store)["documents"]}
-    chunks = contents(workshop.store)["doc_chunks"]
+    ingest(context, Listed([*PEOPLE, long]))
+    texts = {f"documents/{row['_key']}": row["text"] for row in contents(context.store)["documents"]}
+    chunks = contents(context.store)["doc_chunks"]
     assert len(chunks) > 6
     for chunk in chunks:
         start, end = chunk["span"]
@@ -93,74 +93,74 @@ def test_every_chunk_is_the_exact_span_of_its_document(workshop: Workshop) -> No
         assert 0 < chunk["token_count"] <= 240
 
 
-def test_every_relation_points_into_its_document(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE))
-    lengths = {f"documents/{row['_key']}": len(row["text"]) for row in contents(workshop.store)["documents"]}
-    stated = [row for row in contents(workshop.store)["relations"] if row["type"] != "similar_to"]
+def test_every_relation_points_into_its_document(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
+    lengths = {f"documents/{row['_key']}": len(row["text"]) for row in contents(context.store)["documents"]}
+    stated = [row for row in contents(context.store)["relations"] if row["type"] != "similar_to"]
     assert stated
     for row in stated:
         start, end = row["provenance"]["span"]
         assert 0 <= start < end <= lengths[row["provenance"]["doc"]]
 
 
-def test_a_changed_document_changes_only_what_follows_from_it(workshop: Workshop, tmp_path: Path) -> None:
-    ingest(workshop, Listed(PEOPLE))
+def test_a_changed_document_changes_only_what_follows_from_it(context: IngestContext, tmp_path: Path) -> None:
+    ingest(context, Listed(PEOPLE))
     changed = [*PEOPLE[:3], passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]
-    report = ingest(workshop, Listed(changed))
+    report = ingest(context, Listed(changed))
     assert (report.new, report.changed, report.unchanged, report.embedded) == (0, 1, 3, 1)
-    fresh = new_workshop(tmp_path / "fresh")
+    fresh = new_context(tmp_path / "fresh")
     ingest(fresh, Listed(changed))
-    assert contents(workshop.store) == contents(fresh.store)
+    assert contents(context.store) == contents(fresh.store)
 
 
-def test_a_mirrored_folder_forgets_what_it_lost(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE, mirrors=True))
-    ingest(workshop, Listed([passage("other", "Elsewhere", "Another corpus.")], corpus="other", mirrors=True))
-    report = ingest(workshop, Listed(PEOPLE[:2], mirrors=True))
+def test_a_mirrored_folder_forgets_what_it_lost(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE, mirrors=True))
+    ingest(context, Listed([passage("other", "Elsewhere", "Another corpus.")], corpus="other", mirrors=True))
+    report = ingest(context, Listed(PEOPLE[:2], mirrors=True))
     assert report.removed == 2
-    origins = {row["origin"] for row in contents(workshop.store)["documents"]}
+    origins = {row["origin"] for row in contents(context.store)["documents"]}
     assert origins == {"p1", "p2", "other"}
 
 
-def test_a_folder_of_the_same_name_elsewhere_is_left_alone(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE[:2], mirrors=True, place="here"))
-    report = ingest(workshop, Listed(PEOPLE[2:], mirrors=True, place="there"))
+def test_a_folder_of_the_same_name_elsewhere_is_left_alone(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE[:2], mirrors=True, place="here"))
+    report = ingest(context, Listed(PEOPLE[2:], mirrors=True, place="there"))
     assert report.removed == 0
-    assert workshop.store.count("documents") == 4
+    assert context.store.count("documents") == 4
 
 
-def test_rejected_input_is_set_aside_counted_and_cleared(workshop: Workshop) -> None:
+def test_rejected_input_is_set_aside_counted_and_cleared(context: IngestContext) -> None:
     bad = Rejected(SourceKind.PASSAGES, "broken.txt", RejectReason.NOT_TEXT, "NUL bytes", 10)
-    report = ingest(workshop, Listed([*PEOPLE, bad]))
+    report = ingest(context, Listed([*PEOPLE, bad]))
     assert report.quarantined == {"not_text": 1}
-    assert contents(workshop.store)["quarantine"][0]["uri"] == "broken.txt"
-    ingest(workshop, Listed(PEOPLE))
-    assert workshop.store.count("quarantine") == 0
+    assert contents(context.store)["quarantine"][0]["uri"] == "broken.txt"
+    ingest(context, Listed(PEOPLE))
+    assert context.store.count("quarantine") == 0
 
 
-def test_a_new_model_replaces_every_vector_at_once(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE))
-    old = workshop.embedder.model.tag
-    other = replace(workshop, embedder=HashingEmbedder(dimension=64))
+def test_a_new_model_replaces_every_vector_at_once(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
+    old = context.embedder.model.tag
+    other = replace(context, embedder=HashingEmbedder(dimension=64))
     report = ingest(other, Listed(PEOPLE))
     assert report.embedded == 4
     new = other.embedder.model.tag
     assert old != new
     for collection in ("doc_chunks", "entities"):
-        assert workshop.store.count(collection, where=[Term("embedding_model", "==", old)]) == 0
-        assert workshop.store.count(collection, where=[Term("embedding_model", "==", new)]) > 0
-    assert list(workshop.scratch.glob("reembed-*")) == []
+        assert context.store.count(collection, where=[Term("embedding_model", "==", old)]) == 0
+        assert context.store.count(collection, where=[Term("embedding_model", "==", new)]) > 0
+    assert list(context.scratch.glob("reembed-*")) == []
 
 
-def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE))
+def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
     touched = [replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]
-    report = ingest(workshop, Listed(touched))
+    report = ingest(context, Listed(touched))
     assert (report.changed, report.embedded) == (1, 0)
 
 
-def test_a_change_elsewhere_leaves_entities_that_stay_the_same_alone(workshop: Workshop) -> None:
-    ingest(workshop, Listed(PEOPLE))
-    report = ingest(workshop, Listed([passage("p5", "Alan Turing", "Alan Turing lived in Manchester.")]))
+def test_a_change_elsewhere_leaves_entities_that_stay_the_same_alone(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
+    report = ingest(context, Listed([passage("p5", "Alan Turing", "Alan Turing lived in Manchester.")]))
     assert report.derived["entities"]["added"] >= 1
     assert report.derived["entities"].get("changed", 0) <= 1

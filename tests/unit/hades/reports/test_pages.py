@@ -11,7 +11,7 @@ import pytest
 
 from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
 from hades.reports.charts import Bar, Move, bar_chart, flow_chart, histogram, waterfall
-from hades.reports.contract_page import Gate, Hit, write_contract_page
+from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 
 HOSTILE = '<script>alert("x")</script> & more'
 FACTS = BuildFacts(
@@ -91,12 +91,14 @@ def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_contract_page_puts_broken_boundaries_first_with_rows_and_next_step(tmp_path: Path) -> None:
     hit = Hit("edges.no_self_loop", "it joins two", "relations", 25, 100, [("k1", HOSTILE)], "run `hades ingest`")
-    gates = [
-        Gate("nodes", "what was read", [("nodes.a", "a")], [], 1, 10, 0.1),
-        Gate("edges", "relations", [("edges.no_self_loop", "it joins two")], [hit], 1, 100, 0.2),
-        Gate("weights", "weights", [("weights.a", "a")], [], 0, 0, 0.0, ("no relation has been weighed yet",)),
+    sections = [
+        ContractSection("nodes", "what was read", [("nodes.a", "a")], [], 1, 10, 0.1),
+        ContractSection("edges", "relations", [("edges.no_self_loop", "it joins two")], [hit], 1, 100, 0.2),
+        ContractSection(
+            "weights", "weights", [("weights.a", "a")], [], 0, 0, 0.0, ("no relation has been weighed yet",)
+        ),
     ]
-    path = write_contract_page(tmp_path / "contracts.html", gates)
+    path = write_contract_page(tmp_path / "contracts.html", sections)
     text = read(path)
     assert text.index("it joins two") < text.index("what was read")
     for told in ("25 of 100 rows of relations break it", "k1", HOSTILE, "and 24 more", "no relation has been weighed"):

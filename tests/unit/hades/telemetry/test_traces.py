@@ -128,14 +128,14 @@ def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_
 
 
 def test_a_unit_of_a_build_is_a_span_of_its_run(collector, monkeypatch, tmp_path):
-    from tasks.unit import here, unit
+    from tasks.unit import unit, without_server
 
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.chdir(tmp_path)
     traces.send_to(collector.url)
     weigh = unit("weights", {})(lambda: {"changed": 3})
-    with here(), traces.span("hades.flow.nightly"):
+    with without_server(), traces.span("hades.flow.nightly"):
         assert weigh()["changed"] == 3
     traces.stop_sending()
     (run,), (stage,) = collector.named("hades.flow.nightly"), collector.named("hades.build.weights")

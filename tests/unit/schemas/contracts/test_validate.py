@@ -1,4 +1,4 @@
-"""A suite over frames: what holds says nothing, what is broken says how often, where and what stood there."""
+"""A contract over frames: what holds says nothing, what is broken says how often, where and what stood there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.contracts import rule as rules
-from schemas.contracts.rule import Expectation, Finding, Rule, Suite
-from schemas.contracts.suites import BOUNDARIES, RULES, suite_of
+from schemas.contracts.all_contracts import CONTRACT_NAMES, RULES, contract_named
+from schemas.contracts.rule import Contract, Expectation, Finding, Rule
 from schemas.contracts.validate import NAMED_ROWS, UncheckableRule, validate
 
 EARLY, LATE = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,7 +19,7 @@ def broken(expectation: Expectation, *shows: str, **columns: object) -> list[Fin
     """The findings of one rule over one frame."""
     rows = len(next(iter(columns.values())))  # type: ignore[call-overload]
     frame = pa.table({"_key": [f"k{row}" for row in range(rows)], **columns})
-    return validate(Suite("toy", "", (Rule("toy.rule", "rows", "it holds", expectation, shows),)), {"rows": frame})
+    return validate(Contract("toy", "", (Rule("toy.rule", "rows", "it holds", expectation, shows),)), {"rows": frame})
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_finding_counts_all_rows_names_the_first_and_shows_what_stood_there() 
 
 
 def test_rules_of_a_frame_that_is_not_there_are_not_checked() -> None:
-    assert validate(suite_of("hierarchy"), {}) == []
+    assert validate(contract_named("hierarchy"), {}) == []
 
 
 def test_a_rule_that_cannot_be_evaluated_is_an_error_and_never_green() -> None:
@@ -76,11 +76,11 @@ def test_a_rule_that_cannot_be_evaluated_is_an_error_and_never_green() -> None:
 
 def test_rule_ids_are_distinct_and_begin_with_their_boundary() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
-    for boundary in BOUNDARIES:
-        assert all(rule.id.startswith(f"{boundary}.") for rule in suite_of(boundary).rules)
-        assert len(suite_of(boundary).rules) >= 7
+    for contract in CONTRACT_NAMES:
+        assert all(rule.id.startswith(f"{contract}.") for rule in contract_named(contract).rules)
+        assert len(contract_named(contract).rules) >= 7
 
 
 def test_an_unknown_boundary_is_told_which_there_are() -> None:
-    with pytest.raises(ValueError, match="there is no boundary 'edge'; there are nodes, chunks"):
-        suite_of("edge")
+    with pytest.raises(ValueError, match="there is no contract 'edge'; there are nodes, chunks"):
+        contract_named("edge")

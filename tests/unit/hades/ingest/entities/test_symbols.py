@@ -1,7 +1,7 @@
 """Code symbols are also known by the last part of their name, where that says enough."""
 
 from hades.ingest.sources.workspace import WorkspaceSource
-from tests.unit.hades.stages.release.sites import opened
+from tests.unit.hades.stages.release.small_graphs import opened
 
 CODE = '''
 class ParcelTracker:

@@ -21,7 +21,7 @@ from schemas.ids import edge_key
 from schemas.nodes import SourceKind
 from schemas.record import canonical_json
 from tests.contract.examples import everything, put
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 
 AS_OF = datetime(2026, 3, 1, tzinfo=UTC)
 GENERATION = "weights-of-tonight"
@@ -36,15 +36,15 @@ CODE = {
 
 def build(folder: Path) -> SqliteStore:
     """Ingest people, two papers and a workspace; group, weigh and bridge what came of it; publish."""
-    workshop = new_workshop(folder)
-    store = workshop.store
+    context = new_context(folder)
+    store = context.store
     assert isinstance(store, SqliteStore)
-    ingest(workshop, Listed(PEOPLE))
-    ingest(workshop, Listed([_paper("2001.1", "Engines", "2001.2"), _paper("2001.2", "Mills")], kind=SourceKind.ARXIV))
+    ingest(context, Listed(PEOPLE))
+    ingest(context, Listed([_paper("2001.1", "Engines", "2001.2"), _paper("2001.2", "Mills")], kind=SourceKind.ARXIV))
     for path, text in CODE.items():
         (folder / "code" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "code" / path).write_text(text)
-    ingest(workshop, WorkspaceSource(folder / "code"))
+    ingest(context, WorkspaceSource(folder / "code"))
     group(store)
     weigh(store)
     bridge(store)

@@ -1,4 +1,4 @@
-"""One built home for all tests of the gates; each test damages its own copy."""
+"""One built home for all tests of contracts; each test damages its own copy."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ import pytest
 
 from hades.errors import ContractBroken
 from hades.snapshot.pointer import read, root_of
-from hades.stages.contracts.check_contract import check, require
+from hades.stages.contracts.check_contract import check_contract, require_contracts
 from hades.stores.sqlite.store import SqliteStore
-from schemas.contracts.suites import RULES
+from schemas.contracts.all_contracts import RULES
 from schemas.ids import edge_key
 from tests.contract.examples import put
 from tests.unit.hades.stages.contracts.built import AS_OF, first, force, patch, write_unchecked
@@ -54,12 +54,12 @@ def test_a_corruption_turns_its_rule_red_and_stops_the_line(rule: str, store: Sq
     key = CASES[rule](store, home)
     pointer = read(root_of(home))
     assert pointer is not None
-    checked = check(store, rule.partition(".")[0], snapshot=root_of(home) / pointer.snapshot)
+    checked = check_contract(store, rule.partition(".")[0], snapshot=root_of(home) / pointer.snapshot)
     found = {finding.rule: finding for finding in checked.findings}
     assert rule in found, f"red were {sorted(found)}"
     assert key in found[rule].keys or not found[rule].keys
     with pytest.raises(ContractBroken, match=rule):
-        require(checked)
+        require_contracts(checked)
     assert (root_of(home) / "current").read_bytes() == before
 
 

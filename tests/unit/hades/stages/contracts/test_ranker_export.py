@@ -13,11 +13,11 @@ import pytest
 from hades.errors import ContractBroken
 from hades.providers.hashing import HashingEmbedder
 from hades.snapshot.ranker_part import graph_of
-from hades.stages.contracts.check_contract import require
+from hades.stages.contracts.check_contract import require_contracts
 from hades.stages.contracts.ranker import check_export
 from hades.stages.ranker.ranker_data import Exported, Offered, read_table, write_export
 from hades.stages.ranker.ranker_questions import FEEDBACK, Labelled
-from schemas.contracts.ranker import SUITE
+from schemas.contracts.ranker import CONTRACT
 from tests.unit.hades.retrieval.films import published
 
 Change = Callable[[pa.Table], pa.Table]
@@ -109,7 +109,7 @@ BREAKS: dict[str, tuple[str, Change]] = {
 
 
 def test_every_rule_has_a_corruption() -> None:
-    assert set(BREAKS) == {rule.id for rule in SUITE.rules}
+    assert set(BREAKS) == {rule.id for rule in CONTRACT.rules}
 
 
 @pytest.mark.parametrize("rule", sorted(BREAKS))
@@ -122,4 +122,4 @@ def test_a_corruption_turns_its_rule_red(rule: str, sound: dict[str, pa.Table], 
     checked = check_export(tmp_path)
     assert rule in {finding.rule for finding in checked.findings}
     with pytest.raises(ContractBroken, match=rule):
-        require(checked)
+        require_contracts(checked)

@@ -1,4 +1,4 @@
-"""A store built by the book is green at every boundary."""
+"""A store built by the book is green at every contract."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from hades.errors import ContractBroken
 from hades.snapshot.pointer import read, root_of
-from hades.stages.contracts.check_contract import broken_message, check, require, write_page
+from hades.stages.contracts.check_contract import broken_message, check_contract, require_contracts, write_page
 from hades.stores.sqlite.store import SqliteStore
-from schemas.contracts.suites import BOUNDARIES, suite_of
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+from schemas.contracts.all_contracts import CONTRACT_NAMES, contract_named
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 from tests.unit.hades.stages.contracts.built import force
 
 
@@ -25,11 +25,11 @@ def serving(home: Path) -> Path:
     return root_of(home) / pointer.snapshot
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_every_rule_of_a_sound_store_is_checked_and_holds(store: SqliteStore, home: Path, boundary: str) -> None:
-    checked = check(store, boundary, snapshot=serving(home))
+@pytest.mark.parametrize("contract", CONTRACT_NAMES)
+def test_every_rule_of_a_sound_store_is_checked_and_holds(store: SqliteStore, home: Path, contract: str) -> None:
+    checked = check_contract(store, contract, snapshot=serving(home))
     assert checked.findings == ()
-    assert checked.rules == len(suite_of(boundary).rules)
+    assert checked.rules == len(contract_named(contract).rules)
     assert checked.rows > 0
     assert checked.notes == ()
 
@@ -43,34 +43,34 @@ def test_the_sound_store_has_rows_of_every_collection_that_rules_look_at(store: 
 def test_a_stage_that_never_ran_is_green_with_a_note_unless_it_is_required(tmp_path: Path) -> None:
     from hades.ingest.phases import ingest
 
-    workshop = new_workshop(tmp_path)
-    ingest(workshop, Listed(PEOPLE))
-    for boundary, note in (
+    context = new_context(tmp_path)
+    ingest(context, Listed(PEOPLE))
+    for contract, note in (
         ("hierarchy", "no topics have been built yet"),
         ("weights", "no relation has been weighed yet"),
         ("bridges", "no bridges have been built yet"),
     ):
-        checked = check(workshop.store, boundary)
+        checked = check_contract(context.store, contract)
         assert (checked.findings, checked.notes) == ((), (note,))
-        needed = check(workshop.store, boundary, required=True)
-        assert [finding.rule for finding in needed.findings] == [f"{boundary}.stage_has_run"]
-        assert f"{boundary}.stage_has_run: the stage has completed, but it has not: {note}" in broken_message([needed])
-        assert f"{boundary}.stage_has_run" in write_page([needed], tmp_path).read_text()
-    workshop.store.close()
+        needed = check_contract(context.store, contract, required=True)
+        assert [finding.rule for finding in needed.findings] == [f"{contract}.stage_has_run"]
+        assert f"{contract}.stage_has_run: the stage has completed, but it has not: {note}" in broken_message([needed])
+        assert f"{contract}.stage_has_run" in write_page([needed], tmp_path).read_text()
+    context.store.close()
 
 
 def test_weights_without_coefficients_are_not_recomputed_and_the_report_says_so(store: SqliteStore) -> None:
     force(store, "weight_config", "cites", coefficients="{}")
-    checked = check(store, "weights")
+    checked = check_contract(store, "weights")
     assert checked.findings == ()
     assert checked.notes == ("weights of cites were not recomputed: weight_config gives no coefficients",)
 
 
 def test_require_names_rule_sentence_key_and_next_step_and_the_page_shows_them(store: SqliteStore, home: Path) -> None:
     force(store, "doc_chunks", key := store.get("doc_chunks", _keys(store))["_key"][0].as_py(), text=" ")
-    checked = check(store, "chunks")
+    checked = check_contract(store, "chunks")
     with pytest.raises(ContractBroken) as stopped:
-        require(checked)
+        require_contracts(checked)
     told = str(stopped.value)
     assert "chunks.text_is_the_span: a chunk's text is what its span cuts out of the document" in told
     assert key in told
@@ -83,8 +83,8 @@ def test_require_names_rule_sentence_key_and_next_step_and_the_page_shows_them(s
 
 
 def test_nothing_is_raised_when_every_contract_holds(store: SqliteStore) -> None:
-    checked = [check(store, boundary) for boundary in ("nodes", "chunks")]
-    require(checked)
+    checked = [check_contract(store, contract) for contract in ("nodes", "chunks")]
+    require_contracts(checked)
     assert broken_message(checked) == "every contract holds"
 
 

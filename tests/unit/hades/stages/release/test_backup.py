@@ -24,7 +24,7 @@ from hades.surfaces.cli.main import app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble
-from tests.unit.hades.stages.release.sites import write_pages
+from tests.unit.hades.stages.release.small_graphs import write_pages
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
 QUESTIONS = (("Who worked with Charles Babbage?", "pathrag"), ("letters to Ada Lovelace in Vienna", "hirag_pathrag"))

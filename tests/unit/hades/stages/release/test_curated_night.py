@@ -12,7 +12,7 @@ from hades.curation.apply import update_entity
 from hades.curation.review import ReviewRules
 from hades.curation.undo import undo
 from hades.retrieval.walks.explore import node_shown
-from tests.unit.hades.stages.release.sites import MONDAY, ingested
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 
 OPEN = ReviewRules(degree=10_000)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.stages.contracts.check_contracts import check_boundaries
+from hades.stages.contracts.check_contracts import check_contracts
 from hades.stages.stage_calls import bridge, build_topics, weigh
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import Judged
 from tests.contract.examples import everything
-from tests.unit.hades.stages.release.sites import MONDAY, ingested
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 
 pytestmark = pytest.mark.slow
 SECRET = """# Zanzibar Protocol
@@ -69,15 +69,15 @@ def test_logs_keep_their_counts_and_their_judgements(forgotten):
 
 def test_topics_stand_by_their_contract_at_once(forgotten):
     hades, _, _ = forgotten
-    assert check_boundaries(hades.site, ["hierarchy", "bridges"]).broken_rules == []
+    assert check_contracts(hades.build_context, ["hierarchy", "bridges"]).broken_rules == []
 
 
 def test_the_next_night_does_every_stage_again_and_the_page_stays_away(forgotten):
     hades, _, certificate = forgotten
-    topics = build_topics(hades.site, MONDAY)
+    topics = build_topics(hades.build_context, MONDAY)
     assert topics["mode"] != "skipped"
     assert topics["gone"] == certificate.removed["entities"]
-    assert not weigh(hades.site, MONDAY)["skipped"]
-    assert not bridge(hades.site, MONDAY)["skipped"]
+    assert not weigh(hades.build_context, MONDAY)["skipped"]
+    assert not bridge(hades.build_context, MONDAY)["skipped"]
     assert telling(hades.store) == {}
-    assert check_boundaries(hades.site, ["hierarchy", "weights", "bridges"]).broken_rules == []
+    assert check_contracts(hades.build_context, ["hierarchy", "weights", "bridges"]).broken_rules == []

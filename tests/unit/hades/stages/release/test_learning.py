@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from hades.stages.build_report import told
-from hades.stages.forecast import outlook
+from hades.stages.build_report import summary_lines
+from hades.stages.forecast import forecast_build
 from hades.stages.release.rollback import roll_back
 from schemas.telemetry import Judged
-from tests.unit.hades.stages.release.sites import MONDAY, PEOPLE, PLACES, ingested
+from tests.unit.hades.stages.release.small_graphs import MONDAY, PEOPLE, PLACES, ingested
 
 pytestmark = pytest.mark.slow
 COLUMNS = ["_key", "weight", "learned"]
@@ -35,25 +35,25 @@ def test_judged_answers_teach_the_next_night_and_rolling_back_undoes_it(tmp_path
     with ingested(tmp_path) as hades:
         first = hades.build(as_of=MONDAY)
         before = weights(hades)
-        assert "weights" not in outlook(hades.store, hades.home).stages
+        assert "weights" not in forecast_build(hades.store, hades.home).stages
         judged = judge_some(hades)
-        assert {"weights", "bridges"} <= set(outlook(hades.store, hades.home).stages)
+        assert {"weights", "bridges"} <= set(forecast_build(hades.store, hades.home).stages)
 
         second = hades.build(as_of=MONDAY)
         learned = second["weights"]["learned"]
         assert (second["weights"]["skipped"], learned["turns"]) == (False, judged)
         assert learned["held_out"]["questions"] >= 5
-        (line,) = (line for line in told(second) if line.startswith("weights"))
+        (line,) = (line for line in summary_lines(second) if line.startswith("weights"))
         assert learned["kept"]
         assert f"{judged} judged answers moved {sum(learned['moved'].values())} edges" in line
-        assert outlook(hades.store, hades.home).learned == learned
+        assert forecast_build(hades.store, hades.home).learned == learned
         after = weights(hades)
         assert after != before
         third = hades.build(as_of=MONDAY)
         assert third["weights"]["skipped"] is True
         assert third["released"]["snapshot"] == second["released"]["snapshot"]
 
-        roll_back(hades.site, "weights", first["released"]["weights_version"])
+        roll_back(hades.build_context, "weights", first["released"]["weights_version"])
         assert weights(hades) == before
-        roll_back(hades.site, "weights", second["released"]["weights_version"])
+        roll_back(hades.build_context, "weights", second["released"]["weights_version"])
         assert weights(hades) == after

@@ -10,15 +10,16 @@ from hades.build_state import ledger
 from hades.errors import ContractBroken
 from hades.snapshot.pointer import read, root_of
 from hades.stages.build_context import NotBuilt, deadline_in, default_moment
-from hades.stages.build_report import told
-from hades.stages.contracts.check_contracts import STORE_BOUNDARIES, check_boundaries
-from hades.stages.forecast import last_runs, outlook
+from hades.stages.build_report import summary_lines
+from hades.stages.contracts.check_contracts import check_contracts
+from hades.stages.forecast import forecast_build, last_runs
+from hades.stages.night import STORE_CONTRACTS
 from hades.stages.ranker.ranker_registry import RankerError
 from hades.stages.release.alerts import append_alert
 from hades.stages.release.publish_snapshot import release
 from hades.stages.release.rollback import roll_back
 from hades.stages.stage_calls import bridge, build_topics, weigh
-from tests.unit.hades.stages.release.sites import MONDAY, ingested, opened, write_pages
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages
 
 pytestmark = pytest.mark.slow
 QUESTIONS = [
@@ -52,8 +53,8 @@ def top_ten(hades):
 
 def test_a_night_runs_every_stage_and_its_contracts_hold(nights):
     _, _, first, second, _ = nights
-    boundaries = [one["boundary"] for outcome in first["contracts"] for one in outcome["boundaries"]]
-    assert boundaries == list(STORE_BOUNDARIES)
+    contracts = [one["contract"] for outcome in first["contracts"] for one in outcome["contracts"]]
+    assert contracts == list(STORE_CONTRACTS)
     assert first["topics"]["mode"] == "full"
     assert second["topics"]["mode"] != "skipped"
     assert second["sources"]["sources"][0]["documents"]["changed"] == 1
@@ -64,12 +65,12 @@ def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights
     _, hades, first, second, answers = nights
     assert top_ten(hades) != answers
     weights = hades.store.get("relations", keys_of(hades)).select(["_key", "weight"])
-    went = roll_back(hades.site, "graph", None)
+    went = roll_back(hades.build_context, "graph", None)
     assert went.snapshot == first["released"]["snapshot"]
     assert went.pointer_seconds < 1.0
     assert went.weights_version == first["released"]["weights_version"]
     assert top_ten(hades) == answers
-    forward = roll_back(hades.site, "graph", second["released"]["snapshot"])
+    forward = roll_back(hades.build_context, "graph", second["released"]["snapshot"])
     assert forward.snapshot == second["released"]["snapshot"]
     assert hades.store.get("relations", keys_of(hades)).select(["_key", "weight"]).equals(weights)
 
@@ -80,11 +81,11 @@ def keys_of(hades):
 
 def test_weights_alone_can_go_back(nights):
     _, hades, first, _, _ = nights
-    went = roll_back(hades.site, "weights", first["released"]["weights_version"])
+    went = roll_back(hades.build_context, "weights", first["released"]["weights_version"])
     assert went.weights_version == first["released"]["weights_version"]
     assert read(root_of(hades.home)).snapshot == went.snapshot
     with pytest.raises(RankerError, match="no ranker serves"):
-        roll_back(hades.site, "ranker", None)
+        roll_back(hades.build_context, "ranker", None)
 
 
 def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, nights):
@@ -101,8 +102,8 @@ def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, night
 
 def test_a_night_that_stopped_goes_on_from_its_last_good_stage(tmp_path):
     with ingested(tmp_path) as hades:
-        build_topics(hades.site, MONDAY)
-        weigh(hades.site, MONDAY)
+        build_topics(hades.build_context, MONDAY)
+        weigh(hades.build_context, MONDAY)
     with opened(tmp_path / "home") as hades:
         report = hades.build(as_of=MONDAY)
     assert report["topics"]["mode"] == "skipped"
@@ -117,7 +118,7 @@ def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
         with pytest.raises(ContractBroken, match=r"weights\."):
             hades.build(as_of=MONDAY)
         assert read(root_of(hades.home)).snapshot == before
-        outcome = check_boundaries(hades.site, ["weights"])
+        outcome = check_contracts(hades.build_context, ["weights"])
         assert outcome.is_broken
         assert outcome.page.read_text().count(keys_of(hades)[0]) >= 1
 
@@ -125,10 +126,10 @@ def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
 def test_stages_say_what_they_need(tmp_path):
     with opened(tmp_path / "home") as hades:
         with pytest.raises(NotBuilt, match="hades ingest"):
-            build_topics(hades.site, MONDAY)
+            build_topics(hades.build_context, MONDAY)
         hades.ingest.documents(write_pages(tmp_path / "pages", 3))
         with pytest.raises(NotBuilt, match="hierarchy has not completed"):
-            bridge(hades.site, MONDAY)
+            bridge(hades.build_context, MONDAY)
 
 
 def test_retention_keeps_what_serves_and_its_weights(tmp_path):
@@ -138,7 +139,7 @@ def test_retention_keeps_what_serves_and_its_weights(tmp_path):
             (tmp_path / "pages" / f"new{number}.md").write_text(f"# New {number}\n\nGrace Hopper met Ada Lovelace.\n")
             names.append(hades.build(as_of=MONDAY, keep=2)["released"])
         assert names[-1]["removed"] == [names[0]["snapshot"]]
-        tracker = hades.site.open_tracker()
+        tracker = hades.build_context.open_tracker()
         versions = [one.version for one in tracker.versions("hades-weights")]
         assert names[0]["weights_version"] not in versions
         assert tracker.alias("hades-weights", "champion") == names[-1]["weights_version"]
@@ -147,11 +148,11 @@ def test_retention_keeps_what_serves_and_its_weights(tmp_path):
 def test_reports_tell_people_and_status_what_happened(nights):
     _, hades, first, second, _ = nights
     assert first["topics"]["biggest"][0]["name"] in Path(first["report"]).read_text()
-    assert any(line.startswith("topics") for line in told(first))
+    assert any(line.startswith("topics") for line in summary_lines(first))
     runs = last_runs(hades.home)
     assert runs[0].snapshot == second["released"]["snapshot"]
     assert runs[0].seconds["weights"] == second["weights"]["took"]
-    found = outlook(hades.store, hades.home)
+    found = forecast_build(hades.store, hades.home)
     assert found.chunks_to_embed == 0
     assert found.stages["contracts"] == runs[0].seconds["contracts"]
 
@@ -159,7 +160,7 @@ def test_reports_tell_people_and_status_what_happened(nights):
 def test_release_without_weights_publishes_and_registers_nothing(tmp_path):
     with ingested(tmp_path) as hades:
         assert ledger.completed(hades.store, ledger.WEIGHTS) is None
-        assert release(hades.site, MONDAY, None).weights_version is None
+        assert release(hades.build_context, MONDAY, None).weights_version is None
 
 
 def test_alerts_are_lines_of_json(tmp_path):

@@ -24,7 +24,7 @@ from models.ranker.fit import HeadRules, StateRules
 from models.ranker.infer import RankerModel
 from schemas.plan import Reason
 from schemas.telemetry import Judged
-from tests.unit.hades.stages.release.sites import MONDAY, ingested
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 from tests.unit.models.ranker.rankers import random_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -50,64 +50,69 @@ def answers(hades: Hades) -> str:
 def registered(hades: Hades, model: RankerModel) -> str:
     """A model in the registry."""
     return registry.log_ranker(
-        hades.site.open_tracker(), model, params={}, metrics={}, draw=lambda folder: [], verdict="made for a test"
+        hades.build_context.open_tracker(),
+        model,
+        params={},
+        metrics={},
+        draw=lambda folder: [],
+        verdict="made for a test",
     )
 
 
 def served(hades: Hades, version: str) -> str:
     """The answers of a night that ends with this ranker."""
-    registry.promote_ranker(hades.site.store, hades.home, hades.site.open_tracker(), version, MONDAY)
-    release(hades.site, MONDAY, 9)
+    registry.promote_ranker(hades.build_context.store, hades.home, hades.build_context.open_tracker(), version, MONDAY)
+    release(hades.build_context, MONDAY, 9)
     return answers(hades)
 
 
 def models(hades: Hades) -> tuple[RankerModel, RankerModel]:
-    tag = hades.site.model
+    tag = hades.build_context.model
     dimension = len(hades.embedder.embed(["x"])[0])
     return random_model(tag, dimension, 1), random_model(tag, dimension, 2)
 
 
 def test_three_nights_back_and_forward_again_end_in_equal_answers(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
-        site = hades.site
-        release(site, MONDAY, 9)
+        context = hades.build_context
+        release(context, MONDAY, 9)
         first = answers(hades)
         one, two = (registered(hades, model) for model in models(hades))
         second, third = served(hades, one), served(hades, two)
         assert len({first, second, third}) == 3
         assert str(Reason.RANKER_UNAVAILABLE) not in third
-        assert roll_back(site, "ranker", None).ranker_version == one
+        assert roll_back(context, "ranker", None).ranker_version == one
         assert answers(hades) == second
-        assert roll_back(site, "ranker", "none").note == "questions are judged by hand"
+        assert roll_back(context, "ranker", "none").note == "questions are judged by hand"
         assert answers(hades) == first
-        assert roll_back(site, "ranker", one).ranker_version == one
+        assert roll_back(context, "ranker", one).ranker_version == one
         assert answers(hades) == second
-        assert roll_back(site, "ranker", two).ranker_version == two
+        assert roll_back(context, "ranker", two).ranker_version == two
         assert answers(hades) == third
-        assert site.open_tracker().alias(RANKER_MODEL, CHAMPION) == two
+        assert context.open_tracker().alias(RANKER_MODEL, CHAMPION) == two
         snapshot = json.loads(second)[0][3]
-        went = roll_back(site, "graph", snapshot)
+        went = roll_back(context, "graph", snapshot)
         assert (went.snapshot, went.ranker_version) == (snapshot, one)
         assert answers(hades) == second
-        release(site, MONDAY, 9)  # the store agrees with what serves
+        release(context, MONDAY, 9)  # the store agrees with what serves
         assert answers(hades) == second
 
 
 def test_there_is_nothing_before_the_first_ranker(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
-        release(hades.site, MONDAY, 3)
+        release(hades.build_context, MONDAY, 3)
         with pytest.raises(RankerError, match="no ranker serves"):
-            roll_back(hades.site, "ranker", None)
+            roll_back(hades.build_context, "ranker", None)
         served(hades, registered(hades, models(hades)[0]))
         with pytest.raises(RankerError, match="--to none"):
-            roll_back(hades.site, "ranker", None)
+            roll_back(hades.build_context, "ranker", None)
 
 
 @contextmanager
 def labelled(folder: Path) -> Iterator[tuple[Hades, Path]]:
-    """A published site and a file of questions about its pages."""
+    """A published context and a file of questions about its pages."""
     with ingested(folder) as hades:
-        release(hades.site, MONDAY, 3)
+        release(hades.build_context, MONDAY, 3)
         found = hades.answers.retrieve("letter", recipe="lexical", plan={"profile": "evaluation"}).passages
         rows = [{"question": f"{one.text.split('.')[0].strip('# ')}?", "gold": [one.document]} for one in found]
         path = folder / "questions.jsonl"
@@ -116,14 +121,14 @@ def labelled(folder: Path) -> Iterator[tuple[Hades, Path]]:
 
 
 def trained(hades: Hades, path: Path, rules: RankerRules = QUICK) -> dict[str, Any]:
-    assert hades.site.open_tools is not None
-    return train_ranker(hades.site, hades.site.open_tools(), [QuestionSet(path)], MONDAY, rules)
+    assert hades.build_context.open_tools is not None
+    return train_ranker(hades.build_context, hades.build_context.open_tools(), [QuestionSet(path)], MONDAY, rules)
 
 
 def test_training_exports_checks_fits_and_registers_a_challenger(tmp_path: Path) -> None:
     with labelled(tmp_path) as (hades, path):
         report = trained(hades, path)
-        tracker = hades.site.open_tracker()
+        tracker = hades.build_context.open_tracker()
         assert not report["skipped"]
         assert report["questions"] == 25
         assert report["rows"]["preferences"] > 0
@@ -133,7 +138,7 @@ def test_training_exports_checks_fits_and_registers_a_challenger(tmp_path: Path)
         assert version.tags["verdict"] == report["why"]
         assert (hades.home / "ranker" / "export" / "preferences.arrow").is_file()
         assert trained(hades, path)["why"] == "nothing that a ranker learns from has changed"
-        ledger.forget(hades.site.store, "ranker_training")
+        ledger.forget(hades.build_context.store, "ranker_training")
         again = trained(hades, path)
         assert (again["version"], again["data_hash"]) == (
             report["version"],
@@ -148,19 +153,19 @@ def test_a_degraded_challenger_is_refused_and_what_serves_stays(tmp_path: Path) 
         report = trained(hades, path, spoiled)
         assert not report["is_champion"]
         assert "not better than weights by hand" in report["why"]
-        tracker = hades.site.open_tracker()
+        tracker = hades.build_context.open_tracker()
         assert tracker.alias(RANKER_MODEL, CHAMPION) is None
         assert "not better" in tracker.versions(RANKER_MODEL)[0].tags["verdict"]
-        release(hades.site, MONDAY, 3)
+        release(hades.build_context, MONDAY, 3)
         assert answers(hades) == before
 
 
 def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
-        assert "nothing is published" in train(hades.site, MONDAY)["why"]
-        release(hades.site, MONDAY, 3)
-        assert "0 questions are known" in train(hades.site, MONDAY)["why"]
-        assert "too few to train" in train(hades.site, MONDAY, seconds_left=10.0)["why"]
+        assert "nothing is published" in train(hades.build_context, MONDAY)["why"]
+        release(hades.build_context, MONDAY, 3)
+        assert "0 questions are known" in train(hades.build_context, MONDAY)["why"]
+        assert "too few to train" in train(hades.build_context, MONDAY, seconds_left=10.0)["why"]
         answer = hades.retrieve("who worked with Ada Lovelace?")
         hades.feed_back(answer.query_id, good=Judged(passages=(1,)))
-        assert "1 questions are known" in train(hades.site, MONDAY)["why"]
+        assert "1 questions are known" in train(hades.build_context, MONDAY)["why"]

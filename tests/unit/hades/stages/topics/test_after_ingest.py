@@ -11,16 +11,16 @@ from hades.snapshot.publish import publish
 from hades.stages.topics.build_topics import build_hierarchy
 from hades.stages.topics.topic_rules import HierarchyRules
 from tests.contract.examples import day, everything
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_workshop
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 
 
 def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None:
-    workshop = new_workshop(tmp_path)
-    store, model = workshop.store, workshop.embedder.model.tag
-    ingest(workshop, Listed(PEOPLE))
+    context = new_context(tmp_path)
+    store, model = context.store, context.embedder.model.tag
+    ingest(context, Listed(PEOPLE))
     first = build_hierarchy(store, HierarchyRules(), model=model, inputs="one", as_of=day(1))
     assert first.entities == store.count("entities") > 0
-    forget_documents(store, workshop.embedder, workshop.rules, [PEOPLE[3].origin])
+    forget_documents(store, context.embedder, context.rules, [PEOPLE[3].origin])
     assert store.dangling() == {}
     publish(store, tmp_path / "snapshots")  # also before the next night
     second = build_hierarchy(store, HierarchyRules(), model=model, inputs="two", as_of=day(2))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hades.settings.learning import LearningSettings
-from hades.stages.contracts.check_contract import check
+from hades.stages.contracts.check_contract import check_contract
 from hades.stages.weights import weights_file as artifact
 from hades.stages.weights.restore_weights import restore_weights
 from hades.stages.weights.weight_rules import WeightRules
@@ -62,9 +62,9 @@ def test_every_weight_recomputes_from_its_components_and_what_was_learned(store:
         coefficients, parts = config[row["type"]], row["weight_components"]
         total = coefficients["bias"] + sum(coefficients[name] * parts[name] for name in parts) + (row["learned"] or 0.0)
         assert row["weight"] == pytest.approx(1 / (1 + math.exp(-total)), rel=1e-6)
-    assert check(store, "weights").findings == ()
+    assert check_contract(store, "weights").findings == ()
     store.patch("relations", pa.table({"_key": [relation(store, AD)["_key"]], "learned": [0.123]}))
-    (finding,) = check(store, "weights").findings
+    (finding,) = check_contract(store, "weights").findings
     assert finding.rule == "weights.weight_recomputes"
 
 
@@ -221,7 +221,7 @@ def test_learned_offsets_go_back_and_forward_with_the_weights(store: SqliteStore
     for night in (0, 2, 1):
         restored = restore_weights(store, tracker, versions[night])
         assert ({name: everything(store, name) for name in WEIGHED}, restored.generation) == was[night]
-        assert check(store, "weights").findings == ()
+        assert check_contract(store, "weights").findings == ()
     (newest, *_) = tracker.versions("hades-weights")
     assert newest.tags["generation"] == was[2][1]
 
