@@ -19,6 +19,8 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from tests.patience import HANG_SECONDS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
     "--headless",
@@ -33,7 +35,6 @@ FLAGS = (
     "--remote-debugging-port=0",
     "--window-size=1280,1000",
 )
-WAIT_SECONDS = 60
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Page:
         number = next(self.numbers)
         self.socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self.socket.recv(timeout=WAIT_SECONDS))
+            message = json.loads(self.socket.recv(timeout=HANG_SECONDS))
             if message.get("id") == number:
                 assert "error" not in message, message
                 return message["result"]
@@ -68,7 +69,7 @@ class Page:
 
     def until(self, expression: str) -> bool:
         """Go on once an expression is true; an element that is there counts as true."""
-        give_up = time.monotonic() + WAIT_SECONDS
+        give_up = time.monotonic() + HANG_SECONDS
         while time.monotonic() < give_up:
             if self.run(f"Boolean({expression})"):
                 return True
@@ -100,7 +101,7 @@ def browsing(profile: Path) -> Iterator[Page]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         port = _port(profile / "DevToolsActivePort", process)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=WAIT_SECONDS) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=HANG_SECONDS) as answer:
             address = next(tab["webSocketDebuggerUrl"] for tab in json.load(answer) if tab["type"] == "page")
         with connect(address, max_size=None) as socket:
             page = Page(socket)
@@ -113,7 +114,7 @@ def browsing(profile: Path) -> Iterator[Page]:
 
 
 def _port(file: Path, process: subprocess.Popen[bytes]) -> int:
-    give_up = time.monotonic() + WAIT_SECONDS
+    give_up = time.monotonic() + HANG_SECONDS
     while time.monotonic() < give_up:
         if file.is_file() and (lines := file.read_text().splitlines()):
             return int(lines[0])

@@ -16,9 +16,13 @@ from typing import Any
 
 import httpx
 
+from tests.patience import HANG_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS, RUN_SECONDS = 120, 240
-ANSWER_SECONDS = 120  # the server keeps everything in one SQLite file, and while a worker starts a reply can wait
+READY_SECONDS = RUN_SECONDS = HANG_SECONDS
+ANSWER_SECONDS = (
+    HANG_SECONDS  # the server keeps everything in one SQLite file, and while a worker starts a reply can wait
+)
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 

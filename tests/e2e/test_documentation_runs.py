@@ -16,10 +16,10 @@ import pytest
 
 from tests.arango_double.server import ArangoDouble
 from tests.e2e.documented import COMMAND, ROOT, blocks, commands, elsewhere, make_world, pages, script_of
+from tests.patience import HANG_SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 DATABASE = "127.0.0.1:8529"
-PAGE_SECONDS = 300
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -107,7 +107,7 @@ def _run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
         start_new_session=True,
     )
     try:
-        output, errors = process.communicate(timeout=PAGE_SECONDS)
+        output, errors = process.communicate(timeout=HANG_SECONDS)
     finally:
         _end(process.pid)
     return subprocess.CompletedProcess(script, process.returncode, output, errors)

@@ -18,6 +18,7 @@ from hades.settings import Settings
 from hades.wiring import open_hades
 from tests.e2e.browser import CHROMIUM, browsing
 from tests.e2e.documented import ROOT, make_world
+from tests.patience import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.integration,
@@ -72,7 +73,7 @@ def address(home):
         yield f"http://127.0.0.1:{port}/"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(HANG_SECONDS)
 
 
 @pytest.fixture
@@ -166,10 +167,10 @@ def test_it_is_readable_in_the_dark(page):
 
 
 def _until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + HANG_SECONDS
     while time.monotonic() < give_up and server.poll() is None:
         try:
-            urllib.request.urlopen(url, timeout=30).close()
+            urllib.request.urlopen(url, timeout=HANG_SECONDS).close()
         except urllib.error.URLError:
             time.sleep(0.2)
         else:

@@ -22,6 +22,7 @@ from hades.surfaces.access.sockets import tcp_socket, unix_socket
 from hades.surfaces.rest.serve import server
 from hades.surfaces.rest.services import Services
 from hades.wiring import open_hades
+from tests.patience import HANG_SECONDS
 
 RIVERS = {
     "Rhine": "Basel, Strasbourg, Mannheim and Rotterdam",
@@ -80,7 +81,7 @@ def serving(
     thread.start()
     transport = httpx.HTTPTransport(uds=str(uds)) if uds else None
     try:
-        with httpx.Client(base_url=address, transport=transport, timeout=60) as client:
+        with httpx.Client(base_url=address, transport=transport, timeout=HANG_SECONDS) as client:
             while not running.started:
                 assert thread.is_alive()
                 time.sleep(0.01)
@@ -109,8 +110,8 @@ def serving_process(settings: Settings, *arguments: str) -> Iterator[tuple[subpr
         address = found[1]
         transport = None if address.startswith("http") else httpx.HTTPTransport(uds=address)
         with httpx.Client(base_url=address if transport is None else "http://localhost", transport=transport) as client:
-            assert client.get("/health", timeout=60).status_code == 200
+            assert client.get("/health", timeout=HANG_SECONDS).status_code == 200
         yield process, address
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(HANG_SECONDS)

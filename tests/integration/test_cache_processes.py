@@ -13,6 +13,7 @@ import pytest
 
 from hades.cache.disk import DiskCache
 from hades.cache.tier import GIB, MISS
+from tests.patience import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +91,7 @@ def names(folder: Path) -> set[str]:
 
 
 def wait_for_change(folder: Path, before: set[str]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + HANG_SECONDS
     while time.monotonic() < until:
         if names(folder) != before:
             return

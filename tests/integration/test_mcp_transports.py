@@ -24,6 +24,7 @@ from hades.ports.clock import utc_now
 from hades.ports.store import Mode
 from hades.settings import Settings
 from hades.surfaces.access.tokens import Tokens
+from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,12 +69,12 @@ def listening(settings: Settings, *arguments: str) -> Iterator[str]:
         yield found.group()
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=HANG_SECONDS)
 
 
 def over_http(address: str, token: str | None = None) -> Any:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return streamable_http_client(address, http_client=httpx.AsyncClient(headers=headers, timeout=60))
+    return streamable_http_client(address, http_client=httpx.AsyncClient(headers=headers, timeout=HANG_SECONDS))
 
 
 def test_over_stdio_an_agent_lists_asks_and_remembers(settings: Settings) -> None:
@@ -152,7 +153,7 @@ def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> Non
             answers[line["id"]] = line
     process.stdin.close()
     assert process.stdout.read() == ""
-    assert process.wait(30) == 0
+    assert process.wait(HANG_SECONDS) == 0
     assert sorted(answers) == [1, 2, 3, 4, 5]
     assert answers[3]["result"]["structuredContent"]["success"]
     assert answers[5]["result"]["isError"]
@@ -160,7 +161,9 @@ def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> Non
 
 def test_without_a_store_the_command_says_what_to_do_on_stderr(tmp_path: Path) -> None:
     env = {**os.environ, "HADES_HOME": str(tmp_path / "none"), "HADES_EMBEDDER": "nonsense", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([*HADES, "mcp"], env=env, input="", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*HADES, "mcp"], env=env, input="", capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert "HADES_EMBEDDER" in done.stderr
     assert "Traceback" not in done.stderr
@@ -235,7 +238,7 @@ def test_over_http_without_tokens_only_this_machine_by_its_own_name(settings: Se
         assert large.status_code == 413
     done = subprocess.run(
         [*HADES, "mcp", "--port", "0", "--host", "0.0.0.0", "--no-token"],
-        env=environment(settings), capture_output=True, text=True, timeout=60, check=False,
+        env=environment(settings), capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "callers need tokens" in done.stderr
@@ -245,7 +248,7 @@ def test_over_http_a_client_that_goes_away_leaves_the_server_answering(settings:
     with listening(settings, "--no-token") as address:
         host, port = re.findall(r"//([^:/]+):(\d+)", address)[0]
         for _ in range(3):
-            with socket.create_connection((host, int(port)), timeout=10) as raw:
+            with socket.create_connection((host, int(port)), timeout=HANG_SECONDS) as raw:
                 raw.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
 
         async def talk(client: Client) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import HANG_SECONDS
+
 DRIVER = Path(__file__).with_name("memory_driver.py")
 
 
@@ -51,7 +53,7 @@ def run(folder: Path, *, writers: int, versions: int, topics: int, kills: int) -
         [sys.executable, str(DRIVER), str(folder / "graph.db"), *numbers],
         capture_output=True,
         text=True,
-        timeout=3_000,
+        timeout=2 * HANG_SECONDS,
         check=False,
         cwd=Path(__file__).parents[2],
     )

@@ -21,6 +21,7 @@ from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.sockets import tcp_door
 from hades.surfaces.access.tokens import Tokens
 from tests.integration.rest_site import build_home, serving, serving_process
+from tests.patience import HANG_SECONDS
 
 QUESTION = {"query": "which towns does the Rhine flow through?"}
 NOBODY = 65534
@@ -235,7 +236,7 @@ def test_more_than_the_service_can_answer_is_told_to_come_again(settings):
         statuses = []
 
         def ask(number):
-            with httpx.Client(base_url=running.address, timeout=60) as client:
+            with httpx.Client(base_url=running.address, timeout=HANG_SECONDS) as client:
                 answer = client.post("/v1/query", json={"query": f"question {number} about the Rhine"})
                 statuses.append((answer.status_code, answer.headers.get("Retry-After")))
 

@@ -13,6 +13,7 @@ from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.sockets import tcp_door
 from hades.wiring import open_hades
 from tests.integration.rest_site import build_home, serving
+from tests.patience import HANG_SECONDS
 
 LIMITS = Limits(per_second=0, body_bytes=64 * 1024, arrive_seconds=2.0)
 INJECTIONS = (
@@ -164,7 +165,7 @@ def test_ten_thousand_hostile_requests(settings):
 )
 def test_what_is_hardly_http_is_refused_and_forgotten(settings, raw):
     with serving(settings, limits=LIMITS) as running:
-        with socket.create_connection(("127.0.0.1", httpx.URL(running.address).port), timeout=10) as one:
+        with socket.create_connection(("127.0.0.1", httpx.URL(running.address).port), timeout=HANG_SECONDS) as one:
             one.sendall(raw)
             try:
                 said = one.recv(65536)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
+from tests.patience import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 WRITER = """
@@ -34,12 +35,12 @@ def test_readers_see_whole_batches_while_a_process_writes(tmp_path: Path) -> Non
     reader = SqliteStore.open(path, Mode.READ_ONLY)
     writer = start_writer(path, "w", 40)
     seen = set()
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + HANG_SECONDS
     while writer.poll() is None and time.monotonic() < deadline:
         scanned = sum(batch.num_rows for batch in reader.scan("entities", columns=["_key"]))
         assert scanned % 100 == 0
         seen.add(scanned)
-    assert writer.wait(timeout=30) == 0
+    assert writer.wait(timeout=HANG_SECONDS) == 0
     assert reader.count("entities") == 4_000
     assert len(seen) > 2, "the reader never saw the writer at work"
 
@@ -48,7 +49,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "graph.db"
     SqliteStore.open(path, Mode.ADMIN).provision()
     writers = [start_writer(path, tag, 15) for tag in ("a", "b")]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=HANG_SECONDS) for writer in writers] == [0, 0]
     store = SqliteStore.open(path, Mode.READ_WRITE)
     assert store.count("entities") == 3_000
     assert store.check() == []

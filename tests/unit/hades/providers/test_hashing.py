@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hades.providers import hashing
 from hades.providers.hashing import HashingEmbedder
+from tests.patience import HANG_SECONDS
 
 TEXTS = [
     "Graph retrieval with short, cited paths",
@@ -45,7 +46,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(seed: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
     )
     assert done.stdout == HashingEmbedder(32).embed(["alpha beta", "gamma"]).tobytes().hex()
 

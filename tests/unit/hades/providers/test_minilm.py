@@ -14,6 +14,7 @@ from hades.ports.text import EmbeddingModel, ProviderError
 from hades.providers import minilm
 from hades.providers.minilm import MiniLmEmbedder, load_graph
 from hades.providers.tokens import minilm_folder
+from tests.patience import HANG_SECONDS
 
 TEXTS = [
     "Graph retrieval",
@@ -140,7 +141,7 @@ def test_a_damaged_export_is_built_again_byte_for_byte(tmp_path: Path) -> None:
 
 def test_two_processes_build_the_same_export_at_once(tmp_path: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path)]) for _ in range(2)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    assert [process.wait(timeout=HANG_SECONDS) for process in running] == [0, 0]
     (path,) = tmp_path.iterdir()
     assert path.suffix == ".onnx"
 
@@ -164,4 +165,4 @@ def test_building_the_export_needs_no_torch(tmp_path: Path) -> None:
 def _loaded_after(code: str, cache_dir: Path) -> str:
     heavy = "\nprint(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules)))"
     command = [sys.executable, "-c", code + heavy, str(cache_dir)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True).stdout.strip()

@@ -21,6 +21,7 @@ from hades.surfaces.access.callers import Door
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import Service, open_service
 from schemas.retrieval import Path
+from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 SERVERS: dict[int, Any] = {}
@@ -200,7 +201,7 @@ class Held:
 
     def embed(self, texts: Sequence[str], **more: Any) -> Any:
         self.began.set()
-        assert self.let_go.wait(30)
+        assert self.let_go.wait(HANG_SECONDS)
         return self.inner.embed(texts, **more)
 
 

@@ -24,6 +24,7 @@ from hades.surfaces.cli.main import app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 from tests.unit.hades.stages.release.small_graphs import write_pages
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
@@ -132,7 +133,7 @@ def test_a_backup_during_writes_is_of_one_moment(home, tmp_path):
 
     def taken_next(name: str) -> dict[str, int]:
         committed.clear()
-        assert committed.wait(60)
+        assert committed.wait(HANG_SECONDS)
         return hades(home, "backup", str(tmp_path / name))["rows"]
 
     writer = threading.Thread(target=write)
