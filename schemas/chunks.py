@@ -16,9 +16,15 @@ class ChunkKind(StrEnum):
     PROSE = "prose"
     PASSAGE = "passage"
     ABSTRACT = "abstract"
-    DOCSTRING = "docstring"
-    COMMENT = "comment"
-    CODE = "code"
+    FUNCTION = "function"
+    METHOD = "method"
+    CLASS = "class"
+    MODULE = "module"
+    TEXT = "text"
+
+
+# Units of code and of configuration: whole lines, cut where the language says, not at sentence ends.
+CODE_KINDS = frozenset({ChunkKind.FUNCTION, ChunkKind.METHOD, ChunkKind.CLASS, ChunkKind.MODULE, ChunkKind.TEXT})
 
 
 class Chunk(Keyed):
@@ -32,7 +38,11 @@ class Chunk(Keyed):
     headings: tuple[str, ...] = ()
     title: str = ""
     token_count: int = Field(ge=0)
-    file_path: str = ""
+    file_path: str = Field("", description="path of the file inside its workspace; empty where there is none")
+    symbol: str = Field("", description="qualified name inside the file, as `Session.get`; empty at module level")
+    signature: str = Field("", description="header of the function or class on one line")
+    start_line: int = Field(0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing")
+    end_line: int = Field(0, ge=0, description="last line in the file, inclusive")
     timestamp: datetime | None = Field(None, description="event date of the document")
     sha256: str = Field(description="of the text; the embedding belongs to this hash")
     embedding: Vector | None = None

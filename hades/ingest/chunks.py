@@ -1,4 +1,4 @@
-"""Phase chunks: sections cut at sentence ends into pieces a model reads whole, each an exact span of its document."""
+"""Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ingest.source_document import Section
 from hades.ports.text import Tokenizer
+from schemas.chunks import CODE_KINDS
 from schemas.ids import content_key, node_id, sha256_text
-from schemas.record import canonical_json as canonical
 
-CHUNKER_VERSION = 1  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 2  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
+_LINE_END = re.compile(r"\r\n?|\n")
 _WHITE_SPACE = re.compile(r"\s")
 
 Row = dict[str, Any]
@@ -46,23 +47,27 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
         (document, section, start, end)
         for document in documents
         for section in document.sections
-        for start, end in [_trimmed(document.text, section.start, section.end)]
+        for start, end in [_bounds(document.text, section)]
         if start < end
     ]
     counts = tokenizer.count_many([document.text[start:end] for document, _, start, end in pieces])
     rows: list[Row] = []
     position: Counter[str] = Counter()
     twins: Counter[tuple[str, str]] = Counter()
+    lines = _LineNumbers()
     for (document, section, start, end), tokens in zip(pieces, counts, strict=True):
-        whole = [(start, end, tokens)]
+        is_whole = tokens <= max_tokens or section.kind in CODE_KINDS
         for begin, stop, count in (
-            whole if tokens <= max_tokens else _cut(document.text, start, end, tokenizer, max_tokens)
+            [(start, end, tokens)] if is_whole else _cut(document.text, start, end, tokenizer, max_tokens)
         ):
             text = document.text[begin:stop]
             index, position[document.key] = position[document.key], position[document.key] + 1
             twin = twins[document.key, text]
             twins[document.key, text] += 1
-            rows.append(_row(document, section, begin, stop, text, count, index, twin))
+            row = _row(document, section, begin, stop, text, count, index, twin)
+            if document.path:
+                row["start_line"], row["end_line"] = lines.of(document, begin), lines.of(document, stop - 1)
+            rows.append(row)
     return rows
 
 
@@ -73,7 +78,7 @@ def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
 
 
 def check_span(document: str, text: str, start: int, end: int, expected: str) -> None:
-    """Stop when a span does not reproduce its text (requirement C13)."""
+    """Stop when a span does not reproduce its text: a citation must be exact."""
     if text[start:end] != expected:
         raise SpanError(
             f"span [{start}, {end}) of {document} gives {text[start:end][:40]!r}, expected {expected[:40]!r}; "
@@ -85,6 +90,7 @@ def _row(
     document: ChunkedText, section: Section, start: int, end: int, text: str, tokens: int, index: int, twin: int
 ) -> Row:
     check_span(document.key, document.text, start, end, text)
+    title = document.path if section.kind in CODE_KINDS and document.path else document.title
     return {
         "_key": content_key("c", document.key, text, *([str(twin)] if twin else [])),
         "document": node_id("documents", document.key),
@@ -93,13 +99,38 @@ def _row(
         "chunk_index": index,
         "kind": str(section.kind),
         "headings": list(section.headings),
-        "title": document.title,
+        "title": title,
         "token_count": tokens,
         "file_path": document.path,
+        "symbol": section.symbol or "",
+        "signature": section.signature,
+        "start_line": 0,
+        "end_line": 0,
         "timestamp": document.created,
-        "sha256": sha256_text(embedding_text(document.title, section.headings, text)),
-        "metadata": canonical({"symbol": section.symbol}) if section.symbol else "{}",
+        "sha256": sha256_text(embedding_text(title, section.headings, text)),
+        "metadata": "{}",
     }
+
+
+class _LineNumbers:
+    """Lines of positions, counted from 1; the line starts of one document are held."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._starts: list[int] = []
+
+    def of(self, document: ChunkedText, position: int) -> int:
+        """The line that holds a character."""
+        if self._key != document.key:
+            self._key = document.key
+            self._starts = [0, *(found.end() for found in _LINE_END.finditer(document.text))]
+        return bisect_right(self._starts, position)
+
+
+def _bounds(text: str, section: Section) -> tuple[int, int]:
+    """A section without white space at its ends; code keeps the indentation of its first line."""
+    start, end = _trimmed(text, section.start, section.end)
+    return (section.start, end) if section.kind in CODE_KINDS and start < end else (start, end)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

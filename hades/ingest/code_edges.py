@@ -6,8 +6,9 @@ imported; a name that could be several things, or is none of ours, gives no edge
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +84,24 @@ def resolved_bases(documents: Sequence[CodeDocument]) -> list[tuple[str, str]]:
                 if target is not None and target != key:
                     pairs.add((key, target))
     return sorted(pairs)
+
+
+def symbol_at(funcs: Mapping[str, tuple[str, str, Sequence[int]]]) -> Callable[[str, int], str | None]:
+    """The key of the innermost symbol around a character of a document; `funcs`: key -> name, document key, span."""
+    spans: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for key, (_, document, span) in funcs.items():
+        spans[document].append((span[0], -span[1], key))
+    for held in spans.values():
+        held.sort()
+
+    def find(document: str, position: int) -> str | None:
+        held = spans.get(document, [])
+        for start, end, key in reversed(held[: bisect_right(held, (position, 1, ""))]):
+            if start <= position < -end:
+                return key
+        return None
+
+    return find
 
 
 def _function_edges(document: CodeDocument, index: _Index) -> Iterable[tuple[str, str, CodeEdgeType]]:

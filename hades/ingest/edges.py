@@ -19,7 +19,8 @@ from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities,
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
-from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges
+from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges, symbol_at
+from hades.ingest.code_prose import blank_code
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import Derived, derive
 from hades.ingest.entities.rules import EntityRules
@@ -39,7 +40,7 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 2  # raise it with any change of what is derived: the next run derives anew
+DERIVE_VERSION = 3  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
@@ -82,7 +83,7 @@ def derive_edges(
     corpus = _read(store)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
-    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
+    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, edits, progress)
     progress("edges", 3, 4)
@@ -122,8 +123,9 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
 def _read(store: RowStore) -> _Corpus:
     columns = ["_key", "origin", "title", "source", "created", "facts", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
-    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "metadata"])
+    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol"])
     documents = with_extractions(store, documents, chunks)
+    chunks = blank_code(chunks, documents)
     funcs = {
         row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
         for row in _all(store, "funcs", ["_key", "qualified_name", "document", "span"]).to_pylist()
@@ -204,13 +206,12 @@ def _similar(entities: pa.Table) -> pa.Table:
 
 
 def _described(corpus: _Corpus) -> list[dict[str, Any]]:
-    """A chunk cut from a function's own text describes that function."""
-    by_name = {(document, name): key for key, (name, document, _) in sorted(corpus.funcs.items(), reverse=True)}
+    """A chunk that is a unit of a function or class belongs to it: the innermost one around its last character."""
+    inside = symbol_at(corpus.funcs)
     rows = []
-    columns = (corpus.chunks.column(name).to_pylist() for name in ("_key", "document", "metadata"))
-    for key, document, metadata in zip(*columns, strict=True):
-        symbol = read_facts(metadata).get("symbol")
-        func = by_name.get((document.partition("/")[2], symbol)) if symbol else None
+    columns = (corpus.chunks.column(name).to_pylist() for name in ("_key", "document", "span", "symbol"))
+    for key, document, span, symbol in zip(*columns, strict=True):
+        func = inside(document.partition("/")[2], span[1] - 1) if symbol else None
         if func:
             source, target = node_id("doc_chunks", key), node_id("funcs", func)
             kind = str(CodeEdgeType.DESCRIBES)

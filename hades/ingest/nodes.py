@@ -115,14 +115,23 @@ def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
     if not kept:
         return [Section(0, length, ChunkKind.PROSE)]
     return [
-        Section(start, end, ChunkKind(kind), tuple(headings), symbol) for start, end, kind, headings, symbol in kept
+        Section(start, end, _kind(kind), tuple(headings), symbol, *signature)
+        for start, end, kind, headings, symbol, *signature in kept
     ]
+
+
+def _kind(name: str) -> ChunkKind:
+    """The kind of a section; stores of before 0.4 also know docstrings, comments and first lines of code."""
+    return ChunkKind(name) if name in ChunkKind.__members__.values() else ChunkKind.TEXT
 
 
 def _facts(material: Material) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
-        "sections": [[s.start, s.end, str(s.kind), list(s.headings), s.symbol] for s in material.sections],
+        "sections": [
+            [s.start, s.end, str(s.kind), list(s.headings), s.symbol, *([s.signature] if s.signature else [])]
+            for s in material.sections
+        ],
         "names": _names(material),
         "triples": [list(triple) for triple in material.triples],
         "links": [
@@ -154,6 +163,8 @@ def _facts(material: Material) -> dict[str, Any]:
             ],
             "imports": [[one.module, one.name, one.alias, one.symbol] for one in material.code.imports],
         }
+        if material.code.prose is not None:
+            facts["code"]["prose"] = [list(span) for span in material.code.prose]
     if material.paper:
         facts["paper"] = {
             "id": material.paper.arxiv_id,

@@ -35,7 +35,8 @@ class Section:
     end: int
     kind: ChunkKind
     headings: tuple[str, ...] = ()
-    symbol: str | None = None  # qualified name of the function or class it describes
+    symbol: str | None = None  # qualified name, inside its file, of the function or class it is a unit of
+    signature: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class CodeFile:
     size: int
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[ModuleImport, ...] = ()
+    prose: tuple[tuple[int, int], ...] | None = None  # docstrings and comments; None: the whole text is prose
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,9 @@ class Passage:
     token_count: int = 0
     timestamp: datetime | None = None
     facts: tuple[str, ...] = ()  # "subject relation object" of each triple that was given with a passage
+    path: str = ""  # of the file inside its workspace; empty where there is none
+    symbol: str = ""  # qualified name inside the file; empty at module level
+    lines: tuple[int, int] | None = None  # first and last line in the file, from 1
 
 
 @dataclass(frozen=True)

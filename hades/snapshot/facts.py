@@ -99,6 +99,7 @@ class Facts:
             own["headings"] = tuple(headings.split(HEADING_SEPARATOR)) if headings else ()
             own["token_count"] = int(self._arrays["chunk.tokens"][row])
             own["timestamp"] = _moment(int(self._arrays["chunk.moment"][row]))
+            own |= self._place_in_file(row)
             if self._contents.node_types[self._arrays["node.type"][number]] == _PASSAGE and span:
                 own["facts"] = self._stated(document, span)
         start, end = span or (0, int(self._arrays["document.characters"][document]))
@@ -112,6 +113,16 @@ class Facts:
             kind=self._contents.node_types[self._arrays["node.type"][number]],
             **own,
         )
+
+    def _place_in_file(self, row: int) -> dict[str, Any]:
+        """Path, symbol and lines of a chunk that was cut from a file of a workspace."""
+        path = int(self._arrays["chunk.path"][row])
+        first, last = (int(self._arrays[f"chunk.{name}"][row]) for name in ("start_line", "end_line"))
+        return {
+            "path": "" if path < 0 else self._heap("chunk.path_name")[path],
+            "symbol": self._heap("chunk.symbol")[row],
+            "lines": (first, last) if first else None,
+        }
 
     def _stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
         """The triples that a document states in a span, in words; only passages are given labelled relations."""

@@ -11,7 +11,7 @@ from typing import Any
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import ArrayFile
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 

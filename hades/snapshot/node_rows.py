@@ -31,6 +31,7 @@ _COLUMNS: dict[Kind, tuple[str, ...]] = {
     ),
     Kind.CHUNK: (
         *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
+        *("file_path", "symbol", "signature", "start_line", "end_line"),
         *("embedding", "embedding_model"),
     ),
     Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),
@@ -65,6 +66,10 @@ class NodeRows:
         self._type = folder.column("node.type", np.uint8)
         self._places = [folder.column(f"node.{name}", np.int32) for name in ("document", "start", "end")]
         self._headings = HeapWriter(folder, "chunk.headings")
+        self._symbol = HeapWriter(folder, "chunk.symbol")
+        self._paths = Coder()
+        self._path = folder.column("chunk.path", np.int32)
+        self._lines = [folder.column(f"chunk.{name}", np.int32) for name in ("start_line", "end_line")]
         self._tokens = folder.column("chunk.tokens", np.int32)
         self._moment = folder.column("chunk.moment", np.int64)
         self._entity = {
@@ -91,8 +96,12 @@ class NodeRows:
         self._folder.whole("node.hash", all_hashes[order])
         self._folder.whole("node.number", order.astype(np.int32))
         self._names.write(self._folder)
-        for name, coder in (("cluster_id", self._clusters), ("domain_name", self._domains)):
-            HeapWriter(self._folder, f"entity.{name}").append(coder.codes)
+        for name, coder in (
+            ("entity.cluster_id", self._clusters),
+            ("entity.domain_name", self._domains),
+            ("chunk.path_name", self._paths),
+        ):
+            HeapWriter(self._folder, name).append(coder.codes)
         everything = pa.concat_arrays(ids)
         self._folder.whole("entity.cluster_node", _clusters(self._clusters, everything))
         return NodeSpace(counts, everything, tuple(self._types.codes), models, self._names.longest)
@@ -162,6 +171,10 @@ class NodeRows:
 
     def _chunks(self, batch: pa.RecordBatch) -> None:
         append_texts(self._headings, pc.binary_join(batch.column("headings"), HEADING_SEPARATOR))
+        append_texts(self._symbol, batch.column("symbol"))
+        self._path.append(self._paths.encode(batch.column("file_path")))
+        for column, name in zip(self._lines, ("start_line", "end_line"), strict=True):
+            column.append(integers(batch.column(name), 0))
         self._tokens.append(integers(batch.column("token_count"), 0))
         self._moment.append(integers(batch.column("timestamp"), int(ALWAYS)))
 

@@ -1,9 +1,9 @@
-"""Chunks: each is an exact piece of its document, small enough to be embedded whole."""
+"""Chunks: each is an exact piece of its document, prose small enough to be embedded whole."""
 
 from __future__ import annotations
 
 from schemas.chunks import ChunkKind
-from schemas.contracts.rule import Contract, Rule, between, holds, matches, one_of, unique
+from schemas.contracts.rule import Contract, Rule, holds, matches, one_of, unique
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
 _CHUNK = "chunk the document again: `hades ingest ... --phase chunks`"
@@ -54,8 +54,9 @@ CONTRACT = Contract(
         Rule(
             "chunks.token_count_in_range",
             "doc_chunks",
-            f"a chunk has at most {MAX_CHUNK_TOKENS} tokens",
-            between("token_count", 0, MAX_CHUNK_TOKENS),
+            f"a chunk of prose has at most {MAX_CHUNK_TOKENS} tokens; a unit of code ends with its function",
+            holds("token_count_in_range"),
+            ("kind", "token_count"),
             repair=_CHUNK,
         ),
         Rule(

@@ -207,6 +207,8 @@ def test_passages_are_exact_spans_of_their_documents(view: GraphView) -> None:
         7, day(3),
     )  # fmt: skip
     assert (second.text, second.title, second.headings) == ("The Rhine meets the sea.", "Rivers", ())
+    assert (first.path, first.symbol, first.lines) == ("", "", None)
+    assert (second.path, second.symbol, second.lines) == ("src/delta.py", "Delta.open", (4, 9))
     assert (func.text, func.document, func.span, func.title) == ("def flow(x):", "src/flow.py", (0, 12), "flow.flow")
     assert (file.text, file.span) == (CODE, (0, len(CODE)))
     for passage in (first, second, func, file):

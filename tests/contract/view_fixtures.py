@@ -57,7 +57,19 @@ def fill(store: GraphStore) -> None:
         store,
         "doc_chunks",
         chunk("c1", "rivers", RIVERS, 0, 38, title="Rivers", headings=["Europe", "Rhine"], timestamp=day(3)),
-        chunk("c2", "rivers", RIVERS, 39, 63, embedding=[0.6, 0.8, 0.0], embedding_model=MODEL),
+        chunk(
+            "c2",
+            "rivers",
+            RIVERS,
+            39,
+            63,
+            embedding=[0.6, 0.8, 0.0],
+            embedding_model=MODEL,
+            file_path="src/delta.py",
+            symbol="Delta.open",
+            start_line=4,
+            end_line=9,
+        ),
     )
     put(
         store,

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hades.ingest.sources.code_facts import CharOffsets, Enclosing, SectionFact, SymbolFact, headings, is_worth_reading
+from hades.ingest.sources.code_facts import CharOffsets, is_worth_reading
+from hades.ingest.sources.code_units import Lines
 
 _BETWEEN = (b"@", b"#[", b"template")  # what may stand between a doc comment and what it documents
+_BETWEEN_TEXT = tuple(mark.decode() for mark in _BETWEEN)
 _MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\*+/$", re.MULTILINE)
 
 
@@ -58,30 +60,33 @@ class CommentBlocks:
         """A comment's words without its marks."""
         return _MARKS.sub("", self._text_of(comment)).strip() if comment else ""
 
-    def documentation(self, comment: Comment, module: str, symbol: SymbolFact) -> Iterator[SectionFact]:
-        """The region of a doc comment; the first symbol of a line takes it."""
-        if comment.start not in self._documenting:
-            self._documenting.add(comment.start)
-            yield self._section(comment, "docstring", module, symbol)
+    def document(self, comment: Comment) -> None:
+        """Mark a comment as the documentation of a symbol."""
+        self._documenting.add(comment.start)
 
-    def remarks(self, module: str, symbols: list[SymbolFact]) -> Iterator[SectionFact]:
-        """Regions of the comments that document no symbol but say something."""
-        enclosing = Enclosing(symbols)
+    def prose(self) -> Iterator[tuple[int, int]]:
+        """Spans of the comments that document a symbol or say something, without the marks of block comments."""
         for block in self._blocks:
             lines = block.last_row - block.first_row + 1
-            if block.start not in self._documenting and is_worth_reading(
+            if block.start in self._documenting or is_worth_reading(
                 self._text_of(block), lines, at_top=block.first_row < 3
             ):
-                yield self._section(block, "comment", module, enclosing.at(self._chars[block.start]))
+                yield self._inner_span(block)
+
+    def lead_lines(self, lines: Lines) -> set[int]:
+        """Lines that hold only a comment, or begin with what may stand between a comment and a definition."""
+        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN_TEXT)}
+        for block in self._blocks:
+            first, last = lines.at(self._chars[block.start]), lines.at(self._chars[block.end] - 1)
+            found.update(range(first, last + 1))
+        return found
 
     def _text_of(self, comment: Comment) -> str:
         return self._text[self._chars[comment.start] : self._chars[comment.end]]
 
-    def _section(self, comment: Comment, kind: str, module: str, symbol: SymbolFact | None) -> SectionFact:
-        """The span without the marks of a block comment; those of line comments stand between the words."""
+    def _inner_span(self, comment: Comment) -> tuple[int, int]:
         start, end = self._chars[comment.start], self._chars[comment.end]
         if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
             inner = self._text[start:end].lstrip("/*! \t\r\n")
             start, end = end - len(inner), end - len("*/")
-        qualified = symbol.qualified_name if symbol else None
-        return SectionFact(start, max(start, end), kind, headings(module, qualified), qualified)
+        return start, max(start, end)

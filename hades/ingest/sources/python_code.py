@@ -12,17 +12,13 @@ from dataclasses import dataclass, field
 from hades.ingest.sources.code_facts import (
     CharOffsets,
     CodeFacts,
-    Enclosing,
     ImportFact,
-    SectionFact,
     SymbolFact,
-    code_heads,
-    headings,
     is_worth_reading,
     one_line,
-    plain_facts,
-    settled,
+    prose_spans,
 )
+from hades.ingest.sources.code_units import code_units, plain_facts
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)
@@ -77,19 +73,21 @@ class _Reader:
     def __init__(self, text: str, module: str, is_package: bool) -> None:
         data = text.encode("utf-8", "surrogatepass")
         self._text = text
+        self._tree = ast.Module([], [])
         self._module = module
         self._package = module if is_package else module.rpartition(".")[0]
         self._chars = CharOffsets(data)
         self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
         self._scopes: list[_Scope] = []
         self._imports: list[tuple[int, int, tuple[ImportFact, ...]]] = []
-        self._sections: list[SectionFact] = []
+        self._prose: list[tuple[int, int]] = []
         self._inside_strings: set[int] = set()
 
     def read(self, tree: ast.Module) -> None:
-        """Fills symbols, imports and sections."""
+        """Fills symbols, imports and docstrings."""
+        self._tree = tree
         outer = _Scope()
-        self._add_docstring(tree, outer)
+        self._add_docstring(tree)
         bodies: list[tuple[ast.AST, _Scope]] = [(tree, outer)]
         while bodies:
             body, scope = bodies.pop()
@@ -113,7 +111,7 @@ class _Reader:
                 if not scope.is_function:
                     inner.append(node)
                     continue
-                self._add_docstring(node, scope)
+                self._add_docstring(node)
             elif isinstance(node, _IMPORTS):
                 facts = tuple(self._resolve(node, scope.qualified_name))
                 self._imports.append((node.lineno, node.col_offset, facts))
@@ -123,10 +121,26 @@ class _Reader:
     def facts(self) -> CodeFacts:
         """Everything found, in the order of the text."""
         symbols = [self._symbol(scope) for scope in self._scopes]
-        heads = code_heads(self._text, self._module, symbols)
-        sections = settled(self._text, self._module, [*self._sections, *heads, *self._comment_sections(symbols)])
+        comments = self._comment_blocks()
+        leads = {line for first, last, _, _ in comments for line in range(first - 1, last)}
+        units = code_units(self._text, self._module, symbols, leads, self._statement_lines)
         imports = dict.fromkeys(fact for _, _, facts in sorted(self._imports) for fact in facts)
-        return CodeFacts(self._module, tuple(symbols), tuple(imports), sections)
+        worth = [
+            (start, end)
+            for first, last, start, end in comments
+            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3)
+        ]
+        prose = prose_spans(self._text, [*self._prose, *worth])
+        return CodeFacts(self._module, tuple(symbols), tuple(imports), units, prose)
+
+    def _statement_lines(self) -> set[int]:
+        """Lines on which a statement begins, with its decorators, counted from 0."""
+        lines: set[int] = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.stmt):
+                decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
+                lines.add(min([node.lineno, *[one.lineno for one in decorators]]) - 1)
+        return lines
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
         local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
@@ -135,7 +149,7 @@ class _Reader:
         end = self._offset(node.end_lineno, node.end_col_offset)
         inner = _Scope(local, f"{self._module}.{local}", node, isinstance(node, _FUNCTIONS), start, end)
         self._scopes.append(inner)
-        self._add_docstring(node, inner)
+        self._add_docstring(node)
         return inner
 
     def _symbol(self, scope: _Scope) -> SymbolFact:
@@ -167,7 +181,7 @@ class _Reader:
                 break
         return one_line(header)
 
-    def _add_docstring(self, node: ast.Module | _Definition, scope: _Scope) -> None:
+    def _add_docstring(self, node: ast.Module | _Definition) -> None:
         first = node.body[0] if node.body else None
         if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
             return
@@ -179,14 +193,12 @@ class _Reader:
         quoted = _QUOTED.match(self._text[start:end])
         if quoted:
             start, end = start + quoted.start(2), start + quoted.end(2)
-        around = headings(self._module, scope.qualified_name)
-        self._sections.append(SectionFact(start, end, "docstring", around, scope.qualified_name))
+        self._prose.append((start, end))
 
-    def _comment_sections(self, symbols: list[SymbolFact]) -> Iterator[SectionFact]:
-        """Blocks of lines that hold nothing but a comment."""
+    def _comment_blocks(self) -> list[list[int]]:
+        """Lines that hold nothing but a comment, by blocks: first line, last line, start, end; lines from 1."""
         starts = [self._chars[byte] for byte in self._lines]
-        enclosing = Enclosing(symbols)
-        blocks: list[list[int]] = []  # first line, last line, start, end
+        blocks: list[list[int]] = []
         for found in _COMMENT_LINE.finditer(self._text):
             line = bisect_right(starts, found.start())
             if line in self._inside_strings:
@@ -195,11 +207,7 @@ class _Reader:
                 blocks[-1][1], blocks[-1][3] = line, found.end()
             else:
                 blocks.append([line, line, found.start(), found.end()])
-        for first, last, start, end in blocks:
-            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3):
-                symbol = enclosing.at(start)
-                qualified = symbol.qualified_name if symbol else None
-                yield SectionFact(start, end, "comment", headings(self._module, qualified), qualified)
+        return blocks
 
     def _resolve(self, node: ast.Import | ast.ImportFrom, symbol: str | None) -> Iterator[ImportFact]:
         if isinstance(node, ast.Import):

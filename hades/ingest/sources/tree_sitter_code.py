@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -19,18 +20,21 @@ from hades.ingest.sources.code_facts import (
     CharOffsets,
     CodeFacts,
     ImportFact,
-    SectionFact,
     SymbolFact,
-    code_heads,
     one_line,
-    settled,
+    prose_spans,
 )
+from hades.ingest.sources.code_units import Lines, code_units
 from hades.ingest.sources.doc_comments import CommentBlocks
 from hades.ingest.sources.languages import BY_NAME, Language
 from hades.ingest.sources.node_names import NodeNames, body_of
 
 _MAX_IMPORT_BYTES = 20_000
 _FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator_function"})
+# Grammars name what holds statements or members block, body, compound_statement, declaration_list and the like.
+_BODY = re.compile(
+    r"block|body|compound_statement|statement_list|declaration_list|translation_unit|source_file|program|then|else|do$"
+)
 _PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
 
@@ -40,8 +44,9 @@ def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
     data = text.encode("utf-8", "surrogatepass")
     reader = _Reader(text, data, path, language)
     parser, kinds = _parser(language_name)
-    reader.read(parser.parse(data).root_node, kinds)
-    return reader.facts()
+    root = parser.parse(data).root_node
+    reader.read(root, kinds)
+    return reader.facts(root)
 
 
 @cache
@@ -104,21 +109,25 @@ class _Reader:
                 if not cursor.goto_parent():
                     return
 
-    def facts(self) -> CodeFacts:
+    def facts(self, root: Node) -> CodeFacts:
         """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
-        prefix = self._prefix or self._module
         ends = self._comments.by_last_row()
-        sections: list[SectionFact] = []
         symbols: list[SymbolFact] = []
         for scope in self._symbols:
             doc = self._comments.before(scope.row, ends)
             symbols.append(self._symbol(scope, self._comments.plain(doc)))
             if doc is not None:
-                sections += self._comments.documentation(doc, prefix, symbols[-1])
-        sections += self._comments.remarks(prefix, symbols)
-        sections += code_heads(self._text, prefix, symbols)
-        settled_sections = settled(self._text, self._module, sections)
-        return CodeFacts(self._module, tuple(symbols), tuple(self._imports), settled_sections)
+                self._comments.document(doc)
+        lines = Lines(self._text)
+        units = code_units(
+            self._text,
+            self._prefix or self._module,
+            symbols,
+            self._comments.lead_lines(lines),
+            lambda: {lines.at(self._chars[byte]) for byte in _statement_starts(root)},
+        )
+        prose = prose_spans(self._text, self._comments.prose())
+        return CodeFacts(self._module, tuple(symbols), tuple(self._imports), units, prose)
 
     def _open_scope(self, node: Node, kind: str) -> None:
         """Begins a region, unless it stands inside a function: what is defined there belongs to the function."""
@@ -205,3 +214,21 @@ class _Reader:
             calls=tuple(scope.calls),
             bases=tuple(dict.fromkeys(bases)),
         )
+
+
+def _statement_starts(root: Node) -> Iterator[int]:
+    """Bytes at which the members of a body begin; a body is told by the grammar's name for it."""
+    cursor = root.walk()
+    in_body = [True]
+    while True:
+        node = cursor.node
+        assert node is not None
+        if in_body[-1] and node.is_named:
+            yield node.start_byte
+        if cursor.goto_first_child():
+            in_body.append(_BODY.search(node.type) is not None)
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            in_body.pop()

@@ -13,10 +13,12 @@ from hades.ingest.source_document import (
     Material,
     ModuleImport,
     Rejected,
+    RejectReason,
     Section,
     Symbol,
 )
-from hades.ingest.sources.code_facts import CodeFacts, plain_facts
+from hades.ingest.sources.code_facts import CodeFacts
+from hades.ingest.sources.code_units import line_units, plain_facts
 from hades.ingest.sources.confined import ConfinedPool, Stopped
 from hades.ingest.sources.documents import prose_language, read_prose
 from hades.ingest.sources.import_forms import path_module, python_module
@@ -41,6 +43,32 @@ MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept a
 _CPU_SECONDS = 1.5
 _CPU_SECONDS_PER_MILLION_CHARS = 6.0
 _CODE_SUFFIXES = {".py": "python", ".pyi": "python", **BY_SUFFIX}
+_CONFIGURATION_SUFFIXES = {
+    ".toml": "toml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".ini": "ini",
+    ".cfg": "ini",
+    ".sql": "sql",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".zsh": "shell",
+    ".mk": "make",
+    ".dockerfile": "docker",
+    ".conf": "ini",
+    ".properties": "ini",
+    ".env": "ini",
+    ".bat": "batch",
+    ".ps1": "powershell",
+    ".cmake": "cmake",
+}
+_CONFIGURATION_NAMES = {"Dockerfile": "docker", "Containerfile": "docker", "Makefile": "make", "GNUmakefile": "make"}
+_CONFIGURATION_LANGUAGES = frozenset({*_CONFIGURATION_SUFFIXES.values(), *_CONFIGURATION_NAMES.values()})
+_PROSE_LANGUAGES = frozenset({"markdown", "rst", "text"})
+# Written by package managers: large, and nobody asks what they say.
+_GENERATED_NAMES = frozenset({"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "composer.lock"})
+MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is enough to find it by
 _BARE_NAMES = frozenset({"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"})
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 
@@ -89,9 +117,11 @@ class WorkspaceSource:
         assert language is not None
         data = read_bytes(found.path, MAX_TEXT_BYTES)
         text = decode(data)
-        if prose_language(found.relative) is not None:
+        if language in _PROSE_LANGUAGES:
             return _prose_material(text, found.relative, language, len(data))
         require_short_lines(text)
+        if language in _CONFIGURATION_LANGUAGES:
+            return _configuration_material(text, found.relative, language, len(data))
         facts = self._parse(text, found.relative, language, parsers)
         return Material(
             origin=found.relative,
@@ -108,6 +138,7 @@ class WorkspaceSource:
                 size=len(data),
                 symbols=tuple([_symbol(*fact) for fact in facts.symbols]),
                 imports=tuple([self._import(*fact) for fact in facts.imports]),
+                prose=facts.prose,
             ),
             metadata={"unparsed": facts.problem} if facts.problem else {},
         )
@@ -136,9 +167,14 @@ class WorkspaceSource:
 def _language_of(path: str) -> str | None:
     """The language of a file that belongs to the workspace; None for data, images and the like."""
     pure = PurePosixPath(path)
-    if pure.suffix.lower() in _CODE_SUFFIXES:
-        return _CODE_SUFFIXES[pure.suffix.lower()]
-    return prose_language(path) if pure.suffix or pure.name in _BARE_NAMES else None
+    suffix = pure.suffix.lower()
+    if suffix in _CODE_SUFFIXES:
+        return _CODE_SUFFIXES[suffix]
+    if (suffix and prose_language(path) is not None) or pure.name in _BARE_NAMES:
+        return prose_language(path)
+    if pure.name in _GENERATED_NAMES:
+        return None
+    return _CONFIGURATION_NAMES.get(pure.stem) or _CONFIGURATION_SUFFIXES.get(suffix)
 
 
 def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:
@@ -176,8 +212,26 @@ def _prose_material(text: str, path: str, language: str, size: int) -> Material:
     )
 
 
-def _section(start: int, end: int, kind: str, headings: tuple[str, ...], symbol: str | None) -> Section:
-    return Section(start, end, ChunkKind(kind), headings, symbol)
+def _configuration_material(text: str, path: str, language: str, size: int) -> Material:
+    """Settings, data and scripts: units of lines; what lies beyond the limit is named in the metadata."""
+    if not text.strip():
+        raise Unusable(RejectReason.EMPTY, "no text", size)
+    is_long = len(text) > MAX_CONFIGURATION_CHARS
+    return Material(
+        origin=path,
+        source=SourceKind.WORKSPACE,
+        text=text,
+        title=path,
+        uri=path,
+        mime=f"text/x-{language}",
+        sections=tuple([_section(*fact) for fact in line_units(text[:MAX_CONFIGURATION_CHARS], path, "text")]),
+        code=CodeFile(path, language, "", size, prose=()),
+        metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
+    )
+
+
+def _section(start: int, end: int, kind: str, headings: tuple[str, ...], symbol: str | None, signature: str) -> Section:
+    return Section(start, end, ChunkKind(kind), headings, symbol, signature)
 
 
 def _symbol(

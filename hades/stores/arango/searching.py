@@ -18,6 +18,8 @@ from schemas.catalogue import ANALYZER, Collection
 
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 
+_QUERIES = {1: "search/match_one_field", 2: "search/match_two_fields", 4: "search/match_four_fields"}
+
 
 def search(scope: Scope, collection: Collection, text: str, limit: int, where: Predicate) -> pa.Table:
     """See `RowStore.search`. The view lags behind the rows by about a second, and does not see a transaction's own."""
@@ -32,18 +34,14 @@ def search(scope: Scope, collection: Collection, text: str, limit: int, where: P
         "@view": collection.view,
         "text": text,
         "analyzer": ANALYZER,
-        "first": fields[0],
+        **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
         "wait": scope.wait_for_view and scope.unit is None,
         "terms": terms,
         "limit": limit,
     }
-    if len(fields) == 1:
-        query = load("search/match_one_field")
-    elif len(fields) == 2:
-        query = load("search/match_two_fields")
-        binds["second"] = fields[1]
-    else:
-        raise BadQuery(f"{collection.name} declares {len(fields)} text fields; there are queries for one and two")
+    if len(fields) not in _QUERIES:
+        raise BadQuery(f"{collection.name} declares {len(fields)} text fields; there are queries for one, two and four")
+    query = load(_QUERIES[len(fields)])
     return _hits(scope.query(query, binds, f"searching {collection.name} by text"))
 
 

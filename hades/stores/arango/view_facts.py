@@ -17,6 +17,7 @@ EDGE_COLUMNS = (
 )
 PASSAGE_COLUMNS = (
     *("title", "qualified_name", "path", "kind", "document", "span", "headings", "token_count", "timestamp"),
+    *("file_path", "symbol", "start_line", "end_line"),
 )
 SOURCE_COLUMNS = ("_key", "origin", "title", "text", "sha256")
 _NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
@@ -78,7 +79,17 @@ def passage(identifier: str, fields: Fields) -> Passage:
         kind=_type(kind, fields),
         token_count=fields.get("token_count") or 0,
         timestamp=_moment(fields.get("timestamp")),
+        **(_place_in_file(fields) if kind is Kind.CHUNK else {}),
     )
+
+
+def _place_in_file(fields: Fields) -> Fields:
+    first = fields.get("start_line") or 0
+    return {
+        "path": fields.get("file_path") or "",
+        "symbol": fields.get("symbol") or "",
+        "lines": (first, fields.get("end_line") or first) if first else None,
+    }
 
 
 def source(fields: Fields) -> SourceFacts:

@@ -66,7 +66,7 @@ def delete_the_manifest(folder: Path) -> str:
 
 def change_the_manifest(folder: Path) -> str:
     path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 2 '))
+    path.write_text(path.read_text().replace('"format": 3', '"format": 3 '))
     return "manifest.json has the hash of"
 
 
@@ -175,5 +175,5 @@ def test_an_unknown_format_is_refused(two: tuple[Path, Path, Path]) -> None:
     future = newer.with_name(id_of(hash_of(body)))
     newer.rename(future)
     (future / "manifest.json").write_bytes(body)
-    with pytest.raises(SnapshotError, match="has format 99, this version reads 2"):
+    with pytest.raises(SnapshotError, match="has format 99, this version reads 3"):
         open_snapshot(home, future.name)

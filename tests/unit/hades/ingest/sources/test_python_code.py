@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hades.ingest.sources.code_facts import CodeFacts
+from hades.ingest.sources.code_units import UNIT_CHARS
 from hades.ingest.sources.import_forms import python_module
 from hades.ingest.sources.python_code import parse_python
 
@@ -47,8 +48,12 @@ def facts(source: str = SOURCE, path: str = "pkg/sub/mod.py", module: str = "pkg
     return parse_python(source, path, module)
 
 
-def texts(source: str, found: CodeFacts, kind: str) -> dict[str | None, str]:
-    return {one.symbol: source[one.start : one.end] for one in found.sections if one.kind == kind}
+def units(source: str, found: CodeFacts) -> list[tuple[str, str | None, str]]:
+    return [(one.kind, one.symbol, source[one.start : one.end]) for one in found.sections]
+
+
+def prose(source: str, found: CodeFacts) -> list[str]:
+    return [source[start:end] for start, end in found.prose]
 
 
 def test_symbols_have_qualified_names_kinds_and_signatures() -> None:
@@ -68,14 +73,48 @@ def test_spans_count_characters_although_the_parser_counts_bytes() -> None:
     assert spans["Inner"] == 'class Inner:\n        "Ünner."\n        x = field()'
 
 
-def test_docstrings_are_the_raw_text_between_the_quotes() -> None:
-    assert texts(SOURCE, facts(), "docstring") == {
-        None: "Module über alles.",
-        "pkg.sub.mod.größe": "Größe von x.\n\n    Zweite Zeile.",
-        "pkg.sub.mod.Döner.run": "Inside.",
-        "pkg.sub.mod.Döner.Inner": "Ünner.",
-    }
+def test_prose_is_the_docstrings_between_their_quotes_and_the_comments_that_say_something() -> None:
+    assert prose(SOURCE, facts()) == [
+        "Module über alles.",
+        "# A remark that explains at some length\n# why the following is done.",
+        "Größe von x.\n\n    Zweite Zeile.",
+        "Inside.",
+        "Ünner.",
+    ]
     assert facts().symbols[0].docstring == "Größe von x.\n\nZweite Zeile."
+
+
+def test_units_are_functions_methods_class_heads_and_module_regions() -> None:
+    assert [(kind, symbol, text.splitlines()[0]) for kind, symbol, text in units(SOURCE, facts())] == [
+        ("module", None, '"""Module über alles."""'),
+        ("function", "größe", "# A remark that explains at some length"),
+        ("class", "Döner", "class Döner(T, Generic[K]):"),
+        ("method", "Döner.run", "    def run(self):"),
+        ("class", "Döner.Inner", "    class Inner:"),
+    ]
+
+
+def test_class_statements_between_methods_are_units_of_the_class_under_its_signature() -> None:
+    source = 'class A:\n    """Does."""\n    def f(self): pass\n    g = f\n    def h(self): pass\nx = A()\n'
+    found = facts(source)
+    assert [(one.symbol, one.headings, source[one.start : one.end]) for one in found.sections] == [
+        ("A", ("A",), 'class A:\n    """Does."""'),
+        ("A.f", ("A.f",), "    def f(self): pass"),
+        ("A", ("A", "class A", "Does."), "    g = f"),
+        ("A.h", ("A.h",), "    def h(self): pass"),
+        (None, ("pkg.sub.mod",), "x = A()"),
+    ]
+
+
+def test_a_long_function_is_divided_at_statements_and_repeats_its_header() -> None:
+    step = "    if a:\n        a = [\n            1,\n        ]\n"
+    source = 'def long(a):\n    """Counts a."""\n' + step * 80
+    found = facts(source)
+    assert len(found.sections) > 2
+    assert all(len(source[one.start : one.end]) <= UNIT_CHARS for one in found.sections)
+    assert found.sections[0].headings == ("long",)
+    assert {one.headings for one in found.sections[1:]} == {("long", "def long(a)", "Counts a.")}
+    assert {source[one.start : one.end].splitlines()[0] for one in found.sections[1:]} == {"    if a:"}
 
 
 def test_calls_are_the_dotted_names_as_written_and_nested_functions_belong_to_the_outer_one() -> None:
@@ -103,36 +142,22 @@ def test_relative_imports_of_a_package_start_at_the_package() -> None:
     assert [(one.module, one.name) for one in found.imports] == [("pkg", "a"), ("pkg.b", "c"), ("far", "d")]
 
 
-def test_comment_blocks_are_kept_when_they_say_something() -> None:
+def test_lines_in_strings_and_remarks_behind_code_are_not_comments() -> None:
     source = (
         'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # trailing remarks stay\n'
     )
-    assert texts(source, facts(source), "comment") == {}
-    assert texts(SOURCE, facts(), "comment") == {
-        None: "# A remark that explains at some length\n# why the following is done."
-    }
+    assert prose(source, facts(source)) == []
 
 
 def test_licence_headers_are_not_comments_worth_reading() -> None:
     source = "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = 1\n"
-    assert texts(source, facts(source), "comment") == {}
-
-
-def test_undocumented_functions_are_known_by_their_first_lines() -> None:
-    source = "def short(): pass\n\ndef long(a):\n" + "    a += 1\n" * 30
-    head = texts(source, facts(source), "code")["pkg.sub.mod.long"]
-    assert head.startswith("def long(a):")
-    assert head.count("\n") == 11
-
-
-def test_a_file_of_plain_statements_is_known_by_its_first_lines() -> None:
-    assert texts("x = 1\n", facts("x = 1\n"), "code") == {None: "x = 1"}
+    assert prose(source, facts(source)) == []
 
 
 @pytest.mark.parametrize("newline", ["\r\n", "\r"])
 def test_other_line_ends_do_not_shift_spans(newline: str) -> None:
     source = SOURCE.replace("\n", newline)
-    assert texts(source, facts(source), "docstring")["pkg.sub.mod.Döner.Inner"] == "Ünner."
+    assert prose(source, facts(source))[-1] == "Ünner."
     assert {one.name: source[one.start :][:6] for one in facts(source).symbols}["größe"] == "@cache"
 
 
@@ -151,7 +176,9 @@ def test_other_line_ends_do_not_shift_spans(newline: str) -> None:
 def test_what_does_not_parse_is_kept_as_text_with_the_reason(source: str) -> None:
     found = facts(source)
     assert found.problem
-    assert [one.kind for one in found.sections] == ["code"]
+    assert {one.kind for one in found.sections} == {"module"}
+    assert found.sections[0].start == 0
+    assert found.sections[-1].end == len(source.rstrip())
 
 
 def test_two_definitions_of_one_name_are_both_there() -> None:

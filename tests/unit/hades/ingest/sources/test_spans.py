@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.sources.code_facts import CodeFacts
+from hades.ingest.sources.code_units import Lines, line_units
 from hades.ingest.sources.html_text import html_to_text
 from hades.ingest.sources.languages import BY_NAME
 from hades.ingest.sources.markup import outline_markdown, outline_rst
@@ -57,11 +58,28 @@ def check_facts(text: str, found: CodeFacts) -> None:
     for section in found.sections:
         assert last <= section.start < section.end <= len(text)
         piece = text[section.start : section.end]
-        assert piece == piece.strip()
+        assert piece == piece.rstrip()
         last = section.end
+    check_lines(text, found)
+    last = 0
+    for start, end in found.prose:
+        assert last <= start < end <= len(text)
+        last = end
     for symbol in found.symbols:
         assert 0 <= symbol.start < symbol.end <= len(text)
         assert symbol.name in text[symbol.start : symbol.end]
+
+
+def check_lines(text: str, found: CodeFacts) -> None:
+    """Every line that is not blank belongs to exactly one unit, and a unit is made of whole lines."""
+    lines = Lines(text)
+    owners = [0] * len(lines)
+    for unit in found.sections:
+        assert lines.starts[lines.at(unit.start)] == unit.start
+        for line in range(lines.at(unit.start), lines.at(unit.end - 1) + 1):
+            owners[line] += 1
+    for line, count in enumerate(owners):
+        assert count == 1 or (count == 0 and not lines.text(line).strip()), (line, lines.text(line))
 
 
 @settings(max_examples=150, deadline=None)
@@ -105,3 +123,9 @@ def test_any_bytes_are_text_that_can_be_stored_or_refused(data: bytes) -> None:
 def test_unicode_encodings_are_read_back_exactly(text: str, encoding: str) -> None:
     text = "".join(one for one in text if one.isprintable() or one == "\n").lstrip("\ufeff")
     assert decode(text.encode(encoding)) == text
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY | PYTHON, st.integers(1, 40))
+def test_units_of_text_without_structure_cover_every_line_once(text: str, limit: int) -> None:
+    check_lines(text, CodeFacts("m", sections=line_units(text, "m", "text", limit)))

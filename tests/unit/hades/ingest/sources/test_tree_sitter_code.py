@@ -237,8 +237,10 @@ def test_symbols_documentation_calls_bases_and_imports(language: str) -> None:
     for name, symbol in local.items():
         by_kind.setdefault(symbol.kind, []).append(name)
     assert by_kind == kinds
-    documented = {one.symbol: source[one.start : one.end] for one in found.sections if one.kind == "docstring"}
-    assert documented == {prefix + name: text for name, text in docs.items()}
+    assert set(docs.values()) <= {source[start:end] for start, end in found.prose}
+    for name, text in docs.items():
+        unit = next(one for one in found.sections if one.symbol == name)
+        assert text in source[unit.start : unit.end]
     assert {name: set(local[name].calls) for name in calls} == calls
     assert {name: one.bases for name, one in local.items() if one.bases} == bases
     assert [tuple(one)[:3] for one in found.imports] == imports
@@ -268,3 +270,26 @@ def test_broken_code_still_gives_what_can_be_read() -> None:
     found = parse_code("function good() { a(); }\nfunction ( { ] ]\n", "a.js", "javascript")
     assert found.symbols[0].name == "good"
     assert found.symbols[0].calls == ("a",)
+
+
+LONG = {
+    "javascript": ("function long(a) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
+    "typescript": ("function long(a: any) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
+    "tsx": ("function long(a: any) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
+    "java": ("class A { int x;\n  void long_(int a) {", "  if (a > 0) {\n    a = f(\n      1\n    );\n  }\n", "}\n}"),
+    "go": ("package p\nfunc long(a int) {", "  if a > 0 {\n    a = f(\n      1,\n    )\n  }\n", "}"),
+    "rust": ("fn long(a: i32) {", "  if a > 0 {\n    f(\n      1,\n    );\n  }\n", "}"),
+    "c": ("void long_(int a) {", "  if (a) {\n    a = f(\n      1\n    );\n  }\n", "}"),
+    "cpp": ("void long_(int a) {", "  if (a) {\n    a = f(\n      1\n    );\n  }\n", "}"),
+    "ruby": ("def long(a)", "  if a\n    a = f(\n      1\n    )\n  end\n", "end"),
+}
+
+
+@pytest.mark.parametrize("language", sorted(set(BY_SUFFIX.values())))
+def test_long_functions_are_divided_at_statements(language: str) -> None:
+    head, step, tail = LONG[language]
+    source = f"{head}\n{step * 90}{tail}\n"
+    found = [one for one in parse_code(source, "a.x", language).sections if one.kind in ("function", "method")]
+    assert len(found) > 2
+    assert {source[one.start :].split("\n", maxsplit=1)[0] for one in found[1:]} == {step.split("\n")[0]}
+    assert {len(one.headings) for one in found[1:]} == {2}

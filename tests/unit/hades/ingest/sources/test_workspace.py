@@ -33,7 +33,10 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
             ".gitignore": "gen/\n",
             "README": "About it.",
             "docs/guide.md": "# Guide\nHow to.\n",
+            "Dockerfile": "FROM scratch\n",
             "data.json": "{}",
+            "package-lock.json": "{}",
+            "setup.cfg": "[metadata]\nname = x\n",
             "gen/made.py": "x = 1",
             "logo.svg": "<svg/>",
             "pkg/__init__.py": "",
@@ -42,7 +45,14 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
         },
     )
     found = read(tmp_path)
-    assert list(found) == ["README", "docs/guide.md", "pkg/__init__.py", "pkg/core.py", "web/app.ts"]
+    assert list(found) == [
+        *("Dockerfile", "README", "data.json", "docs/guide.md", "pkg/__init__.py", "pkg/core.py", "setup.cfg"),
+        "web/app.ts",
+    ]
+    settings = found["setup.cfg"]
+    assert [(one.kind, settings.text[one.start : one.end]) for one in settings.sections] == [
+        (ChunkKind.TEXT, "[metadata]\nname = x")
+    ]
     core = found["pkg/core.py"]
     assert core.code is not None
     assert (core.code.module, core.code.language, core.code.size) == ("pkg.core", "python", len(core.text))
@@ -51,9 +61,10 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
         ("pkg.core.run", FuncKind.FUNCTION, ("util.go",))
     ]
     assert [(core.text[one.start : one.end], one.kind, one.symbol, one.headings) for one in core.sections] == [
-        ("Core.", ChunkKind.DOCSTRING, None, ("pkg.core",)),
-        ("Runs.", ChunkKind.DOCSTRING, "pkg.core.run", ("pkg.core", "run")),
+        ('"""Core."""\nfrom . import util', ChunkKind.MODULE, None, ("pkg.core",)),
+        ('def run():\n    """Runs."""\n    util.go()', ChunkKind.FUNCTION, "run", ("run",)),
     ]
+    assert [core.text[start:end] for start, end in core.code.prose or ()] == ["Core.", "Runs."]
     assert found["docs/guide.md"].sections[0].headings == ("Guide",)
     app = found["web/app.ts"].code
     assert app is not None
@@ -70,7 +81,7 @@ def test_code_that_does_not_parse_is_kept_as_text_with_the_reason(tmp_path: Path
     found = read(make(tmp_path, {"bad.py": "def broken(:\n", "large.py": many}))
     for path, word in (("bad.py", "SyntaxError"), ("large.py", "longer than")):
         assert word in str(found[path].metadata["unparsed"])
-        assert [one.kind for one in found[path].sections] == [ChunkKind.CODE]
+        assert {one.kind for one in found[path].sections} == {ChunkKind.MODULE}
 
 
 def test_named_packages_are_folders_or_modules(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Units of code as they are stored: whole bodies, paths, symbols, lines, and what the reader of names sees of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hades.ingest.ingest_api import Ingest
+from tests.unit.hades.ingest.corpora import new_context
+
+SOURCE = '''\
+"""Reads rivers."""
+
+
+class Reader:
+    """Reads the Analytical Engine."""
+
+    def open(self, path):
+        """Opens it."""
+        secret_handle = connect(path)
+        raise ValueError("no such river delta")
+
+
+def connect(path):
+    return path
+'''
+
+
+def ingested(folder: Path, files: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    workspace = folder / "ws"
+    for path, text in files.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    context = new_context(folder)
+    Ingest(context).workspace(workspace)
+    return {
+        name: [row for batch in context.store.scan(name) for row in batch.to_pylist()]
+        for name in ("doc_chunks", "funcs", "chunk_code_edges", "entities", "mentions")
+    }
+
+
+def test_bodies_are_stored_with_path_symbol_kind_signature_and_lines(tmp_path: Path) -> None:
+    rows = ingested(tmp_path, {"lib/river.py": SOURCE})["doc_chunks"]
+    rows.sort(key=lambda row: row["start_line"])
+    assert [(row["kind"], row["symbol"], row["signature"], row["start_line"], row["end_line"]) for row in rows] == [
+        ("module", "", "", 1, 1),
+        ("class", "Reader", "class Reader", 4, 5),
+        ("method", "Reader.open", "def open(self, path)", 7, 10),
+        ("function", "connect", "def connect(path)", 13, 14),
+    ]
+    assert {row["file_path"] for row in rows} == {row["title"] for row in rows} == {"lib/river.py"}
+    assert 'raise ValueError("no such river delta")' in rows[2]["text"]
+
+
+def test_a_unit_describes_the_function_it_was_cut_from_also_where_two_share_a_name(tmp_path: Path) -> None:
+    getter = "    @property\n    def x(self):\n        return 1\n"
+    source = f"class A:\n{getter}\n    @x.setter\n    def x(self, v):\n        pass\n"
+    found = ingested(tmp_path, {"a.py": source})
+    funcs = {f"funcs/{row['_key']}": (row["qualified_name"], row["span"][0]) for row in found["funcs"]}
+    chunks = {f"doc_chunks/{row['_key']}": row["start_line"] for row in found["doc_chunks"]}
+    described = {chunks[edge["_from"]]: funcs[edge["_to"]] for edge in found["chunk_code_edges"]}
+    assert described == {1: ("a.A", 0), 2: ("a.A.x", 13), 6: ("a.A.x", source.index("@x.setter"))}
+
+
+def test_names_are_read_in_docstrings_and_not_in_code(tmp_path: Path) -> None:
+    found = ingested(tmp_path, {"lib/river.py": SOURCE, "b.md": "# B\n\nThe Analytical Engine is old.\n"})
+    names = {row["name"] for row in found["entities"]}
+    assert "Analytical Engine" in names
+    assert not {"secret_handle", "ValueError"} & names
+
+
+def test_lines_of_pages_beside_the_code_are_kept(tmp_path: Path) -> None:
+    rows = ingested(tmp_path, {"b.md": "# B\n\nOne.\n\n## C\n\nTwo.\n"})["doc_chunks"]
+    assert sorted((row["start_line"], row["end_line"], row["kind"]) for row in rows) == [
+        (1, 3, "prose"),
+        (5, 7, "prose"),
+    ]
