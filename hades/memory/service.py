@@ -13,7 +13,7 @@ from hades.memory.history import states, traces
 from hades.memory.history.audit import Act, acts_on
 from hades.memory.history.change import Change, Fact, change_fact
 from hades.memory.history.conflicts import Trust
-from hades.memory.history.current import named, named_many, state_at, states_at
+from hades.memory.history.current import holds, named, named_many, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.erase import Certificate, erase_states
@@ -28,7 +28,7 @@ from hades.memory.recall.account import Account, account_of
 from hades.memory.recall.recall import Recall
 from hades.memory.upkeep.check_memory import problems, write_traces
 from hades.memory.upkeep.consolidate import Consolidated, consolidate
-from hades.memory.upkeep.promote import Promotion, grounds_of, promote_topic, synthesised
+from hades.memory.upkeep.promote import MADE_BY_PROMOTION, Draft, Promotion, draft_version, grounds_of, promote_topic
 from hades.ports.clock import utc_now
 from hades.ports.store import Direction, GraphStore, RowStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
@@ -231,11 +231,19 @@ class Memory(Recall):
 
         def once() -> Promotion:
             grounds = grounds_of(self.store, topic, self.now())
-            text = content or synthesised(grounds, reason, self.language_model)
-            metadata = {"reason": reason} if content else {"reason": reason, "made_from": grounds.sources}
+            draft = (
+                Draft(content, {"reason": reason}) if content else draft_version(grounds, reason, self.language_model)
+            )
             current = grounds.current
+            kept = {name: value for name, value in current.metadata.items() if name not in MADE_BY_PROMOTION}
             new = NewState(
-                current.topic, text, current.tags, current.confidence, metadata, importance=current.importance_score
+                current.topic,
+                draft.text,
+                current.tags,
+                current.confidence,
+                {**kept, **draft.metadata},
+                valid_until=current.valid_until if holds(current, self.mask()) else None,
+                importance=current.importance_score,
             )
             ready = self.prepared([replace(new, after=grounds.count)])[0]
             return self._in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))

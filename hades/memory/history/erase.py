@@ -38,6 +38,7 @@ from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryRelation,
 from schemas.record import canonical_json
 
 _MANY = 1_000_000
+_ERASURE = "erase"  # what the ids of erasures begin with
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
             f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what there is"
         )
     texts = {state.key: state for state in made_whole(rows, list(gone.values()))}
-    identity = content_key("erase", act.who, str(act.at), *sorted(gone))
+    identity = content_key(_ERASURE, act.who, str(act.at), *sorted(gone))
     whole_topics, rebased = _take_states(rows, gone, identity)
     edges, relinked = _take_edges(rows, gone, whole_topics)
     blanked = _blank(rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity)
@@ -109,9 +110,20 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
         audit_blanked=blanked,
         proof=sha256_text(canonical_json(states)),
     )
-    act.note("erase", identity, certificate.as_dict())
+    asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
+    act.note("erase", identity, {**certificate.as_dict(), "summaries": asked_summaries})
     # What was made of it also holds words of others, which stay where they are.
     return Erased(certificate, [*(texts[key].content for key in sorted(asked & gone.keys())), *whole_topics])
+
+
+def erased_summaries(rows: RowStore) -> set[str]:
+    """Hashes of the topics of summaries that somebody erased by name; consolidation must not write them again."""
+    return {
+        one
+        for batch in rows.scan(AUDIT, where=[Term("subject", "starts_with", f"{_ERASURE}_")])
+        for note in records.read(batch, MemoryAudit)
+        for one in note.detail.get("summaries", ())
+    }
 
 
 def _keys(rows: RowStore, name: str) -> list[str]:

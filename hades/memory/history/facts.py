@@ -34,6 +34,7 @@ from schemas.intervals import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
 
 CONFLICT = "conflict"
+WITHDRAWN = "withdrawn"  # the outcome of a conflict whose fact was taken back
 _ONE_AT_A_TIME = """
     assigned_to head_of lives_in located_in married_to owned_by reports_to status_is works_at
 """
@@ -152,21 +153,38 @@ class Recorded:
 
 
 def recorded(rows: RowStore, *, open_only: bool = False) -> list[Recorded]:
-    """Every conflict, oldest first, with the last decision about it."""
+    """Every conflict, oldest first, with the last decision about it; not those whose fact was taken back."""
+    told = _notes(rows, Term("subject", "starts_with", f"{CONFLICT}_"))
+    found = [_recorded(notes[0], notes[-1]) for notes in told.values() if notes[-1].detail["outcome"] != WITHDRAWN]
+    return [one for one in found if one.outcome is Outcome.ASK] if open_only else found
+
+
+def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
+    """Let a conflict be as it was before a step about it: open, decided otherwise, or not met at all."""
+    conflict = str(step.detail.get("conflict", step.key))
+    notes = _notes(rows, Term("subject", "==", step.subject))[conflict]
+    place = [note.key for note in notes].index(step.key)
+    if notes[-1].detail["outcome"] != step.detail["outcome"]:
+        raise MemoryRefused(f"conflict {conflict} was decided again after {step.key}; undo that first")
+    before = notes[place - 1] if place else None
+    detail = before.detail if before else {**step.detail, "outcome": WITHDRAWN}
+    told = {name: value for name, value in detail.items() if name not in ("act", "steps")}
+    why = before.why if before else "the fact was taken back"
+    act.note(CONFLICT, step.subject, {**told, "conflict": conflict}, why=why)
+
+
+def _notes(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
+    """What was recorded of each conflict, oldest first."""
     notes = [
         note
-        for batch in rows.scan(AUDIT, where=[Term("subject", "starts_with", f"{CONFLICT}_")])
+        for batch in rows.scan(AUDIT, where=[about])
         for note in records.read(batch, MemoryAudit)
-        if "erased" not in note.detail
+        if note.action == CONFLICT and "erased" not in note.detail
     ]
-    last: dict[str, MemoryAudit] = {}
-    first: dict[str, MemoryAudit] = {}
+    told: dict[str, list[MemoryAudit]] = {}
     for note in sorted(notes, key=lambda note: note.key):
-        conflict = str(note.detail.get("conflict", note.key))
-        first.setdefault(conflict, note)
-        last[conflict] = note
-    found = [_recorded(first[key], last[key]) for key in first]
-    return [one for one in found if one.outcome is Outcome.ASK] if open_only else found
+        told.setdefault(str(note.detail.get("conflict", note.key)), []).append(note)
+    return told
 
 
 def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Recorded:

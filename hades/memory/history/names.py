@@ -14,6 +14,7 @@ COLLECTIONS = (STATES, LATEST, TRACES, EDGES, AUDIT)
 
 NEWEST = datetime.max.replace(tzinfo=UTC)  # known at the end of time: what is believed now, whatever clocks say
 MAX_TOPIC = 500
+SUMMARIES = "summary/"  # topics that only consolidation writes
 _VERSION_DIGITS = 8
 
 
@@ -31,6 +32,17 @@ def checked_topic(topic: str) -> str:
     if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
         raise MemoryRefused(
             f"{topic[:60]!r} is no topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
+        )
+    return name
+
+
+def checked_user_topic(topic: str) -> str:
+    """A topic that people and agents may write to; names of summaries belong to consolidation."""
+    name = checked_topic(topic)
+    if name.casefold().startswith(SUMMARIES):
+        raise MemoryRefused(
+            f"topic {name!r} begins with {SUMMARIES!r}, which is reserved for consolidation; choose another name, "
+            f"for example {name.partition('/')[2] or 'notes'!r}"
         )
     return name
 

@@ -24,6 +24,7 @@ from hades.memory.history.names import (
     MemoryRefused,
     aware,
     checked_topic,
+    checked_user_topic,
     edge_id,
     revision_key,
     state_id,
@@ -71,7 +72,7 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
 
 def checked(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = checked_topic(new.topic)
+    topic = checked_topic(new.topic) if new.consolidation_level else checked_user_topic(new.topic)
     if not new.content.strip():
         raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
     for name in ("confidence", "importance"):

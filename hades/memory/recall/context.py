@@ -131,7 +131,11 @@ def _summaries(reader: Reader, query: str, strategy: Strategy, window: Window | 
 
 
 def _meets(summary: MemoryState, window: Window | None) -> bool:
-    period = (datetime.fromisoformat(summary.metadata["start"]), datetime.fromisoformat(summary.metadata["end"]))
+    """Whether a summary is about the time that is asked about; one whose times are damaged is about none."""
+    try:
+        period = (datetime.fromisoformat(summary.metadata["start"]), datetime.fromisoformat(summary.metadata["end"]))
+    except (KeyError, TypeError, ValueError):
+        return False
     return window is None or overlap(period, window)
 
 

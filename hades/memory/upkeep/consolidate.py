@@ -3,31 +3,43 @@
 A topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week of
 its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the originals;
 these stay where they are. A summary is written when its period is over, and again when what it is made of is no longer
-what it names: late arrivals and erasures mend themselves, and running twice writes nothing.
+what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run writes nothing. A
+summary that somebody erased is not written again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from hades.memory.history import rows as records
-from hades.memory.history.names import LATEST, STATES, MemoryRefused, UnknownMemory, aware, key_of, topic_key
+from hades.memory.history.current import named
+from hades.memory.history.erase import erased_summaries
+from hades.memory.history.names import (
+    LATEST,
+    NEWEST,
+    STATES,
+    SUMMARIES,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    topic_key,
+)
 from hades.memory.history.states import NewState, append, by_keys
 from hades.memory.history.transactions import in_unit
 from hades.memory.upkeep.periods import DAILY, MONTHLY, NAMES, Period, period_of
 from hades.memory.upkeep.summary_text import digest_of
 from hades.ports.store import RowStore, Term
+from schemas.ids import sha256_text
 from schemas.memory import LatestState, MemoryState
 
 if TYPE_CHECKING:
     from hades.memory.service import Memory
 
-SUMMARIES = "summary/"
 GENERAL = "general"  # the area of topics without a slash
 _RUN = 500  # summaries written in one transaction
 Group = tuple[str, Period]
@@ -43,6 +55,8 @@ class Consolidated:
     written: list[str]  # ids of the versions that were written
     unchanged: int
     sources: int
+    damaged: list[str] = field(default_factory=list)  # topics whose summary was unreadable; rebuilt where sources exist
+    erased: int = 0  # periods whose summary somebody erased; they stay without one
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
@@ -51,8 +65,17 @@ class Consolidated:
 
 @dataclass(frozen=True)
 class _Made:
+    """What a summary says of how it was made; times and area are None where it is damaged."""
+
+    topic: str
     sources: list[str]
-    metadata: dict[str, Any]
+    area: str | None
+    start: datetime | None
+    as_of: datetime | None
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.area is None or self.start is None or self.as_of is None or not self.sources
 
 
 def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[Consolidated]:
@@ -68,10 +91,10 @@ def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str
 
 def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
     """What a summary was made of, in order of time: summaries of the level below, or the originals."""
-    found = by_keys(rows, [key_of(summary)])
-    if not found or not found[0].is_consolidated:
+    found = named(rows, summary, NEWEST)
+    if not found.is_consolidated:
         raise UnknownMemory(f"{summary!r} is no summary; `hades memory search --level 1 QUESTION` finds some")
-    below = by_keys(rows, sorted(found[0].consolidated_from))
+    below = by_keys(rows, sorted(found.consolidated_from))
     while to_originals and any(state.is_consolidated for state in below):
         keys = {key for state in below for key in state.consolidated_from or (state.key,)}
         below = by_keys(rows, sorted(keys))
@@ -90,8 +113,11 @@ def summary_topic(area: str, period: Period) -> str:
 
 
 def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> Consolidated:
-    groups = _groups(memory.store, level, as_of)
+    every = _groups(memory.store, level, as_of)
+    erased = erased_summaries(memory.store)
+    groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
     stale, unchanged = _stale(memory.store, groups, as_of)
+    damaged = _damaged(memory.store, level)
     written: list[str] = []
     for start in range(0, len(stale), _RUN):
         some = stale[start : start + _RUN]
@@ -105,7 +131,8 @@ def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> Consoli
 
         written += [state.key for state in in_unit(memory.store, work)]
     sources = sum(len(keys) for keys in groups.values())
-    return Consolidated(level, as_of.isoformat(), len(groups), written, unchanged, sources)
+    missing = len(every) - len(groups)
+    return Consolidated(level, as_of.isoformat(), len(groups), written, unchanged, sources, damaged, missing)
 
 
 def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
@@ -133,10 +160,20 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, 
 
 def _newest_summaries(rows: RowStore, level: int) -> Iterable[tuple[str, datetime, str]]:
     """Area, beginning and key of the newest version of each summary of a level."""
+    for key, made in _summaries(rows, level):
+        if made.area is not None and made.start is not None and not made.is_damaged:
+            yield made.area, made.start, key
+
+
+def _damaged(rows: RowStore, level: int) -> list[str]:
+    """Topics named like summaries of a level whose newest version cannot be read as one."""
+    return sorted(made.topic for _, made in _summaries(rows, level) if made.is_damaged)
+
+
+def _summaries(rows: RowStore, level: int) -> Iterable[tuple[str, _Made]]:
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
     for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"]):
-        for key, made in _made_of(rows, batch.column("latest_state_id").to_pylist()).items():
-            yield made.metadata["area"], datetime.fromisoformat(made.metadata["start"]), key
+        yield from _made_of(rows, batch.column("latest_state_id").to_pylist()).items()
 
 
 def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> tuple[list[Group], int]:
@@ -150,19 +187,33 @@ def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> t
     stale: list[Group] = []
     for group, sources in groups.items():
         pointer = pointers.get(keys[group])
-        made = standing[pointer.latest_state_id] if pointer else None
-        is_later = made is not None and datetime.fromisoformat(made.metadata["as_of"]) > as_of
-        if made is None or (made.sources != sources and not is_later):
+        made = standing.get(pointer.latest_state_id) if pointer else None
+        is_later = made is not None and made.as_of is not None and made.as_of > as_of
+        if made is None or made.is_damaged or (made.sources != sources and not is_later):
             stale.append(group)
     return stale, len(groups) - len(stale)
 
 
 def _made_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _Made]:
     """What summaries were made of, by key; their texts are not read."""
-    table = rows.get(STATES, keys, columns=["consolidated_from", "metadata"])
-    return {
-        row["_key"]: _Made(sorted(row["consolidated_from"]), orjson.loads(row["metadata"])) for row in table.to_pylist()
-    }
+    table = rows.get(STATES, keys, columns=["topic", "consolidated_from", "consolidation_level", "metadata"])
+    return {row["_key"]: _read_made(row) for row in table.to_pylist()}
+
+
+def _read_made(row: dict[str, Any]) -> _Made:
+    metadata = orjson.loads(row["metadata"])
+    is_summary = row["consolidation_level"] > 0 and isinstance(metadata.get("lines"), list)
+    area = metadata.get("area") if is_summary else None
+    times = [_moment(metadata.get(name)) for name in ("start", "as_of")]
+    return _Made(row["topic"], sorted(row["consolidated_from"] or ()), area, *times)
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:

@@ -1,20 +1,24 @@
-"""Promotion: a new version made of the current one, what led to it, what it is joined to, and the reason.
+"""Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason.
 
-With a language model it writes the version; without one the sentences are picked, in a fixed order.
+With a language model it writes the version; without one `synthesis` merges the last versions. The reason, what was left
+out and contradictions stand in the metadata of the new version, not in its text.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from hades.memory.history.audit import Act
-from hades.memory.history.current import named
+from hades.memory.history.current import holds, named
 from hades.memory.history.edges import NewEdge, draw
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.names import NEWEST, key_of, state_id
 from hades.memory.history.states import NewState, append, by_keys, pointer_to
 from hades.memory.history.traces import history
+from hades.memory.upkeep.synthesis import find_conflicts, merge_versions
 from hades.ports.store import RowStore
 from hades.ports.text import LanguageModel
 from hades.text.keywords import sentences_of, topic_words, words_of
@@ -22,9 +26,9 @@ from schemas.intervals import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
 
 HISTORY = 5
+MADE_BY_PROMOTION = ("reason", "made_from", "superseded", "conflicts")  # metadata that each promotion writes anew
 NEIGHBOURS = (str(MemoryRelation.RELATES_TO), str(MemoryRelation.CAUSES))
 SHARED_WORDS = 0.1  # of the smaller text: below it, the new version has left the neighbour behind
-_MOST_SENTENCES = 8
 _MOST_RELATED = 20
 _MAX_TOKENS = 600
 
@@ -46,26 +50,30 @@ class Grounds:
 
     current: MemoryState
     count: int  # versions there were
-    history: list[MemoryState]
+    history: list[MemoryState]  # the last ones that are in force, in the order in which they began; ends with `current`
     related: list[MemoryState]
 
-    @property
-    def sources(self) -> list[str]:
-        """The ids of what a version is made of."""
-        return [state.key for state in (self.current, *self.related)]
+
+@dataclass(frozen=True)
+class Draft:
+    """The text of a new version and what its metadata says of how it was made."""
+
+    text: str
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """The new version and the neighbours it kept."""
+    """The new version, the neighbours it kept, and the contradictions that it holds."""
 
     state: MemoryState
     edges: list[MemoryEdge]
     act: str = ""
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
 
 
 def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
-    """The current version, the last five, and the current version of what they are joined to."""
+    """The current version, the last ones before it, and the current version of what they are joined to."""
     current = named(rows, topic, now)
     mask = Mask(as_of=now, known_at=NEWEST)
     ends = {
@@ -76,32 +84,39 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     topics = sorted({state.topic for state in by_keys(rows, sorted(ends))} - {current.topic})
     pointer = pointer_to(rows, current.topic)
     related = [named(rows, name, now) for name in topics[:_MOST_RELATED]]
-    before = history(rows, current.topic, limit=HISTORY)
-    return Grounds(current, pointer.version if pointer else 0, before, related)
+    return Grounds(current, pointer.version if pointer else 0, _last_in_force(rows, current, mask), related)
 
 
-def synthesised(grounds: Grounds, reason: str, model: LanguageModel | None) -> str:
-    """The content of the next version."""
-    if model is None:
-        return picked(grounds, reason)
-    prompt = PROMPT.format(
-        topic=grounds.current.topic,
-        reason=reason,
-        current=grounds.current.content,
-        history="\n".join(f"- v{state.version}: {state.content}" for state in grounds.history) or "- none",
-        related="\n".join(f"- {state.topic}: {state.content}" for state in grounds.related) or "- none",
-    )
-    return model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip() or picked(grounds, reason)
+def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None) -> Draft:
+    """The next version, written by the language model or merged from the last versions."""
+    if model is not None:
+        prompt = PROMPT.format(
+            topic=grounds.current.topic,
+            reason=reason,
+            current=grounds.current.content,
+            history="\n".join(f"- v{state.version}: {state.content}" for state in grounds.history) or "- none",
+            related="\n".join(f"- {state.topic}: {state.content}" for state in grounds.related) or "- none",
+        )
+        text = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
+        if text:
+            used = [*grounds.history, *grounds.related]
+            return Draft(text, {"reason": reason, "made_from": _keys(used)})
+    return _merged(grounds, reason)
 
 
-def picked(grounds: Grounds, reason: str) -> str:
-    """The reason, the current sentences, then of each neighbour the sentence that shares most words with them."""
-    kept = [_closed(reason), *sentences_of(grounds.current.content)]
-    about = words_of(" ".join(kept))
-    for state in grounds.related:
-        parts = sentences_of(state.content)
-        kept += sorted(parts, key=lambda part: (-len(about & words_of(part)), parts.index(part)))[:1]
-    return " ".join(list(dict.fromkeys(kept))[:_MOST_SENTENCES])
+def _merged(grounds: Grounds, reason: str) -> Draft:
+    merged = merge_versions([state.content for state in grounds.history])
+    ours = sentences_of(merged.text)
+    against = {state.key: find_conflicts(ours, sentences_of(state.content)) for state in grounds.related}
+    own = merged.conflicts
+    opposed = [state for state in grounds.related if [pair for pair in against[state.key] if pair not in own]]
+    conflicts = list(dict.fromkeys([*own, *(pair for state in opposed for pair in against[state.key])]))
+    metadata: dict[str, Any] = {"reason": reason, "made_from": _keys([*grounds.history, *opposed])}
+    if merged.superseded:
+        metadata["superseded"] = merged.superseded
+    if conflicts:
+        metadata["conflicts"] = [list(pair) for pair in conflicts]
+    return Draft(merged.text, metadata)
 
 
 def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> Promotion:
@@ -121,7 +136,8 @@ def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> 
         for related in grounds.related
         if should_maintain_connection(related, state)
     ]
-    return Promotion(state, drawn, act.key)
+    conflicts = [(first, second) for first, second in new.metadata.get("conflicts", ())]
+    return Promotion(state, drawn, act.key, conflicts)
 
 
 def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool:
@@ -133,6 +149,16 @@ def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool
     return len(ours & theirs) >= SHARED_WORDS * max(1, min(len(ours), len(theirs)))
 
 
-def _closed(sentence: str) -> str:
-    text = sentence.strip()
-    return text if not text or text[-1] in ".!?" else f"{text}."
+def _last_in_force(rows: RowStore, current: MemoryState, mask: Mask) -> list[MemoryState]:
+    """The last versions up to the current one that hold still: no correction of the past, nothing that expired."""
+    seen = [one for one in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST)) if holds(one, mask)]
+    before = [one for one in seen if _begins(one) <= _begins(current) and one.key != current.key]
+    return [*sorted(before, key=_begins), current]
+
+
+def _begins(state: MemoryState) -> tuple[datetime, int]:
+    return state.valid_from or state.timestamp, state.version
+
+
+def _keys(states: Sequence[MemoryState]) -> list[str]:
+    return list(dict.fromkeys(state.key for state in states))

@@ -97,7 +97,9 @@ def consolidate(level: int, as_of: str | None, who: str | None) -> Answer:
         levels = [one.as_dict() for one in memory.consolidate(level, as_of=moment(as_of, "--as-of"), who=person(who))]
         lines = [
             Text(f"{one['name']}: {len(one['written'])} written, {one['unchanged']} as they were, "
-                 f"of {one['sources']} sources")
+                 f"of {one['sources']} sources"
+                 + (f", {one['erased']} erased and left out" if one["erased"] else "")
+                 + (f"; damaged, rebuilt where possible: {', '.join(one['damaged'])}" if one["damaged"] else ""))
             for one in levels
         ]  # fmt: skip
         return Answer({"levels": levels}, tuple(lines))

@@ -316,7 +316,13 @@ def undo(act: str, who: str | None, why_: str) -> Answer:
     def do(memory: Memory) -> Answer:
         done = memory.undo(act, who=person(who), why=why_)
         again = [state_document(state) for state in done.new_states]
-        document = {"undid": done.undid, "edges": done.edges, "new_states": again, "act": done.act}
+        document = {
+            "undid": done.undid,
+            "edges": done.edges,
+            "new_states": again,
+            "retracted": done.retracted,
+            "act": done.act,
+        }
         lines = [f"took back {len(done.undid)} steps", f"act {done.act}"]
         return Answer(document, (Text("\n".join(lines)),))
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history import rows as records
+from hades.memory.history.names import LATEST, STATES, MemoryRefused, UnknownMemory, state_key, topic_key
 from hades.memory.history.states import NewState
 from hades.memory.upkeep.periods import DAILY, MONTHLY, WEEKLY, period_of
 from hades.ports.text import Completion
+from schemas.memory import LatestState, MemoryState
 from tests.unit.hades.memory.kept import empty_store, memory_on
 
 DAY = timedelta(days=1)
@@ -168,3 +170,48 @@ def test_every_moment_lies_in_one_period_of_each_level_and_periods_touch():
     assert period_of(MONTHLY, datetime(2024, 2, 29, tzinfo=UTC)).name == "2024-02"
     assert period_of(MONTHLY, datetime(2024, 9, 30, tzinfo=UTC)).name == "2024-10"
     assert period_of(WEEKLY, datetime(2024, 12, 31, tzinfo=UTC)).name == "2025-W01"
+
+
+def test_a_note_cannot_take_the_name_of_a_summary(lived):
+    with pytest.raises(MemoryRefused, match="reserved for consolidation"):
+        lived.add("summary/daily/design/2024-03-05", "a note")
+    lived.consolidate(1)
+    with pytest.raises(MemoryRefused, match="reserved"):
+        lived.promote(lived.topics("summary/")[0], "because")
+
+
+def test_a_damaged_summary_is_reported_and_rebuilt(lived):
+    lived.consolidate(3)
+    topic = lived.topics("summary/daily/")[0]
+    whole = lived.latest(topic)
+    row = records.fetch(lived.store, STATES, [whole.key], MemoryState)[whole.key]
+    records.put(lived.store, STATES, [row.model_copy(update={"metadata": {}})])
+    stray = whole.model_copy(
+        update={"key": state_key("summary/weekly/x", 1), "topic": "summary/weekly/x", "metadata": {}, "version": 1}
+    )
+    records.put(lived.store, STATES, [stray])
+    pointer = LatestState(
+        key=topic_key(stray.topic), topic=stray.topic, latest_state_id=stray.key, version=1, updated_at=stray.timestamp
+    )
+    records.put(lived.store, LATEST, [pointer])
+    done = lived.consolidate(3)
+    assert [one.damaged for one in done] == [[topic], ["summary/weekly/x"], []]
+    assert lived.latest(topic).metadata["lines"] == whole.metadata["lines"]
+    assert lived.latest(topic).content == whole.content
+    assert [one.damaged for one in lived.consolidate(3)] == [[], ["summary/weekly/x"], []]
+
+
+def test_an_erased_summary_does_not_return(lived):
+    lived.consolidate(3)
+    topic = lived.topics("summary/daily/")[0]
+    lived.erase(topic, who="ana", why="asked to")
+    again = lived.consolidate(3)
+    assert again[0].erased == 1
+    assert lived.latest(topic) is None
+
+
+def test_drill_down_takes_a_topic_an_id_or_a_key(lived):
+    lived.consolidate(1)
+    summary = lived.latest(lived.topics("summary/daily/")[0])
+    names = (summary.topic, summary.key, f"memory_states/{summary.key}")
+    assert len({tuple(one.key for one in lived.drill_down(name)) for name in names}) == 1

@@ -42,9 +42,13 @@ def test_a_whole_change_is_taken_back_at_once(pair: Memory, clock: Clock) -> Non
     done = pair.change("x", "the bug was fixed")
     assert done.act
     undone = pair.undo(done.act, who="ana", why="it was not")
-    assert [state.content for state in undone.new_states] == ["blocked for now"]
+    assert undone.retracted == [done.new_state.id]
+    assert pair.latest("x").content == "blocked for now"  # type: ignore[union-attr]
     assert [one.id for one in pair.edges("x")] == [edge.id]
-    assert [state.content for state in pair.history("x")] == ["blocked for now", "the bug was fixed", "blocked for now"]
+    assert [state.content for state in pair.history("x")] == ["blocked for now", "the bug was fixed"]
+    again = pair.undo(undone.act, who="ana", why="it was, after all")
+    assert [state.content for state in again.new_states] == ["the bug was fixed"]
+    assert pair.latest("x").content == "the bug was fixed"  # type: ignore[union-attr]
     assert pair.check() == []
 
 
@@ -60,9 +64,13 @@ def test_what_later_acts_rest_on_is_not_taken_back(pair: Memory) -> None:
         pair.undo(added, who="ana")
 
 
-def test_a_first_version_and_an_unknown_act_cannot_be_undone(pair: Memory) -> None:
-    with pytest.raises(MemoryRefused, match="no version before it"):
-        pair.undo(pair.audit(pair.trace("x").states[0])[0].key, who="ana")
+def test_a_first_version_is_taken_back_once_and_an_unknown_act_never(pair: Memory) -> None:
+    first = pair.audit(pair.trace("x").states[0])[0].key
+    pair.undo(first, who="ana")
+    assert pair.latest("x") is None
+    assert pair.search("blocked") == []
+    with pytest.raises(MemoryRefused, match="undone or erased already"):
+        pair.undo(first, who="ana")
     with pytest.raises(UnknownMemory, match="no act 0_0"):
         pair.undo("0_0", who="ana")
 
