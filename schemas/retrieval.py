@@ -72,6 +72,7 @@ class CitedPassage(Shape):
     origins: tuple[str, ...] = Field(alias="from")
     span: tuple[int, int] = (0, 0)
     document_id: str = Field("", description="the `_id` whose text the span points into")
+    headings: tuple[str, ...] = Field((), description="where it stands: headings, page, slide, cells, time")
     tiers: dict[str, float] = Field(default_factory=dict)
     propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
 

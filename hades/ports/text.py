@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,6 +84,9 @@ class LanguageModel(Protocol):
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         """Continue the prompt with at most so many tokens."""
+
+    def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
+        """The same, piece by piece as it is written; ends after a bounded time and length whatever the server sends."""
 
 
 class ProviderError(HadesError, RuntimeError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 ATTEMPTS = 5
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
 TIMEOUT_SECONDS = 60.0
+_CHARACTERS_PER_TOKEN = 16  # no tokenizer has longer tokens on average
 MAX_SHOWN = 240  # letters of a failure that an error repeats
 
 
@@ -125,15 +126,7 @@ class OpenAILanguageModel:
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         """The model's answer to one user message."""
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens is {max_tokens}; expected 1 or more")
-        question = {
-            "model": self.model,
-            "messages": [{"role": "user", "content": encodable(prompt)}],
-            "max_tokens": max_tokens,
-            "temperature": 0,
-        }
-        answer = self._endpoint.post("chat/completions", question)
+        answer = self._endpoint.post("chat/completions", self._question(prompt, max_tokens))
         try:
             text = answer["choices"][0]["message"]["content"]
         except (KeyError, TypeError, IndexError):
@@ -146,6 +139,29 @@ class OpenAILanguageModel:
             _tokens(used.get("prompt_tokens"), prompt),
             _tokens(used.get("completion_tokens"), text),
         )
+
+    def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
+        """The model's answer piece by piece, from an endpoint that streams or one that answers whole.
+
+        Ends after twice the time limit of a request, or at the length that `max_tokens` can have.
+        """
+        question = {**self._question(prompt, max_tokens), "stream": True}
+        room = _CHARACTERS_PER_TOKEN * max_tokens
+        for piece in self._endpoint.stream("chat/completions", question):
+            yield piece[:room]
+            room -= len(piece)
+            if room <= 0:
+                return
+
+    def _question(self, prompt: str, max_tokens: int) -> dict[str, Any]:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens is {max_tokens}; expected 1 or more")
+        return {
+            "model": self.model,
+            "messages": [{"role": "user", "content": encodable(prompt)}],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+        }
 
     def close(self) -> None:
         """Give the connections back."""
@@ -168,6 +184,7 @@ class Endpoint:
             raise ProviderError(f"the API key for {parts.hostname} holds characters that no header can carry")
         self.url, self.host = base_url.rstrip("/"), parts.netloc
         self._key, self._timeout_seconds, self._sleep = key, timeout_seconds, sleep
+        self._stream_seconds = 2 * timeout_seconds  # of one streamed answer, however slowly it comes
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -190,6 +207,23 @@ class Endpoint:
             if attempt < ATTEMPTS:
                 self._sleep(wait_seconds)
         raise self._error(path, failure, tries=ATTEMPTS)
+
+    def stream(self, path: str, question: dict[str, Any]) -> Iterator[str]:
+        """Pieces of text of a streamed answer; not repeated, because part of it may have been shown already."""
+        from hades.providers.event_stream import read_pieces
+
+        try:
+            with self._client.stream("POST", f"{self.url}/{path}", json=question) as response:
+                if not response.is_success:
+                    raise self._error(path, f"HTTP {response.status_code}: {_start_of(response)}")
+                yield from read_pieces(
+                    _until(response.iter_bytes(), time.monotonic() + self._stream_seconds),
+                    response.headers.get("content-type", ""),
+                )
+        except self._request_errors as error:
+            raise self._error(path, f"{type(error).__name__}: {error}") from None
+        except ValueError as error:
+            raise self._error(path, str(error)) from None
 
     def close(self) -> None:
         """Close the connections; the next question opens new ones."""
@@ -223,6 +257,20 @@ class Endpoint:
         import httpx
 
         return httpx.RequestError
+
+
+def _until(chunks: Iterator[bytes], deadline: float) -> Iterator[bytes]:
+    """The chunks that come before the deadline; a server that never ends is an error."""
+    for chunk in chunks:
+        if time.monotonic() > deadline:
+            raise ValueError("the answer did not end in time")
+        yield chunk
+
+
+def _start_of(response: httpx.Response) -> str:
+    """The first bytes of a refusal."""
+    start = next(iter(response.iter_bytes()), b"")
+    return start[: 4 * MAX_SHOWN].decode("utf-8", "replace")
 
 
 def _backoff_seconds(attempt: int) -> float:

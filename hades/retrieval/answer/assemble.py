@@ -86,6 +86,7 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
             origins=tuple(sorted(found.tiers)),
             span=passage.span,
             document_id=passage.document_id,
+            headings=tuple(passage.headings),
             tiers=dict(sorted(found.tiers.items())),
             propensity=found.propensity,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hades.surfaces.capabilities.capability import Capability
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
 from hades.surfaces.capabilities.query import QUERY
+from hades.surfaces.capabilities.written_answer import ANSWER
 
-CAPABILITIES: tuple[Capability, ...] = (QUERY, EXPLAIN, FEEDBACK, QUERIES)
+CAPABILITIES: tuple[Capability, ...] = (QUERY, ANSWER, EXPLAIN, FEEDBACK, QUERIES)
 
 
 def capability_named(name: str) -> Capability:

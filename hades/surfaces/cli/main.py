@@ -43,7 +43,7 @@ class NoPandas:
             raise ModuleNotFoundError("pandas is left out of commands that only ask", name=name)
 
 
-WITHOUT_PANDAS = ("query", "explain", "feedback", "queries", "status")
+WITHOUT_PANDAS = ("query", "answer", "explain", "feedback", "queries", "status")
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
 from hades.surfaces.rest.routers import (
+    answer,
     entities,
     graph,
     health,
@@ -48,6 +49,7 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
     every = (
         (Mode.READ_ONLY, query.reading),
+        (Mode.READ_ONLY, answer.reading),
         *capability_routers(),
         (Mode.READ_ONLY, graph.reading),
         (Mode.READ_ONLY, entities.reading),

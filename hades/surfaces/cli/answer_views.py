@@ -1,0 +1,61 @@
+"""A written answer for a person: sentences, then the sources that they cite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+_NEAREST = 3  # sources that are printed where none is cited
+_QUOTED = 200  # characters of a source that are printed
+
+_EXPLAINED = {
+    "timeout": "The search ran out of time; ask again, or raise budget.latency_ms in the plan of hades.yaml.",
+    "abstained": "What was found is too weak to answer with; `hades query` shows it.",
+    "embeddings_missing": "The graph has no vectors of this model; run `hades run embed`.",
+}
+
+
+def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """The sentences, what is wrong with them, and the sources they cite."""
+    cost = document["cost"]
+    if document["mode"] == "estimate":
+        most = cost["completion_tokens_at_most"]
+        yield Text(
+            f"{cost['prompt_tokens']:,} tokens to send with {len(document['sources'])} sources, at most {most:,} back"
+        )
+        return
+    answer = Text()
+    for sentence in document["sentences"]:
+        answer.append(sentence["text"], style="" if sentence["is_supported"] else "yellow")
+        answer.append("".join(f" [{number}]" for number in sentence["citations"]) + " ", style="cyan")
+    yield answer if document["sentences"] else Text(document["text"])
+    for sentence in document["sentences"]:
+        if not sentence["is_supported"]:
+            yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")
+    yield Text("")
+    cited = {number for sentence in document["sentences"] for number in sentence["citations"]}
+    for source in document["sources"]:
+        if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
+            yield Text(f"[{source['number']}] {_place(source)}", style="bold")
+            yield Text(f"    {_quote(source['text'])}", style="dim")
+    if not document["sentences"]:
+        yield from (Text(_EXPLAINED[code], style="yellow") for code in document["reasons"] if code in _EXPLAINED)
+    if document["problem"]:
+        yield Text(f"quoted, because the language model did not answer: {document['problem']}", style="yellow")
+    if document["mode"] == "written":
+        sent, received = cost["prompt_tokens"], cost["completion_tokens"]
+        yield Text(f"{document['model']}: about {sent:,} tokens sent, {received:,} received", style="dim")
+    yield Text(document["query_id"], style="dim")
+
+
+def _place(source: Mapping[str, Any]) -> str:
+    parts = [source["document"] or source["title"], source["where"]]
+    return ", ".join(part for part in parts if part)
+
+
+def _quote(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _QUOTED else words[:_QUOTED] + "…"

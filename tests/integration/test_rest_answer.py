@@ -1,0 +1,44 @@
+"""POST /v1/answer and its stream over a real socket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.chat_endpoint import chat_endpoint
+from tests.integration.rest_site import build_home, serving
+
+pytestmark = pytest.mark.integration
+QUESTION = {"query": "Through which towns does the Danube flow?"}
+
+
+def test_an_answer_is_quoted_whole_and_by_events(tmp_path: Path) -> None:
+    with serving(build_home(tmp_path)) as site:
+        answer = site.client.post("/v1/answer", json=QUESTION).json()
+        assert answer["mode"] == "extracted"
+        assert any("Vienna" in one["text"] for one in answer["sentences"])
+        numbers = {one["number"] for one in answer["sources"]}
+        assert all(numbers.issuperset(one["citations"]) for one in answer["sentences"])
+        events = _events(site.client.post("/v1/answer/stream", json=QUESTION).text)
+        assert [name for name, _ in events][:2] == ["sources", "cost"]
+        assert events[-1][0] == "answer"
+        assert site.client.post("/v1/answer", json={"query": ""}).status_code == 422
+
+
+def test_a_streamed_answer_of_a_model_is_checked(tmp_path: Path) -> None:
+    settings = build_home(tmp_path)
+    with chat_endpoint() as endpoint:
+        endpoint.pieces = ["The Danube flows through Vienna. ", "Mozart lived in 1791."]
+        asked = settings.model_copy(update={"llm_base_url": endpoint.url, "llm_model": "writer"})
+        with serving(asked) as site:
+            events = _events(site.client.post("/v1/answer/stream", json=QUESTION).text)
+    sentences = [value for name, value in events if name == "sentence"]
+    assert [one["is_supported"] for one in sentences] == [True, False]
+    assert events[-1][1]["model"] == "writer"
+
+
+def _events(text: str) -> list[tuple[str, object]]:
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]

@@ -1,0 +1,221 @@
+"""A written answer cites sources of its turn, marks what they do not say, and survives any reply of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hades.providers.openai_compatible import OpenAILanguageModel
+from hades.retrieval.answer.answer_sources import NO_ANSWER
+from hades.retrieval.answer.check_support import check_sentence, split_reply
+from hades.retrieval.answer.write_answer import AnswerBudgetError, AnswerLimits, stream_answer, write_answer
+from hades.settings import load_settings
+from hades.wiring import open_hades
+from schemas.answer import AnswerSource
+from schemas.retrieval import Retrieval
+from tests.chat_endpoint import ChatEndpoint, chat_endpoint
+
+PAGES = {
+    "rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea. It carries 300 ships a day.\n",
+    "bread.md": "# Bread\n\nBread is baked in Basel with salt from the North Sea.\n",
+}
+QUESTION = "Where does the Rhine flow?"
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Retrieval, dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("answered")
+    (folder / "pages").mkdir()
+    for name, text in PAGES.items():
+        (folder / "pages" / name).write_text(text)
+    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(folder / "pages")
+        hades.publish()
+        tools = hades.answers.tools
+        yield hades.retrieve(QUESTION), {"tokenizer": tools.tokenizer, "embedder": tools.embedder}
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoint]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with chat_endpoint() as told:
+        yield told
+
+
+def model_of(endpoint: ChatEndpoint, timeout_seconds: float = 20.0) -> OpenAILanguageModel:
+    return OpenAILanguageModel(endpoint.url, "writer", timeout_seconds=timeout_seconds)
+
+
+def number_of(found: Retrieval, tools: dict[str, Any], document: str) -> int:
+    answer = write_answer(found, model=None, **tools)
+    return next(one.number for one in answer.sources if one.document == document and one.kind == "passage")
+
+
+def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(asked: Any) -> None:
+    found, tools = asked
+    answer = write_answer(found, model=None, **tools)
+    assert answer.mode == "extracted"
+    rhine = number_of(found, tools, "rhine.md")
+    quoted = next(one for one in answer.sentences if "flows from Basel" in one.text)
+    assert quoted.citations == (rhine,)
+    source = answer.sources[rhine - 1]
+    assert source.id == found.passages[source.rank - 1].id
+    assert f"[{rhine}]" in answer.text
+
+
+def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    rhine = number_of(found, tools, "rhine.md")
+    endpoint.pieces = [
+        "The Rhine flows from Basel ",
+        f"to the North Sea [{rhine}",
+        "]. It carries 300",
+        f" ships a day. [{rhine}]",
+    ]
+    events = list(stream_answer(found, model=model_of(endpoint), **tools))
+    assert [one.name for one in events] == ["sources", "cost", "sentence", "sentence", "answer"]
+    answer = events[-1].value
+    assert (answer.mode, answer.model, answer.unknown_citations) == ("written", "writer", ())
+    assert [(one.citations, one.is_supported) for one in answer.sentences] == [((rhine,), True), ((rhine,), True)]
+    assert answer.cost.completion_tokens > 0
+    told = endpoint.seen[0]["messages"][0]["content"]
+    assert f"[{rhine}] Rhine" in told
+    assert endpoint.seen[0]["stream"] is True
+
+
+def test_a_wrong_reply_is_marked_sentence_by_sentence(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    rhine, bread = (number_of(found, tools, name) for name in ("rhine.md", "bread.md"))
+    endpoint.pieces = [
+        f"The Rhine carries 700 ships a day [{rhine}]. ",
+        f"Captain Ivanov sails on it [{rhine}]. ",
+        "Elephants graze peacefully beside volcanoes. ",
+        "Cargo is taxed twice [99]. ",
+        f"The Rhine flows from Basel to the North Sea [{rhine}][{bread}].",
+    ]
+    answer = write_answer(found, model=model_of(endpoint), **tools)
+    problems = [one.problem for one in answer.sentences]
+    assert "does not hold 700" in problems[0]
+    assert "does not name Ivanov" in problems[1]
+    assert problems[2] == "it cites no source"
+    assert problems[3] == "it cites 99, which is no source of this turn"
+    assert answer.sentences[4].is_supported
+    assert answer.unknown_citations == (99,)
+    assert answer.text.count("(unsupported)") == 4
+    assert "[99]" not in answer.text
+
+
+def test_a_sentence_without_a_citation_gets_the_source_that_states_it(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.pieces = ["The Rhine carries 300 ships a day."]
+    (sentence,) = write_answer(found, model=model_of(endpoint), **tools).sentences
+    assert sentence.citations == (number_of(found, tools, "rhine.md"),)
+
+
+def test_a_model_that_finds_no_answer_may_say_so(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.pieces = [NO_ANSWER]
+    answer = write_answer(found, model=model_of(endpoint), **tools)
+    assert [(one.text, one.is_supported) for one in answer.sentences] == [(NO_ANSWER, True)]
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "raw", "told"),
+    [
+        (200, "text/event-stream", b"data: [DONE]\n\n", "wrote no sentence"),
+        (200, "text/event-stream", b"", "wrote no sentence"),
+        (200, "text/event-stream", b"data: {not json\n\n", "not JSON"),
+        (200, "text/event-stream", b"data: [1]\n\n", "not a JSON object"),
+        (200, "text/event-stream", b'data: {"choices": [{"delta": {"content": 7}}]}\n\n', "wrote no sentence"),
+        (200, "text/event-stream", b"data: " + b"x" * (2 << 20), "a line of more than"),
+        (200, "application/json", b'{"choices": []}', "no text in the answer"),
+        (500, "text/plain", b"boom", "HTTP 500: boom"),
+        (401, "text/plain", b"who are you", "HTTP 401"),
+    ],
+)
+def test_an_empty_broken_or_refused_reply_is_replaced_by_quotation(
+    asked: Any, endpoint: ChatEndpoint, status: int, content_type: str, raw: bytes, told: str
+) -> None:
+    found, tools = asked
+    endpoint.status, endpoint.content_type, endpoint.raw = status, content_type, raw
+    answer = write_answer(found, model=model_of(endpoint), **tools)
+    assert answer.mode == "extracted"
+    assert told in answer.problem
+    assert answer.sentences
+
+
+def test_an_endpoint_that_does_not_stream_is_read_too(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.content_type = "application/json"
+    endpoint.raw = b'{"choices": [{"message": {"content": "The Rhine carries 300 ships a day."}}]}'
+    assert write_answer(found, model=model_of(endpoint), **tools).mode == "written"
+
+
+def test_a_reply_that_breaks_off_keeps_its_sentences(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    piece = '{"choices": [{"delta": {"content": "The Rhine carries 300 ships a day. And then"}}]}'
+    endpoint.raw = f"data: {piece}\n\ndata: broken\n\n".encode()
+    answer = write_answer(found, model=model_of(endpoint), **tools)
+    assert [one.text for one in answer.sentences] == ["The Rhine carries 300 ships a day."]
+    assert answer.problem.startswith("the reply broke off")
+
+
+def test_a_slow_reply_ends_at_its_time_limit(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.pieces, endpoint.pause = ["word "] * 1000, 0.05
+    answer = write_answer(found, model=model_of(endpoint, timeout_seconds=0.2), **tools)
+    assert "did not end in time" in answer.problem
+    assert len(endpoint.seen) == 1
+
+
+def test_an_endless_reply_ends_at_its_length(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.pieces = ["a very long word " * 100] * 1000
+    answer = write_answer(found, model=model_of(endpoint), limits=AnswerLimits(completion_tokens=16), **tools)
+    assert len(answer.text) < 16 * 16 + 200
+
+
+def test_marks_that_a_terminal_or_page_would_obey_are_removed(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    endpoint.pieces = ["\x1b[2JThe Rhine\u202e carries\x00 300 ships a day.\x07"]
+    (sentence,) = write_answer(found, model=model_of(endpoint), **tools).sentences
+    assert sentence.text == "The Rhine carries 300 ships a day."
+
+
+def test_the_cost_is_told_and_capped_before_any_call(asked: Any, endpoint: ChatEndpoint) -> None:
+    found, tools = asked
+    told = write_answer(found, model=model_of(endpoint), estimate_only=True, **tools)
+    assert (told.mode, told.cost.completion_tokens_at_most) == ("estimate", 512)
+    assert told.cost.prompt_tokens > 100
+    tight = AnswerLimits(completion_tokens=16, total_tokens=told.cost.prompt_tokens)
+    fewer = write_answer(found, model=model_of(endpoint), estimate_only=True, limits=tight, **tools)
+    assert 0 < len(fewer.sources) < len(told.sources)
+    assert fewer.cost.prompt_tokens + 16 <= tight.total_tokens
+    with pytest.raises(AnswerBudgetError, match="raise token_cap"):
+        write_answer(
+            found, model=model_of(endpoint), limits=AnswerLimits(completion_tokens=16, total_tokens=60), **tools
+        )
+    assert endpoint.seen == []
+
+
+def test_marks_are_read_wherever_models_put_them() -> None:
+    text = "One is so [1, 2]. Two is so. [3] Three [4][5] is so!"
+    assert list(split_reply(text)) == [("One is so.", (1, 2)), ("Two is so.", (3,)), ("Three is so!", (4, 5))]
+
+
+def test_a_paraphrase_is_supported_and_another_subject_is_not() -> None:
+    source = AnswerSource(
+        number=1,
+        kind="passage",
+        rank=1,
+        id="c",
+        title="Parser",
+        text="The parser reads tokens and builds a syntax tree.",
+    )
+    ask = "What does the parser do?"
+    assert check_sentence("It builds a syntax tree from tokens.", (1,), [source], ask).is_supported
+    assert not check_sentence("It sends mail to every customer.", (1,), [source], ask).is_supported

@@ -1,0 +1,60 @@
+"""`hades answer` on a real home: quoted without a model, written and checked with one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hades.settings import load_settings
+from hades.surfaces.cli.main import app
+from hades.wiring import open_hades
+from tests.chat_endpoint import ChatEndpoint, chat_endpoint
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "rhine.md").write_text("# Rhine\n\nThe Rhine flows from Basel to the North Sea.\n")
+    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(tmp_path / "rhine.md")
+        hades.publish()
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HADES_HOME", str(settings.home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+    return settings.home
+
+
+@pytest.fixture
+def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoint]:
+    with chat_endpoint() as told:
+        monkeypatch.setenv("HADES_LLM_BASE_URL", told.url)
+        monkeypatch.setenv("HADES_LLM_MODEL", "writer")
+        yield told
+
+
+def test_without_a_model_sentences_are_quoted_under_their_file(home: Path) -> None:
+    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?"])
+    assert shown.exit_code == 0, shown.output
+    assert "The Rhine flows from Basel to the North Sea. [1]" in shown.output
+    assert "[1] rhine.md, Rhine" in shown.output
+
+
+def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:
+    endpoint.pieces = ["The Rhine reaches the North Sea [1]. It froze in 1709 [1]."]
+    told = json.loads(CliRunner().invoke(app, ["answer", "Where does the Rhine flow?", "--json"]).stdout)
+    assert [one["is_supported"] for one in told["sentences"]] == [True, False]
+    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?"]).output
+    assert "not supported: the cited source does not hold 1709" in " ".join(shown.split())
+    assert "tokens sent" in shown
+
+
+def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
+    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?", "--estimate"])
+    assert "tokens to send" in shown.output
+    assert endpoint.seen == []
