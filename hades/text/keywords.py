@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from hades.text.sentences import sentences
+
 _WORD = re.compile(r"[^\W_]+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _EMPTY = """
     a an and are as at be been but by for from had has have in is it its no not now of on or so than that the their
     then there these they this to was we were which will with
@@ -34,7 +35,7 @@ def names_topic(text: str, topic: str) -> bool:
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, without blanks around them."""
-    return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
+    return [sentence for line in text.splitlines() for start, end in sentences(line) if (sentence := line[start:end])]
 
 
 def day(moment: datetime | None) -> str:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from models.vectors import unit_rows
+
 Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
 Weights: TypeAlias = NDArray[np.float32]
@@ -23,13 +25,6 @@ def centroids(vectors: Vectors, labels: Labels, groups: int) -> Vectors:
     held = np.flatnonzero(labels != NONE)
     member = sparse.csr_matrix((np.ones(len(held), np.float32), (labels[held], held)), shape=(groups, len(labels)))
     return unit_rows(np.asarray(member @ vectors, np.float32))
-
-
-def unit_rows(rows: Vectors) -> Vectors:
-    """Rows of length one; a zero row stays zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Vectors = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return scaled
 
 
 def dense_labels(labels: Labels) -> Labels:

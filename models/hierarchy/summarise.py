@@ -16,7 +16,6 @@ from scipy import sparse
 from models.hierarchy.arrays import NONE, Labels
 
 _WORD = re.compile(r"\w+", re.UNICODE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|\n\s*\n")
 MIN_SENTENCE, MAX_SENTENCE = 40, 320
 
 
@@ -65,25 +64,12 @@ def topic_name(terms: Mapping[str, float], parts: int = 3) -> str:
     return ", ".join(chosen)
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
-    """[start, end) of each sentence of a text, without the white space around it."""
-    edges = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-    spans = []
-    for start, end in pairwise(edges):
-        piece = text[start:end]
-        left, right = start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
-        if left < right:
-            spans.append((left, right))
-    return spans
+def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]) -> tuple[int, int] | None:
+    """Of the sentences of a text, the one that says most of the topic's terms for its length.
 
-
-def best_sentence(text: str, terms: Mapping[str, float]) -> tuple[int, int] | None:
-    """The sentence that says most of the topic's terms for its length; long ones are cut after a word.
-
-    Headings, which do not end like a sentence, and very short ones are quoted only where there is nothing else; a
-    blank text gives none.
+    Long ones are cut after a word. Headings, which do not end like a sentence, and very short ones are quoted only
+    where there is nothing else. No sentences give None.
     """
-    spans = sentences(text)
     if not spans:
         return None
     long_enough = [span for span in spans if span[1] - span[0] >= MIN_SENTENCE]

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from models.vectors import unit_rows
+
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
@@ -80,13 +82,13 @@ def node_features(
     degree_in: NDArray[np.int64],
 ) -> Singles:
     """(n, dim + N_EXTRA): the text's vector at length 1 (zeros where there is none), kind, level, degrees."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    text = np.divide(vectors, lengths, out=np.zeros_like(vectors, dtype=np.float32), where=lengths > 0)
+    has_vector = np.any(vectors != 0, axis=1)
+    text = unit_rows(vectors)
     extra = np.zeros((len(vectors), N_EXTRA), np.float32)
     rows = np.arange(len(vectors))
     extra[rows, np.minimum(kinds, N_KINDS - 1)] = 1.0
     extra[rows, N_KINDS + np.minimum(levels, N_LEVELS - 1)] = 1.0
     extra[:, -3] = np.log1p(degree_out) / 5.0
     extra[:, -2] = np.log1p(degree_in) / 5.0
-    extra[:, -1] = lengths[:, 0] > 0
+    extra[:, -1] = has_vector
     return np.hstack([text, extra]).astype(np.float32)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.ranker.features import HEADS, VERSION, Floats, Singles
+from models.vectors import unit_rows
 
 FORMAT = 1
 _ROWS = 65_536  # nodes whose states are computed together
@@ -58,7 +59,7 @@ class RankerModel:
 
     def question_state(self, vector: Singles) -> Singles:
         """(state,) where a question lies among the states of nodes."""
-        towards: Singles = _unit((vector @ self.arrays["tower"])[None, :])[0]
+        towards: Singles = unit_rows((vector @ self.arrays["tower"])[None, :])[0]
         return towards
 
     def confidence(self, scores: Singles) -> Floats:
@@ -85,7 +86,7 @@ def node_states(
         hidden = hidden @ arrays[f"{layer}.own"] + _means(near, starts, targets) + arrays[f"{layer}.bias"]
         if layer == "first":
             hidden = np.maximum(hidden, 0.0)
-    return _unit(hidden).astype(np.float16)
+    return unit_rows(hidden).astype(np.float16)
 
 
 def pack(model: RankerModel) -> tuple[bytes, Singles]:
@@ -134,8 +135,3 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
             sums = np.add.reduceat(values[targets[own[0] : own[-1]]], own[:-1][some] - own[0], axis=0)
             found[first : first + len(counts)][some] = sums / counts[some][:, None]
     return found
-
-
-def _unit(rows: Singles) -> Singles:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.maximum(lengths, 1e-9), np.float32)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hades.ports.view import KINDS, Hits, Kind
 from hades.retrieval.channels.search_names import LEXICAL, NAMES, SEARCHES, VECTOR
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from models.vectors import unit_rows
 from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
@@ -196,8 +197,7 @@ def _spread(
 
 def _cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """(n, n) cosine of each with each; a row without a vector is like nothing."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    unit = unit_rows(vectors)
     cosines: NDArray[np.float32] = unit @ unit.T
     return cosines
 

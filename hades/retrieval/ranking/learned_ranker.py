@@ -26,6 +26,7 @@ from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.retrieval.walks.second_hop import Known, Net, ReachRules, cast_net
 from models.ranker.features import matrix
 from models.ranker.infer import BadModel, Head, RankerModel, unpack
+from models.vectors import unit_rows
 from schemas.plan import Reason
 
 if TYPE_CHECKING:
@@ -181,8 +182,7 @@ def _wanted(view: MeteredView, question: Question, readings: Sequence[Reading]) 
 
 def _units(view: MeteredView, question: Question, nodes: Numbers) -> NDArray[np.float32]:
     vectors, _ = view.vectors(nodes, model=question.model)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), np.float32)
+    return unit_rows(vectors)
 
 
 def _scores(head: Head, name: str, columns: Mapping[str, Floats]) -> Floats:

@@ -32,6 +32,7 @@ from hades.retrieval.walks.restart import (
     restart_mass,
 )
 from hades.retrieval.walks.synonyms import SynonymRules, expand_with_synonyms
+from models.vectors import unit_rows
 from schemas.plan import Reason
 
 if TYPE_CHECKING:
@@ -302,8 +303,7 @@ class _Search:
         vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
         if vectors.shape[1] != len(asked):
             return nothing
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), asked
+        return unit_rows(vectors), asked
 
     def _pool(self, nodes: list[int], by_words: dict[int, float]) -> Pool:
         """The nodes as the closer look sees them."""

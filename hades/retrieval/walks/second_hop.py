@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hades.ports.view import KINDS, Kind, Numbers
 from hades.retrieval.ranking.relevance import IN, MENTIONS
 from hades.retrieval.turn.types import FoundPassage, Question
+from models.vectors import unit_rows
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
@@ -171,8 +172,7 @@ def _likeness(view: MeteredView, question: Question, nodes: Numbers, anchors: Nu
     vectors, _ = view.vectors(nodes, model=question.model)
     if not vectors.size or vectors.shape[1] != len(question.vector):
         return dict.fromkeys(names, zero)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    unit = unit_rows(vectors)
     cosine = (unit @ question.vector).astype(np.float64)
     best = unit[anchors]
     rest = question.vector - (question.vector @ best[0]) * best[0] if len(best) else question.vector

@@ -15,6 +15,7 @@ from hades.stages.topics.previous_hierarchy import Standing
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.tree_shape import BUCKET, UNPLACED, Shape
+from hades.text.sentences import sentences
 from models.hierarchy.arrays import NONE, Labels
 from models.hierarchy.summarise import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.hierarchy import LOST
@@ -192,7 +193,7 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
     """The best sentence of each of the first chunks, one a document."""
     quotes: dict[str, Quote] = {}
     for row in chunks:
-        span = best_sentence(row["text"], terms)
+        span = best_sentence(row["text"], sentences(row["text"]), terms)
         if span is None or row["document"] in quotes:
             continue
         start = row["span"][0]

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from hades.text.sentences import sentences
 from models.hierarchy.arrays import NONE
-from models.hierarchy.summarise import best_sentence, characteristic_terms, sentences, term_counts, topic_name
+from models.hierarchy.summarise import best_sentence, characteristic_terms, term_counts, topic_name
 
 TEXT = (
     "On parsing trees\n\nParsing is hard. We parse sentences with trees, and parsing trees wins! (See e.g. p. 3.) Bye."
@@ -42,16 +43,16 @@ def test_sentences_cover_the_text_without_overlap() -> None:
 
 
 def test_the_sentence_that_says_the_terms_is_quoted_not_the_heading() -> None:
-    span = best_sentence(TEXT, {"parsing trees": 2.0, "trees": 1.0})
+    span = best_sentence(TEXT, sentences(TEXT), {"parsing trees": 2.0, "trees": 1.0})
     assert span is not None
     assert TEXT[slice(*span)] == "We parse sentences with trees, and parsing trees wins!"
 
 
 def test_a_heading_is_quoted_where_there_is_nothing_else_and_long_sentences_are_cut_at_a_word() -> None:
-    assert best_sentence("Only a heading", {}) == (0, 14)
-    assert best_sentence("  \n", {}) is None
+    assert best_sentence("Only a heading", [(0, 14)], {}) == (0, 14)
+    assert best_sentence("  \n", [], {}) is None
     long = "word " * 200
-    span = best_sentence(long, {"word": 1.0})
+    span = best_sentence(long, sentences(long), {"word": 1.0})
     assert span is not None
     assert span[1] - span[0] <= 320
     assert long[slice(*span)].endswith("word")
