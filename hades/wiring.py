@@ -235,4 +235,10 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
         rw_socket=settings.arango_rw_uds,
         admin_socket=settings.arango_admin_uds,
     )
-    return ArangoStore.open(endpoints, mode=mode)
+    limit = settings.arango_transaction_limit_mib
+    return ArangoStore.open(
+        endpoints,
+        mode=mode,
+        transaction_share=settings.arango_transaction_share,
+        transaction_limit_bytes=None if limit is None else limit * 1024 * 1024,
+    )

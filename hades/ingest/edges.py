@@ -1,8 +1,8 @@
 """Phase edges: everything that follows from all documents together, computed whole, written as a difference.
 
 Entities, mentions, relations and code edges are a function of the set of documents, so after any history of ingesting,
-changing and forgetting the store holds what a build from scratch would. One transaction: all of it or none, and with it
-what later stages built on rows that go (`hades/ingest/aftermath`).
+changing and forgetting the store holds what a build from scratch would. One bulk write: all of it or none, and
+with it what later stages built on rows that go (`hades/ingest/aftermath`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build_state import ledger
 from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
@@ -87,13 +88,19 @@ def derive_edges(
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, edits, progress)
     progress("edges", 3, 4)
-    with store.transaction([*_ORDER, *SWEPT, "ingest_manifest"]) as inside:
+    with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         changes = _write(inside, wanted)
         laid = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, _digest_with(digest, laid))
     progress("edges", 4, 4)
     return changes
+
+
+def _reopen(store: RowStore) -> None:
+    """Say that derived rows are half written, so that neither this phase nor a stage takes them for whole."""
+    manifest.record_derived(store, "")
+    ledger.reopen(store)
 
 
 def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:

@@ -80,7 +80,7 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
             have.update(digests)
         done, made = done + len(window.keys), made + len(new)
         progress("embeddings", done, total)
-    with store.transaction(["doc_chunks"]) as inside:
+    with store.bulk(["doc_chunks"]) as inside:
         _swap(inside, cache, tag)
     cache.remove()
     return made

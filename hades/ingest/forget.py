@@ -107,7 +107,7 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
     """Take documents out with all rows that belong to them alone; derived rows follow in the edges phase."""
     if not keys:
         return
-    with store.transaction(NAMES) as inside:
+    with store.bulk(NAMES) as inside:
         for collection in OWNED_BY_DOCUMENT:
             held = keys_of_documents(inside, collection, keys)
             remove_nodes(inside, collection, sorted({key for listed in held.values() for key in listed}))

@@ -87,7 +87,7 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport) -> 
         known = manifest.entries(store, sorted(fresh))
         changed = [pair for key, pair in fresh.items() if key not in known or known[key].sha256 != pair[1].digest]
         if changed:
-            with store.transaction(NAMES) as inside:
+            with store.bulk(NAMES) as inside:
                 _write_nodes(inside, source, changed, known)
         report.read += len(fresh)
         report.new += sum(rows.key not in known for _, rows in changed)
@@ -110,7 +110,7 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     ]
     done = 0
     for batch in _batched(stale, BATCH_DOCUMENTS):
-        with store.transaction(NAMES) as inside:
+        with store.bulk(NAMES) as inside:
             report.chunks += _write_chunks(inside, batch, context.tokenizer)
         done += len(batch)
         context.progress(Phase.CHUNKS, done, len(stale))

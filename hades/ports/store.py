@@ -11,7 +11,7 @@ Both stores keep these promises and one suite (`tests/contract/`) holds them to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -240,6 +240,18 @@ class GraphStore(RowStore, Protocol):
         """All or nothing across these collections: commits at the end, rolls back on any exception.
 
         Reads inside see the transaction's own writes; other readers see none of them before the commit.
+        """
+        ...
+
+    def bulk(
+        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+    ) -> AbstractContextManager[RowStore]:
+        """Like `transaction`, for writes of any size; the caller must be able to do the whole again.
+
+        A store that takes everything in one transaction does so. One that cannot writes in bounded units, so that a
+        failure leaves all or nothing of the writes between two reads of what was written, and a kill is made good by
+        the next writer. `unfinished` is called before the first part is visible while others are still to come: it
+        opens ledger records, so that nobody takes the half for the whole. Write the ledger record last.
         """
         ...
 

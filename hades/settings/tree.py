@@ -41,6 +41,14 @@ class Settings(Section):
     arango_ro_uds: Path | None = Field(None, description="AF_UNIX endpoint for reading; wins over the URL")
     arango_rw_uds: Path | None = Field(None, description="AF_UNIX endpoint for writing rows; wins over the URL")
     arango_admin_uds: Path | None = Field(None, description="AF_UNIX endpoint for provisioning; wins over the URL")
+    arango_transaction_share: float = Field(
+        0.25, gt=0.0, le=0.9, description="share of the server's transaction limit that one unit of writing may take"
+    )
+    arango_transaction_limit_mib: int | None = Field(
+        None,
+        ge=1,
+        description="the server's --transaction.streaming-max-transaction-size; unset: asked of it, else 128 MiB",
+    )
     view: Literal["snapshot", "arango"] = Field(
         "snapshot", description="what questions read: the memory-mapped snapshot, or AQL with one query a hop"
     )

@@ -44,6 +44,14 @@ def license_status(request: Request) -> Response:
     return Response(200, {"upgrading": False, "diskUsage": usage})
 
 
+@ROUTER.route("GET", "/_admin/options")
+def options(request: Request) -> Response:
+    request.allow()
+    if not request.state.tells_options:
+        raise ServerError(11, "forbidden")
+    return Response(200, {"transaction.streaming-max-transaction-size": request.state.transaction_size_limit})
+
+
 @ROUTER.route("GET", "/_api/database")
 def list_databases(request: Request) -> Response:
     request.allow()

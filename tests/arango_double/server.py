@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,9 @@ class ArangoDouble:
     strict: refuse misspelt or unknown AQL OPTIONS that a real server would only warn about or ignore.
     write_lock_seconds: how long a write waits for a key that another transaction holds before it conflicts.
     lock_seconds: how long anyone waits for an exclusively locked collection.
+    transaction_size_limit: bytes that one stream transaction may write; 128 MiB as up to 3.12.3.
+    clock: what idle time of stream transactions is measured by.
+    tells_options: whether GET /_admin/options answers; by default a server tells only whoever holds its JWT secret.
     view_commit_seconds: how stale a view may be without waitForSync; 0 means never.
     """
 
@@ -39,6 +43,9 @@ class ArangoDouble:
         lock_seconds: float = 2.0,
         view_commit_seconds: float = 0.0,
         transaction_idle_seconds: float = 60.0,
+        transaction_size_limit: int = 128 * 1024 * 1024,
+        clock: Callable[[], float] = time.monotonic,
+        tells_options: bool = False,
     ) -> None:
         self.state = State(
             Language(version, vector_index, strict),
@@ -47,6 +54,9 @@ class ArangoDouble:
             lock_seconds,
             view_commit_seconds,
             transaction_idle_seconds,
+            transaction_size_limit,
+            clock,
+            tells_options,
         )
         listener = TCPListener(("127.0.0.1", port), Handler)
         listener.prepare(self.state)
@@ -143,8 +153,15 @@ def main() -> None:
     parser.add_argument("--vector-index", action="store_true")
     parser.add_argument("--root-password", default="")
     parser.add_argument("--unix-socket")
+    parser.add_argument("--transaction-size-limit", type=int, default=128 * 1024 * 1024)
     options = parser.parse_args()
-    with ArangoDouble(options.version, options.vector_index, options.root_password, options.port) as double:
+    with ArangoDouble(
+        options.version,
+        options.vector_index,
+        options.root_password,
+        options.port,
+        transaction_size_limit=options.transaction_size_limit,
+    ) as double:
         sys.stdout.write(f"{double.url}\n")
         if options.unix_socket:
             sys.stdout.write(double.unix_socket(options.unix_socket) + "\n")

@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,9 @@ class State:
     lock_seconds: float = 2.0
     view_commit_seconds: float = 0.0
     transaction_idle_seconds: float = 60.0
+    transaction_size_limit: int = 128 * 1024 * 1024
+    clock: Callable[[], float] = time.monotonic
+    tells_options: bool = False
     databases: dict[str, Database] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     queries: dict[str, QueryContext] = field(default_factory=dict)
@@ -62,7 +66,7 @@ class State:
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count(1000)
-        self.transactions = TransactionRegistry(self.transaction_idle_seconds)
+        self.transactions = TransactionRegistry(self.transaction_idle_seconds, self.transaction_size_limit, self.clock)
         self.create_database("_system")
 
     def next_number(self) -> int:

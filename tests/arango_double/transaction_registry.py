@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,8 +22,10 @@ class _Managed:
 class TransactionRegistry:
     """Stream transactions of a server; ended ones are remembered, idle ones expire."""
 
-    def __init__(self, idle_seconds: float) -> None:
+    def __init__(self, idle_seconds: float, size_limit: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.idle_seconds = idle_seconds
+        self.size_limit = size_limit
+        self._clock = clock
         self._managed: dict[str, _Managed] = {}
         self._lock = threading.Lock()
 
@@ -41,6 +43,7 @@ class TransactionRegistry:
             database.collection(name)
         transaction = Transaction(database, access)
         transaction.declared, transaction.allow_implicit = declared, allow_implicit
+        transaction.size_limit = self.size_limit
         try:
             for name, mode in declared.items():
                 transaction.allow_read(name)
@@ -53,7 +56,7 @@ class TransactionRegistry:
         with database.condition:
             transaction.snapshot = database.sequence
         with self._lock:
-            self._managed[number] = _Managed(transaction, time.monotonic())
+            self._managed[number] = _Managed(transaction, self._clock())
         return transaction
 
     @contextmanager
@@ -72,7 +75,7 @@ class TransactionRegistry:
             yield managed.transaction
         finally:
             managed.busy = False
-            managed.used = time.monotonic()
+            managed.used = self._clock()
 
     def status(self, database: Database, number: str) -> str:
         return self._find(database, number).transaction.status
@@ -104,7 +107,7 @@ class TransactionRegistry:
         managed = self._managed.get(number)
         if managed is None or managed.transaction.database is not database:
             raise ServerError(1655, f"transaction '{number}' not found")
-        idle = time.monotonic() - managed.used
+        idle = self._clock() - managed.used
         if not managed.busy and idle > self.idle_seconds:
             managed.transaction.abort()
         return managed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tests.arango_double.documents import Collection, Database, unique_violation
 from tests.arango_double.errors import ServerError
 from tests.arango_double.indexes import Buckets, Condition, Document, Index
+from tests.arango_double.sizes import write_size
 
 if TYPE_CHECKING:
     from tests.arango_double.users import Access
@@ -57,6 +58,8 @@ class Transaction:
         self.declared: dict[str, str] | None = None
         self.allow_implicit = True
         self.overlays: dict[str, _Overlay] = {}
+        self.size = 0
+        self.size_limit: int | None = None
         self._tokens: list[Any] = []
         with database.condition:
             self.snapshot = database.sequence
@@ -175,7 +178,20 @@ class Transaction:
                     index.check_document(document)
                     if index.unique and index.buckets:
                         self._check_unique(collection, index, document)
+            if self.size_limit is not None:
+                self._charge(collection, key, document)
             self.overlays.setdefault(name, _Overlay()).put(key, document)
+
+    def _charge(self, collection: Collection, key: str, document: Document | None) -> None:
+        """Count what the write takes of the transaction's size; over the limit the whole transaction is given up."""
+        self.size += write_size(collection, self._visible(collection, key), document)
+        assert self.size_limit is not None
+        if self.size > self.size_limit:
+            limit = self.size_limit
+            self.abort()
+            raise ServerError(
+                32, f"aborting transaction because maximal transaction size limit of {limit} bytes is reached"
+            )
 
     def reserve(self, name: str, key: str) -> None:
         """Wait for other writers of a key before reading it, so that single operations work on the newest state."""
@@ -210,6 +226,8 @@ class Transaction:
 
     def _lock(self, token: Any) -> None:
         database = self.database
+        if self.status != "running":
+            raise ServerError(1654)
         deadline = time.monotonic() + database.write_lock_seconds
         while True:
             owner = database.locks.get(token)

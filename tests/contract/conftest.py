@@ -19,12 +19,13 @@ from tests.arango_double.server import ArangoDouble
 REAL_SERVER = os.environ.get("HADES_TEST_ARANGO_URL")
 OpenStore = Callable[[Mode], GraphStore]
 PASSWORD = "of the double"
+SMALL = 256 * 1024  # so small a limit makes every build of the suite span several transactions
 
 
 @pytest.fixture(scope="session")
 def double() -> Iterator[ArangoDouble]:
     """One loopback double for the whole run; each test has a database of its own."""
-    with ArangoDouble(root_password=PASSWORD) as server:
+    with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
         yield server
 
 

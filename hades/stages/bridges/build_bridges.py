@@ -76,7 +76,7 @@ def build_bridges(
         notes=notes,
         generation=ledger.digest_of(contents, generation),
     )
-    with store.transaction(["relations", "bridge_cache", "build_stages"]) as inside:
+    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
         label_bridges(inside, graph, labels)
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", table)

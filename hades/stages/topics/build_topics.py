@@ -97,7 +97,7 @@ def build_hierarchy(
         params=params,
     )
     progress("hierarchy", 4, STEPS)
-    with watch.step("write"), store.transaction(COLLECTIONS) as inside:
+    with watch.step("write"), store.bulk(COLLECTIONS) as inside:
         write_rows(inside, rows, standing, moves, Entry(build, as_of, set(material.keys)))
         done = ledger.Completed(ledger.HIERARCHY, digest, report.generation, as_of, report.as_record())
         ledger.record(inside, done)

@@ -69,7 +69,7 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Restor
         counts["newer"] += stored.num_rows - wanted.num_rows
     generation = generation_of(*after)
     as_of = str(contents.report["as_of"])
-    with store.transaction(WRITTEN) as inside:
+    with store.bulk(WRITTEN) as inside:
         for name, table in changes.items():
             inside.patch(name, in_batches(table))
         inside.upsert("weight_config", to_table(WeightConfig, contents.config))

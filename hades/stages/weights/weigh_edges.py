@@ -132,7 +132,7 @@ def weigh_relations(
         learned=learned.report.as_dict(),
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
-    with store.transaction(WRITTEN) as inside:
+    with store.bulk(WRITTEN) as inside:
         for name, rows in changes.items():
             inside.patch(name, in_batches(rows))
         after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], week)

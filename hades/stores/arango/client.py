@@ -13,15 +13,17 @@ import orjson
 from arango.client import ArangoClient
 from arango.cursor import Cursor
 from arango.database import Database, StandardDatabase
-from arango.exceptions import AQLQueryValidateError, CursorCloseError
+from arango.exceptions import AQLQueryValidateError, ArangoServerError, CursorCloseError
+from arango.request import Request
 
 from aql import load
 from hades.errors import ReadOnly, StoreUnavailable
 from hades.ports.store import Mode
 from hades.stores.arango.breaker import CircuitBreaker
+from hades.stores.arango.costs import DEFAULT_SHARE, UnitSize, limit_of
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.faults import in_our_words
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.retry import RetryPolicy, may_repeat, may_repeat_unit, may_wait
 from hades.stores.arango.transport import TransportError
 from hades.stores.arango.unix_http import SingleShotClient
 
@@ -54,8 +56,13 @@ class ArangoSession:
         fail_on_warning: bool = False,
         retry: RetryPolicy = RetryPolicy(),
         breaker: CircuitBreaker | None = None,
+        transaction_share: float = DEFAULT_SHARE,
+        transaction_limit_bytes: int | None = None,
     ) -> None:
         self.mode = mode
+        self.journal_settled = False
+        self._transaction_share = transaction_share
+        self._transaction_limit = transaction_limit_bytes
         self.endpoint = endpoints.of(mode)
         self.database_name = endpoints.database
         self.batch_rows = batch_rows
@@ -123,12 +130,29 @@ class ArangoSession:
         cursor = self._execute(inside, text, binds, PATIENCE_S if patient else self._max_runtime_s, self.batch_rows)
         return int((cursor.statistics() or {}).get("modified", 0))
 
-    def run(self, action: str, work: Callable[[], Result], *, again: bool, writes: bool = False) -> Result:
-        """Do something on the server; `again` says that doing it twice is as good as doing it once."""
+    def run(
+        self,
+        action: str,
+        work: Callable[[], Result],
+        *,
+        again: bool,
+        writes: bool = False,
+        unit: bool = False,
+        patient: bool = False,
+    ) -> Result:
+        """Do something on the server; `again` says that doing it twice is as good as doing it once.
+
+        `unit` marks a whole transaction, which is begun again when the server lost it; `patient` waits for a server
+        that restarts.
+        """
         if self._closed:
             raise StoreUnavailable(f"{action}: this handle was closed; open the store again")
         with in_our_words(action, writes=writes):
-            return self._retry.run(work) if again else work()
+            if not again:
+                return work()
+            if patient:
+                return self._retry.patient().run(work, may_wait)
+            return self._retry.run(work, may_repeat_unit if unit else may_repeat)
 
     def require_write(self, action: str) -> None:
         """Refuse a write through a read-only handle before anything is sent."""
@@ -148,6 +172,26 @@ class ArangoSession:
     def version(self) -> str:
         """What the server says it is, such as 3.12.8."""
         return self.run("asking the server's version", lambda: cast(str, self.db.version()), again=True)
+
+    @cached_property
+    def unit_size(self) -> UnitSize:
+        """How much one transaction may write: by the settings, else by what the server tells, else by assumption."""
+        if self._transaction_limit is not None:
+            return UnitSize(self._transaction_limit, self._transaction_share, "settings")
+        told = limit_of(self._options())
+        if told is not None:
+            return UnitSize(told, self._transaction_share, "server")
+        return UnitSize(share=self._transaction_share)
+
+    def _options(self) -> dict[str, Any]:
+        """The server's options; nothing where this account may not read them (`--server.options-api`)."""
+        request = Request(method="get", endpoint="/_admin/options")
+        try:
+            answer = self._retry.run(lambda: self.db.conn.send_request(request))
+        except (TransportError, ArangoServerError):
+            return {}
+        body = answer.body if answer.is_success else None
+        return body if isinstance(body, dict) else {}
 
     @cached_property
     def has_vector_index(self) -> bool:

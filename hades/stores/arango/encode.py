@@ -68,7 +68,7 @@ def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
     """The rows in runs whose documents are about `limit_bytes` of JSON or less; a larger row comes alone."""
     if not table.num_rows:
         return
-    ends = np.cumsum(_json_bytes(table))
+    ends = np.cumsum(json_bytes(table))
     start, spent = 0, 0
     while start < table.num_rows:
         stop = max(int(np.searchsorted(ends, spent + limit_bytes, side="right")), start + 1)
@@ -174,7 +174,7 @@ def _to_vectors(values: list[Any], type_: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, items, type=type_, mask=absent)
 
 
-def _json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+def json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     """About how long each row is as JSON."""
     sizes = np.full(table.num_rows, 2, dtype=np.int64)
     for name in table.column_names:

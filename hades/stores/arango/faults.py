@@ -19,15 +19,34 @@ from hades.errors import (
 )
 from hades.stores.arango.transport import TransportError
 
-_BUSY = frozenset({1200, 18, 28, 29})
-_AWAY = frozenset({1465, 1478, 503, 21003, 21004})
+# Every code that says "not now". `retry` repeats what may be repeated; here they become words.
+BUSY = frozenset({1200, 18, 28, 29, 1601})  # conflict, lock time-out, locked, deadlock, cursor in use
+AWAY = frozenset(
+    {
+        30,  # the server shuts down
+        38,  # the server starts
+        503,  # not serving
+        1429,  # too few replicas in sync to write
+        1457,  # a server of the cluster did not answer in time
+        1465,  # a shard has no leader yet
+        1478,  # a server of the cluster is away
+        1495,  # who leads the shard is being settled
+        1496,  # no longer the leader of the shard
+        21003,  # queue full
+        21004,  # waited too long in the queue
+    }
+)
+TRANSACTION_GONE = frozenset({1653, 1654, 1655})
 _FORBIDDEN = frozenset({11, 1004})
 _NO_DATABASE = 1228
 _NO_COLLECTION = frozenset({1203, 1924})
 _KILLED = 1500
 _TOO_LARGE = 32
 _CURSOR_GONE = 1600
-_TRANSACTION_GONE = frozenset({1653, 1654, 1655})
+
+
+class TooLarge(StoreError):
+    """A transaction or query that is larger than the server's limits allow."""
 
 
 @contextmanager
@@ -44,9 +63,9 @@ def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
 def translated(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
     """The error a caller can act on for one of the server."""
     code, text = error.error_code, error.error_message or error.message
-    if code in _BUSY:
+    if code in BUSY:
         return StoreBusy(f"{action}: another writer holds the same rows ({text}); nothing was written, try again")
-    if code in _AWAY:
+    if code in AWAY:
         return StoreUnavailable(f"{action}: the server cannot serve this now ({text}); try again later")
     if code == _KILLED:
         return QueryTimeout(f"{action}: stopped by the server because it ran too long; ask for less or allow more time")
@@ -58,7 +77,7 @@ def translated(error: ArangoServerError | ArangoClientError, action: str, *, wri
         return _forbidden(action, text, writes)
     if code == _NO_DATABASE or code in _NO_COLLECTION:
         return NotProvisioned(f"{action}: {text}; run `hades provision` with an admin endpoint")
-    if code in _TRANSACTION_GONE:
+    if code in TRANSACTION_GONE:
         return StoreBusy(
             f"{action}: the server has given up the transaction ({text}); nothing of it was kept: "
             "keep transactions shorter than 60 idle seconds and begin again"
@@ -66,7 +85,10 @@ def translated(error: ArangoServerError | ArangoClientError, action: str, *, wri
     if code == _CURSOR_GONE:
         return StoreUnavailable(f"{action}: the server has dropped the open answer; begin the read again")
     if code == _TOO_LARGE:
-        return StoreError(f"{action}: too large for the server's memory limit ({text}); use smaller batches")
+        return TooLarge(
+            f"{action}: more than the server accepts at once ({text}); lower HADES_ARANGO_TRANSACTION_SHARE, "
+            "or raise the server's --transaction.streaming-max-transaction-size or --query.memory-limit"
+        )
     return StoreError(f"{action}: the server answered error {code}: {text}")
 
 

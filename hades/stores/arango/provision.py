@@ -10,9 +10,9 @@ from typing import Any, cast
 from arango.database import StandardDatabase
 from arango.exceptions import ArangoServerError
 
-from hades.errors import StoreError
+from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import ProvisionReport
-from hades.stores.arango import vectors
+from hades.stores.arango import journal, vectors
 from hades.stores.arango.client import ArangoSession
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collection_named
 from schemas.parts import collections_in, graphs_in, notes_on, part_of
@@ -81,6 +81,7 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     db = session.patient_db
     part = only or held_part(session)
     yield from _missing_collections(session, db, part)
+    yield from _missing_journal(session, db)
     there = _collection_kinds(session, db)
     for collection in collections_in(part):
         if collection.name in there:
@@ -138,16 +139,35 @@ def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: C
     held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
     for index in collection.indexes:
         if (index.fields, index.sparse) not in held:
-            data = {
-                "type": "persistent",
-                "name": f"by_{'_'.join(index.fields)}",
-                "fields": list(index.fields),
-                "sparse": index.sparse,
-                "unique": False,
-                "inBackground": True,
-            }
             name = f"index {collection.name}({', '.join(index.fields)})"
-            yield Missing(name, partial(documents.add_index, data))
+            yield Missing(name, partial(documents.add_index, _persistent(index.fields, index.sparse)))
+
+
+def _missing_journal(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
+    """The store's own collection for writes that take several transactions."""
+    if journal.COLLECTION not in _collection_kinds(session, db):
+        yield Missing(f"collection {journal.COLLECTION}", partial(db.create_collection, journal.COLLECTION))
+    documents = db.collection(journal.COLLECTION)
+    try:
+        listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
+    except NotProvisioned:  # asked without making it
+        return
+    held = {tuple(one["fields"]) for one in listed if one["type"] == "persistent"}
+    for fields, sparse in journal.INDEXES:
+        if fields not in held:
+            name = f"index {journal.COLLECTION}({', '.join(fields)})"
+            yield Missing(name, partial(documents.add_index, _persistent(fields, sparse)))
+
+
+def _persistent(fields: tuple[str, ...], sparse: bool) -> dict[str, Any]:
+    return {
+        "type": "persistent",
+        "name": f"by_{'_'.join(fields)}",
+        "fields": list(fields),
+        "sparse": sparse,
+        "unique": False,
+        "inBackground": True,
+    }
 
 
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:

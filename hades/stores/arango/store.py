@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Self
 
-from hades.ports.store import Mode, ProvisionReport, RowStore
-from hades.stores import rows
-from hades.stores.arango import health, provision
+import pyarrow as pa
+
+from hades.errors import StoreError
+from hades.ports.store import Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
+from hades.stores import rows as rules
+from hades.stores.arango import health, journal, provision
 from hades.stores.arango.breaker import CircuitBreaker
+from hades.stores.arango.bulk import BulkRows
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
+from hades.stores.arango.costs import DEFAULT_SHARE
+from hades.stores.arango.faults import TooLarge
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.row_store import ArangoRows
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.transaction import begin, commit, give_up
 from schemas.catalogue import NAMES
 from schemas.parts import ALL, names_in
+
+_JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bulk` reckons exactly
 
 
 class ArangoStore(ArangoRows):
@@ -39,11 +47,14 @@ class ArangoStore(ArangoRows):
         approximate: bool = False,
         retry: RetryPolicy = RetryPolicy(),
         breaker: CircuitBreaker | None = None,
+        transaction_share: float = DEFAULT_SHARE,
+        transaction_limit_bytes: int | None = None,
     ) -> Self:
         """A handle; nothing is sent before the first question.
 
         `wait_for_view` makes each text search wait until the view has caught up, which is for tests. `approximate`
-        lets vector searches without a predicate go through the vector index and miss some rows.
+        lets vector searches without a predicate go through the vector index and miss some rows. One transaction writes
+        at most `transaction_share` of the server's limit, which is asked of the server unless it is given.
         """
         session = ArangoSession(
             endpoints,
@@ -54,6 +65,8 @@ class ArangoStore(ArangoRows):
             fail_on_warning=fail_on_warning,
             retry=retry,
             breaker=breaker,
+            transaction_share=transaction_share,
+            transaction_limit_bytes=transaction_limit_bytes,
         )
         return cls(session, wait_for_view=wait_for_view, approximate=approximate)
 
@@ -72,12 +85,30 @@ class ArangoStore(ArangoRows):
         self._session.require_admin("provisioning")
         return provision.provision(self._session, only)
 
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+        """See `RowStore.upsert`."""
+        return self._each(rows, collection, lambda on, table: on.upsert(collection, table, check_rev=check_rev))
+
+    def patch(self, collection: str, rows: Rows) -> WriteReport:
+        """See `RowStore.patch`."""
+        return self._each(rows, collection, lambda on, table: on.patch(collection, table))
+
+    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+        """See `RowStore.delete`."""
+        wanted = list(keys)
+        try:
+            return self._plain.delete(collection, keys=wanted, where=where)
+        except TooLarge:
+            with self.bulk([collection]) as inside:
+                return inside.delete(collection, keys=wanted, where=where)
+
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
         """See `GraphStore.transaction`. The server gives up one that is idle for 60 seconds."""
-        names = [rows.require(name).name for name in collections]
+        names = [rules.require(name).name for name in collections]
         action = f"a transaction over {', '.join(names)}"
         self._session.require_write(action)
+        journal.finish(self._session)
         # Beginning twice leaves at most an empty transaction behind, which the server drops by itself.
         unit = self._session.run(action, lambda: begin(self._session.db, names), again=True, writes=True)
         try:
@@ -85,6 +116,23 @@ class ArangoStore(ArangoRows):
             self._session.run(action, lambda: commit(unit, action), again=False, writes=True)
         except BaseException:
             give_up(unit)
+            raise
+
+    @contextmanager
+    def bulk(
+        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+    ) -> Iterator[RowStore]:
+        """See `GraphStore.bulk`: units within the server's limit, and the journal where it takes several."""
+        names = [rules.require(name).name for name in collections]
+        self._session.require_write(f"writing {', '.join(names)}")
+        journal.finish(self._session)
+        writer = BulkRows(Scope(self._session), frozenset(names), unfinished)
+        try:
+            yield writer
+            writer.finish()
+        except BaseException:
+            with suppress(StoreError):
+                writer.give_up()
             raise
 
     def counts(self) -> dict[str, int]:
@@ -114,6 +162,26 @@ class ArangoStore(ArangoRows):
         if self.mode is Mode.ADMIN:
             facts["vector_index"] = "available" if self._session.has_vector_index else "not available; search is exact"
         return facts
+
+    @property
+    def _plain(self) -> ArangoRows:
+        """The rows, each write in a transaction of its own; what others left in the journal is done before."""
+        if self.mode is not Mode.READ_ONLY:
+            journal.finish(self._session)
+        return ArangoRows(self._scope)
+
+    def _each(self, given: Rows, collection: str, write: Callable[[RowStore, pa.Table], WriteReport]) -> WriteReport:
+        """Write batch by batch; one that may be larger than a transaction goes in units."""
+        written = batches = 0
+        on = self._plain
+        for table in rules.as_tables(given):
+            if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self._session.unit_size.unit_bytes:
+                with self.bulk([collection]) as inside:
+                    report = write(inside, table)
+            else:
+                report = write(on, table)
+            written, batches = written + report.rows, batches + report.batches
+        return WriteReport(written, batches)
 
     @property
     def _part(self) -> str:

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from arango.database import StandardDatabase, TransactionDatabase
-from arango.exceptions import TransactionAbortError, TransactionStatusError
+from arango.exceptions import TransactionAbortError, TransactionCommitError, TransactionStatusError
 
 from hades.errors import StoreUnavailable
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.transport import Lost, NotSent, TimedOut, TransportError
 
 Result = TypeVar("Result")
-Unit = TransactionDatabase
+
+IDLE_S = 55.0  # the server gives a transaction up after 60 idle seconds, and may answer a later commit with success
+_SETTLED_S = 0.25
+_ASKED = 20
+
+
+class Unit(TransactionDatabase):
+    """A running transaction that knows when the server last heard of it."""
+
+    used: float = 0.0
+
+    @classmethod
+    def begin(cls, db: StandardDatabase, collections: Sequence[str]) -> Unit:
+        """A transaction that may write these collections and read all."""
+        unit = cls(db.conn, write=list(collections), allow_implicit=True)
+        execute = unit._executor.execute
+
+        def noted(*arguments: Any, **options: Any) -> Any:
+            result = execute(*arguments, **options)
+            unit.used = time.monotonic()
+            return result
+
+        cast(Any, unit._executor).execute = noted
+        unit.used = time.monotonic()
+        return unit
+
+    @property
+    def idle_s(self) -> float:
+        """How long the server has not heard of it."""
+        return time.monotonic() - self.used
+
+
+class Doubt(StoreUnavailable):
+    """The server was lost while it committed: the change may have been kept or not."""
 
 
 def in_unit(
@@ -24,10 +58,12 @@ def in_unit(
     work: Callable[[Unit], Result],
     *,
     patient: bool = False,
+    repeatable: bool = True,
 ) -> Result:
-    """Do some writing in a transaction of its own. Repeated whole when another writer was in the way.
+    """Do some writing in a transaction of its own. Repeated whole when another writer or a restart was in the way.
 
-    `work` must be as good twice as once; nothing of a failed round stays, so it meets the store as it found it.
+    `work` must be as good twice as once; nothing of a failed round stays, so it meets the store as it found it. Work
+    that is not `repeatable` after a commit nobody can vouch for raises `Doubt` then.
     """
     session.require_write(action)
 
@@ -35,22 +71,29 @@ def in_unit(
         unit = begin(session.patient_db if patient else session.db, collections)
         try:
             result = work(unit)
-            commit(unit, action)
+            try:
+                commit(unit, action)
+            except Doubt as doubt:
+                if repeatable and patient:
+                    raise NotSent(str(doubt)) from doubt
+                raise
         except BaseException:
             give_up(unit)
             raise
         return result
 
-    return session.run(action, round_, again=True, writes=True)
+    return session.run(action, round_, again=True, writes=True, unit=True, patient=patient)
 
 
 def begin(db: StandardDatabase, collections: Sequence[str]) -> Unit:
     """A transaction that may write these collections and read all."""
-    return db.begin_transaction(write=list(collections), allow_implicit=True)
+    return Unit.begin(db, collections)
 
 
 def commit(unit: Unit, action: str) -> None:
     """Keep what was written. When the answer is lost, the server is asked what became of it."""
+    if unit.idle_s > IDLE_S:
+        raise Expired(f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up")
     try:
         unit.commit_transaction()
     except (Lost, TimedOut) as error:
@@ -64,14 +107,33 @@ def give_up(unit: Unit) -> None:
         unit.abort_transaction()
 
 
+class Expired(NotSent):
+    """Nothing of the transaction was kept, for it was left alone too long; begin it again."""
+
+
 def _was_kept(unit: Unit, action: str) -> bool:
+    """What became of a commit that was not answered, asked until the server says the same twice."""
+    said = ""
     try:
-        status = unit.transaction_status()
-        if status == "running":  # the first request did not arrive
-            unit.commit_transaction()
-    except (TransportError, TransactionStatusError) as error:
-        raise StoreUnavailable(
+        for _ in range(_ASKED):
+            status = unit.transaction_status()
+            if status == "running":  # the first request did not arrive, or is still being worked on
+                _commit_again(unit)
+            if status == said and status != "running":
+                return status == "committed"
+            said = status
+            time.sleep(_SETTLED_S)
+    except (TransportError, TransactionStatusError, TransactionCommitError) as error:
+        raise Doubt(
             f"{action}: the server was lost while it committed, so it is not known whether the change was kept; "
             "read the rows again before repeating it"
         ) from error
-    return status != "aborted"
+    raise Doubt(f"{action}: the server does not say whether the change was kept; read the rows before repeating it")
+
+
+def _commit_again(unit: Unit) -> None:
+    try:
+        unit.commit_transaction()
+    except TransactionCommitError as error:
+        if error.error_code != 28:  # the first commit is still at work
+            raise

@@ -21,16 +21,20 @@ from schemas.ids import split_id
 
 REQUEST_BYTES = 12 * 1024 * 1024
 _CONFLICT = 1200
+_GONE = 1202
 
 
-def put(scope: Scope, collection: Collection, table: pa.Table, *, check_rev: bool, repeats: bool) -> None:
+def put(
+    scope: Scope, collection: Collection, table: pa.Table, *, check_rev: bool, repeats: bool, checked: bool = False
+) -> None:
     """Insert or replace prepared rows; the ends of edges and the revisions are checked in the same transaction.
 
-    `repeats` says that the caller runs the unit again after a conflict, which then meets the new revision.
+    `repeats` says that the caller runs the unit again after a conflict, which then meets the new revision. `checked`
+    says that the ends of edges were looked for before.
     """
     if check_rev:
         _check_revisions(scope, collection, table)
-    if collection.edge:
+    if collection.edge and not checked:
         _check_ends(scope, collection, table)
     for piece in encode.pieces(table, REQUEST_BYTES):
         bare = piece.drop_columns([rows.REV]) if check_rev else piece
@@ -43,6 +47,21 @@ def put(scope: Scope, collection: Collection, table: pa.Table, *, check_rev: boo
                 expected = piece.column(rows.REV)[row].as_py()
                 raise LostUpdate(collection.name, documents[row]["_key"], expected, "another writer's") from error
             raise error
+
+
+def insert(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    """Insert or replace rows that were checked when they were queued."""
+    put(scope, collection, table, check_rev=False, repeats=True, checked=True)
+
+
+def update(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    """Set the given columns of rows that were checked when they were queued; one that is gone since is passed over."""
+    for piece in encode.pieces(table, REQUEST_BYTES):
+        documents = encode.to_documents(collection, piece, keep_nulls=True)
+        answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
+        failed = [one for one in answers if isinstance(one, ArangoServerError) and one.error_code != _GONE]
+        if failed:
+            raise failed[0]
 
 
 def change(scope: Scope, collection: Collection, table: pa.Table) -> None:

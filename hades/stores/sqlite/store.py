@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -77,6 +77,12 @@ class SqliteStore:
             rows.require(name)
         with self._writing() as session:
             yield session
+
+    def bulk(
+        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+    ) -> AbstractContextManager[RowStore]:
+        """See `GraphStore.bulk`: one transaction, whatever its size, so nothing is ever unfinished."""
+        return self.transaction(collections)
 
     def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""

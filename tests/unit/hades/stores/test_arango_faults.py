@@ -16,7 +16,7 @@ from hades.errors import (
     StoreError,
     StoreUnavailable,
 )
-from hades.stores.arango.faults import in_our_words
+from hades.stores.arango.faults import TooLarge, in_our_words
 from hades.stores.arango.transport import CircuitOpen, Lost, NotArango, NotSent, TimedOut, TransportError
 
 
@@ -54,7 +54,9 @@ def raised(error: Exception, *, writes: bool) -> HadesError:
         (1203, 404, NotProvisioned),
         (1228, 404, NotProvisioned),
         (1924, 404, NotProvisioned),
-        (32, 500, StoreError),
+        (32, 500, TooLarge),
+        *[(code, 503, StoreUnavailable) for code in (30, 38, 1429, 1457, 1495, 1496, 21003)],
+        (1601, 409, StoreBusy),
         (1501, 400, StoreError),
     ],
 )

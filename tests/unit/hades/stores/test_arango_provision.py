@@ -12,6 +12,7 @@ from hades.errors import NotProvisioned, SettingsError, StoreError
 from hades.ports.store import Mode
 from hades.stores.arango import vectors
 from hades.stores.arango.client import ArangoEndpoints
+from hades.stores.arango.journal import INDEXES
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.store import ArangoStore
 from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER
@@ -37,7 +38,8 @@ def test_everything_is_made_once_and_reported(double: ArangoDouble) -> None:
     created = store.provision().created
     indexes = sum(len(collection.indexes) for collection in COLLECTIONS)
     views = sum(collection.view is not None for collection in COLLECTIONS)
-    assert len(created) == 1 + len(COLLECTIONS) + indexes + 2 + views + len(GRAPHS)
+    journal = 1 + len(INDEXES)
+    assert len(created) == 1 + len(COLLECTIONS) + indexes + journal + 2 + views + len(GRAPHS)
     assert created[0] == "database kg"
     assert {"collection relations", "index entities(name_lower)", f"analyzer {ANALYZER}", "graph HADES_KG"} < set(
         created
