@@ -35,6 +35,7 @@ Binds = Mapping[str, object]
 SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
 SCAN_IDLE_S = 600
 PATIENCE_S = 600.0
+KEEP_ALIVE_S = 10.0  # the server gives up a transaction that it has not heard of for 60
 _UNKNOWN_FUNCTION = 1540
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
 _WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILINE)
@@ -104,7 +105,8 @@ class ArangoSession:
         """The rows of a reading query in batches, from the snapshot the query began with.
 
         Outside a transaction the server computes them as they are fetched, and a lost batch is fetched again. Inside,
-        it computes all at once: the driver does not send the transaction's id with a fetch.
+        it computes all at once, and a fetch does not tell it that the transaction is in use: a query that does
+        nothing tells it.
         """
         live = inside is None
         db = self.db if inside is None else inside
@@ -119,6 +121,8 @@ class ArangoSession:
                 if not cursor.has_more():
                     return
                 self.run(action, cursor.fetch, again=live)
+                if inside is not None and getattr(inside, "idle_s", 0.0) > KEEP_ALIVE_S:
+                    self.query(load("maintenance/keep_alive"), {}, action=action, inside=inside)
         finally:
             # A cursor that cannot be closed now is dropped by the server when its idle time is over.
             with suppress(TransportError, CursorCloseError):

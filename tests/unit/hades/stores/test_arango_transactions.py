@@ -8,7 +8,7 @@ import pytest
 
 from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
-from hades.stores.arango import writing
+from hades.stores.arango import client, writing
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.store import ArangoStore
@@ -196,6 +196,22 @@ def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(store: 
     store.patch("entities", pa.table({"_key": ["a"], "domain": pa.nulls(1, pa.string())}))
     row = store.get("entities", ["a"]).to_pylist()[0]
     assert (row["metadata"], row["domain"]) == ('{"y":{"w":null}}', None)
+
+
+def test_a_long_scan_keeps_its_transaction_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(client, "KEEP_ALIVE_S", 0.0)
+    with ArangoDouble(root_password=SECRET, clock=lambda: now[0]) as server:
+        opened(server, Mode.ADMIN).provision()
+        handle = opened(server, batch_rows=2)
+        handle.upsert("entities", entities(*"abcdefgh"))
+        with handle.transaction(["entities"]) as inside:
+            for batch in inside.scan("entities", columns=["_key"], batch_rows=2):
+                now[0] += 50.0
+                inside_keys = batch.column("_key").to_pylist()
+            inside.patch("entities", pa.table({"_key": inside_keys, "summary": ["seen"] * len(inside_keys)}))
+        assert now[0] > 60.0
+        assert handle.get("entities", ["h"]).column("summary").to_pylist() == ["seen"]
 
 
 def test_a_lost_batch_of_a_scan_is_fetched_again(double: ArangoDouble, store: ArangoStore) -> None:
