@@ -91,7 +91,9 @@ def open_memory(settings: Settings | None = None, *, embedder: Embedder | None =
     settings = settings or load_settings()
     with closing(open_written_store(settings)) as store:
         language_model = open_language_model(settings)
-        yield Memory(store, embedder or open_embedder(settings), utc_now, language_model, MiniLmTokenizer())
+        yield Memory(
+            store, embedder or open_embedder(settings), utc_now, language_model, MiniLmTokenizer(), settings.home
+        )
 
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
@@ -16,10 +17,19 @@ from hades.memory.history.conflicts import Trust
 from hades.memory.history.current import holds, named, named_many, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
-from hades.memory.history.erase import Certificate, erase_states
-from hades.memory.history.erasure_scan import find_leftovers
+from hades.memory.history.erase import Certificate, Erased, erase_states
+from hades.memory.history.erasure_scan import find_remains, mask_files
 from hades.memory.history.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
-from hades.memory.history.names import NEWEST, MemoryRefused, aware, checked_topic, is_state_key, state_id, topic_key
+from hades.memory.history.names import (
+    NEWEST,
+    STATES,
+    MemoryRefused,
+    aware,
+    checked_topic,
+    is_state_key,
+    state_id,
+    topic_key,
+)
 from hades.memory.history.relation_change import EdgeChange, find_edge_change
 from hades.memory.history.states import NewState
 from hades.memory.history.transactions import in_unit
@@ -49,12 +59,14 @@ class Memory(Recall):
         now: Callable[[], datetime] = utc_now,
         language_model: LanguageModel | None = None,
         tokenizer: Tokenizer | None = None,
+        home: Path | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.now = now
         self.language_model = language_model
         self.tokenizer = tokenizer
+        self.home = home
 
     # States
 
@@ -338,7 +350,30 @@ class Memory(Recall):
             raise MemoryRefused("erasing loses something for good; say who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
         gone = self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
-        return replace(gone.certificate, left_behind=find_leftovers(self.store, gone.words))
+        return self._finish_erasure(gone)
+
+    def _finish_erasure(self, gone: Erased) -> Certificate:
+        """Remove the words from free pages, logs and cached answers, then search every row and every byte."""
+        self.compact()
+        home = self._home()
+        masked = mask_files(home, gone.needles) if home else []
+        left = find_remains(self.store, home, gone.needles, gone.topics)
+        return replace(
+            gone.certificate,
+            masked_files=masked,
+            left_behind=left.rows,
+            files=left.files,
+            commands=left.commands,
+        )
+
+    def compact(self) -> bool:
+        """Rewrite the store's files without what was deleted; False while another process reads them."""
+        return self.store.compact([STATES])
+
+    def _home(self) -> Path | None:
+        """The folder of everything that HADES writes: the one given, else that of an embedded store."""
+        path = self.store.describe().get("path")
+        return self.home or (Path(path).resolve().parent if path else None)
 
     def check(self, *, write_out: bool = False) -> list[str]:
         """What is wrong with memory, in sentences; also writes `memory_traces` out where asked."""

@@ -263,6 +263,14 @@ class GraphStore(RowStore, Protocol):
         """Keys of edges whose end is missing, per edge collection that has any; the whole store is read."""
         ...
 
+    def compact(self, collections: Sequence[str]) -> bool:
+        """Rewrite what the store keeps of these collections without what was deleted from them.
+
+        True when no deleted row can be read from the store's own files any more; False while another process holds them
+        open, and for a server, which rewrites its files in its own time.
+        """
+        ...
+
     def check(self) -> list[str]:
         """What is wrong with the store, in sentences; empty when it is sound. Reads everything."""
         ...

@@ -15,7 +15,17 @@ import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
-from hades.memory.history.names import EDGES, NEWEST, MemoryRefused, UnknownMemory, aware, edge_id, legal, revision_key
+from hades.memory.history.names import (
+    EDGES,
+    NEWEST,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    checked_text,
+    edge_id,
+    legal,
+    revision_key,
+)
 from hades.memory.history.states import INSTANT
 from hades.ports.store import RowStore
 from schemas.intervals import Mask
@@ -172,6 +182,9 @@ def _refuse_cycle(rows: RowStore, edge: str, follower: str) -> None:
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
+    if not 0.0 <= new.strength <= 1.0:
+        raise MemoryRefused(f"strength {new.strength} of the edge {new.relation} is not between 0 and 1; give a share")
+    checked_text("the description", new.description)
     return MemoryEdge(
         key=revision_key(edge_id(new.source, new.relation, new.target, start), 1),
         source=new.source,

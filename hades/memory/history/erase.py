@@ -1,5 +1,5 @@
 """Erasing: the one act that loses something. What is asked for goes with all that was made of it, and a certificate
-says what went, what was re-made around the hole, and where a search still finds the words.
+says what went, what was rebuilt around it, and where a search of every row and file still finds the words.
 
 A version among others leaves an empty place, so that the trace stays without gaps; a topic that goes whole leaves none.
 """
@@ -16,6 +16,7 @@ import pyarrow as pa
 from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
 from hades.memory.history.delta_chains import is_whole, made_whole, unshrunk
+from hades.memory.history.erasure_scan import needles_of, redact_rows
 from hades.memory.history.names import (
     AUDIT,
     EDGES,
@@ -31,6 +32,7 @@ from hades.memory.history.names import (
     topic_of_key,
 )
 from hades.memory.history.states import is_erased, pointer_to
+from hades.memory.history.traces import history
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import content_key, sha256_text
 from schemas.intervals import Mask
@@ -57,12 +59,16 @@ class Certificate:
     relinked: list[str]
     audit_blanked: int
     proof: str
-    left_behind: dict[str, list[str]] = field(default_factory=dict)
+    redacted: int = 0  # reasons, descriptions and metadata of surviving rows that quoted it
+    masked_files: list[str] = field(default_factory=list)  # logs, reports and cached answers that quoted it
+    left_behind: dict[str, list[str]] = field(default_factory=dict)  # rows that still hold its words, by collection
+    files: list[str] = field(default_factory=list)  # files under the home that still hold its words
+    commands: list[str] = field(default_factory=list)  # what removes the rest
 
     @property
     def is_complete(self) -> bool:
-        """Whether a search of all of memory finds nothing of it any more."""
-        return not self.left_behind
+        """Whether a search of every row and of every byte of the home finds nothing of it any more."""
+        return not self.left_behind and not self.files
 
     def as_dict(self) -> dict[str, Any]:
         """The certificate as JSON."""
@@ -71,10 +77,11 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased, with the words: only to look for them afterwards, never kept."""
+    """What was erased, with its words and topics: only to look for them afterwards, never kept."""
 
     certificate: Certificate
-    words: list[str]
+    needles: list[str]
+    topics: list[str]
 
 
 def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
@@ -92,6 +99,10 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
     whole_topics, rebased = _take_states(rows, gone, identity)
     edges, relinked = _take_edges(rows, gone, whole_topics)
     blanked = _blank(rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity)
+    # What was made of it also holds words of others, which stay where they are.
+    said = [texts[key].content for key in sorted(asked & gone.keys())]
+    needles = needles_of(said, _surviving(rows, {gone[key].topic for key in asked & gone.keys()}))
+    redacted = redact_rows(rows, needles)
     states = [
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
@@ -109,11 +120,11 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
         relinked=relinked,
         audit_blanked=blanked,
         proof=sha256_text(canonical_json(states)),
+        redacted=redacted,
     )
     asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
     act.note("erase", identity, {**certificate.as_dict(), "summaries": asked_summaries})
-    # What was made of it also holds words of others, which stay where they are.
-    return Erased(certificate, [*(texts[key].content for key in sorted(asked & gone.keys())), *whole_topics])
+    return Erased(certificate, needles, whole_topics)
 
 
 def erased_summaries(rows: RowStore) -> set[str]:
@@ -124,6 +135,11 @@ def erased_summaries(rows: RowStore) -> set[str]:
         for note in records.read(batch, MemoryAudit)
         for one in note.detail.get("summaries", ())
     }
+
+
+def _surviving(rows: RowStore, topics: Iterable[str]) -> list[str]:
+    """The texts of the versions of these topics that stay."""
+    return [state.content for topic in sorted(topics) for state in history(rows, topic)]
 
 
 def _keys(rows: RowStore, name: str) -> list[str]:
@@ -195,7 +211,8 @@ def _empty_places(
     tombs = [_tomb(held[key], identity) for key in gone if key in held]
     records.put(rows, STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
     if pointer.latest_state_id != newest.key:
-        records.put(rows, LATEST, [pointer.model_copy(update={"latest_state_id": newest.key})])
+        moved = {"latest_state_id": newest.key, "began": newest.valid_from}
+        records.put(rows, LATEST, [pointer.model_copy(update=moved)])
     return sorted(remade)
 
 
@@ -214,7 +231,7 @@ def _tomb(state: MemoryState, identity: str) -> MemoryState:
 
 
 def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
-    """Remove the edges of what went, but those between versions of a topic that stays; mend supersessions."""
+    """Remove the edges of what went, but those between versions of a topic that stays; repair supersessions."""
     nodes = [state_id(key) for key in sorted(gone)]
     found = rows.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_MANY, mask=Mask())
     keys = sorted(set(found.column("edge").to_pylist()))
@@ -226,26 +243,26 @@ def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list
     ]
     rows.delete(EDGES, keys=[edge.key for edge in touched])
     after = {edge.id: edge.superseded_by for edge in touched}
-    relinked = _mend(rows, after) if after else []
+    relinked = _skip_edges(rows, after) if after else []
     return sorted(after), relinked
 
 
-def _mend(rows: RowStore, after: dict[str, str | None]) -> list[str]:
+def _skip_edges(rows: RowStore, after: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
     pointing = [
         edge
         for batch in rows.scan(EDGES, where=[Term("superseded_by", "in", sorted(after))])
         for edge in records.read(batch, MemoryEdge)
     ]
-    mended = []
+    relinked_rows = []
     for edge in pointing:
         step = edge.superseded_by
         while step in after:
             step = after[step]
-        mended.append({"_key": edge.key, "superseded_by": step})
-    if mended:
+        relinked_rows.append({"_key": edge.key, "superseded_by": step})
+    if relinked_rows:
         schema = pa.schema([("_key", pa.string()), ("superseded_by", pa.string())])
-        rows.patch(EDGES, pa.Table.from_pylist(mended, schema=schema))
+        rows.patch(EDGES, pa.Table.from_pylist(relinked_rows, schema=schema))
     return sorted({edge.id for edge in pointing})
 
 

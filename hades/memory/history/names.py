@@ -28,12 +28,23 @@ class UnknownMemory(HadesError):
 
 def checked_topic(topic: str) -> str:
     """The topic without blanks around it; refused when nothing is left or a look-up could not hold it."""
-    name = topic.strip()
+    name = checked_text("the topic", topic).strip()
     if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
         raise MemoryRefused(
             f"{topic[:60]!r} is no topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
         )
     return name
+
+
+def checked_text(what: str, text: str) -> str:
+    """The text, or a refusal where it came from bytes that are no UTF-8 and no store could write it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MemoryRefused(
+            f"{what} is not valid UTF-8 at character {error.start}; convert it first, for example with iconv"
+        ) from None
+    return text
 
 
 def checked_user_topic(topic: str) -> str:

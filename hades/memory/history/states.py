@@ -23,6 +23,7 @@ from hades.memory.history.names import (
     STATES,
     MemoryRefused,
     aware,
+    checked_text,
     checked_topic,
     checked_user_topic,
     edge_id,
@@ -73,6 +74,8 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
 def checked(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
     topic = checked_topic(new.topic) if new.consolidation_level else checked_user_topic(new.topic)
+    for text in (new.content, *new.tags):
+        checked_text(f"the text for {topic!r}", text)
     if not new.content.strip():
         raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
     for name in ("confidence", "importance"):

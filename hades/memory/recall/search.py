@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history.names import MemoryRefused, aware, topic_of_key
+from hades.memory.history.names import MemoryRefused, aware, checked_text, topic_of_key
 from hades.memory.history.reader import Reader
 from hades.memory.recall.similarity import Asked, Near, nearest
 from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules, rank, strength
@@ -56,6 +56,7 @@ def search_memories(
     """
     if not query.strip():
         raise MemoryRefused("the question is empty; say what to look for")
+    checked_text("the question", query)
     return search_asked(reader, Asked.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels)
 
 

@@ -148,6 +148,10 @@ class ArangoStore(ArangoRows):
         """See `GraphStore.check`."""
         return list(health.problems(self._session, self))
 
+    def compact(self, collections: Sequence[str]) -> bool:
+        """See `GraphStore.compact`."""
+        return False
+
     def describe(self) -> dict[str, str]:
         """See `GraphStore.describe`."""
         facts = {

@@ -64,6 +64,18 @@ class Connections:
                 raise
             connection.execute("COMMIT")
 
+    def vacuum(self) -> bool:
+        """Rewrite the file without free pages and empty its log; False when another process reads the log."""
+        with self._idle_lock:
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.close()
+        with self._writer_lock, translated(self.path):
+            connection = self._writer = self._writer or self._open()
+            connection.execute("VACUUM")
+            is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not is_busy
+
     def close(self) -> None:
         """Close every idle connection; borrowed ones close when they come back."""
         with self._idle_lock:

@@ -70,6 +70,12 @@ def search(connection: sqlite3.Connection, collection: Collection, text: str) ->
     ).fetchall()
 
 
+def optimize(connection: sqlite3.Connection, collection: Collection) -> None:
+    """Merge the index into one segment, which drops the words of rows that were removed."""
+    if collection.text_fields:
+        connection.execute(f"INSERT INTO {_table(collection)} ({_table(collection)}) VALUES ('optimize')")
+
+
 def _unchanged(old: pa.Table, new: pa.Table) -> set[str]:
     before = dict(zip(old.column("_key").to_pylist(), zip(*_texts(old), strict=True), strict=True))
     after = zip(new.column("_key").to_pylist(), zip(*_texts(new), strict=True), strict=True)

@@ -239,6 +239,13 @@ class SqliteStore:
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 
+    def compact(self, collections: Sequence[str]) -> bool:
+        """See `GraphStore.compact`."""
+        with self._connections.writing() as connection:
+            for name in collections:
+                fulltext.optimize(connection, rows.require(name))
+        return self._connections.vacuum()
+
     def describe(self) -> dict[str, str]:
         """See `GraphStore.describe`."""
         path = self._connections.path

@@ -16,7 +16,7 @@ LimitOption = Annotated[int, typer.Option(min=1, max=100, help="At most so many 
 def register() -> None:
     """Add the commands to `hades memory`."""
     for name, command in (("search", search), ("context", context), ("working", working),
-                          ("consolidate", consolidate), ("drill-down", drill_down)):  # fmt: skip
+                          ("consolidate", consolidate), ("drill-down", drill_down), ("compact", compact)):  # fmt: skip
         memory_app.command(name)(command)
 
 
@@ -110,5 +110,16 @@ def drill_down(
         from hades.surfaces.cli import memory_search_views as cli_memory_search
 
         return cli_memory_search.drill_down(summary, originals)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+def compact(as_json: JsonFlag = False, debug: DebugFlag = False) -> None:
+    """Rewrite the store's files without what was deleted: finishes an erasure while other processes were reading."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli import memory_search_views as cli_memory_search
+
+        return cli_memory_search.compact()
 
     answer_with(body, as_json=as_json, debug=debug)

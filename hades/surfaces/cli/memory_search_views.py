@@ -107,6 +107,17 @@ def consolidate(level: int, as_of: str | None, who: str | None) -> Answer:
     return with_memory(do)
 
 
+def compact() -> Answer:
+    """Rewrite the store's files without what was deleted."""
+
+    def do(memory: Memory) -> Answer:
+        done = memory.compact()
+        said = "no deleted row is left in the store's files" if done else "other processes read the store; try again"
+        return Answer({"compacted": done}, (Text(said),), ok=done)
+
+    return with_memory(do)
+
+
 def drill_down(summary: str, originals: bool) -> Answer:
     """What a summary was made of."""
 

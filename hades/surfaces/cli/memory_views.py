@@ -353,10 +353,12 @@ def erase(names: Sequence[str], who: str | None, why_: str) -> Answer:
         lines = [
             f"certificate {certificate.id}",
             f"erased {len(certificate.states)} versions ({len(certificate.derived)} made of others), "
-            f"{len(certificate.edges)} edges; blanked {certificate.audit_blanked} records",
-            "nothing of it can be found any more"
+            f"{len(certificate.edges)} edges; blanked {certificate.audit_blanked} records, "
+            f"redacted {certificate.redacted} rows and {len(certificate.masked_files)} files",
+            "complete: a search of every row and every file of the home finds nothing of it"
             if certificate.is_complete
-            else f"still found in {certificate.left_behind}: erase these too",
+            else "not complete; these commands remove the rest:",
+            *certificate.commands,
         ]
         return Answer(certificate.as_dict(), (Text("\n".join(lines)),), ok=certificate.is_complete)
 

@@ -215,8 +215,9 @@ async def undo(act_id: EdgeId, body: UndoBody, services: Served, caller: CalledB
 
 @erasing.post("/erase", summary="Erase for good")
 async def erase(body: EraseBody, services: Served, caller: CalledBy) -> dict[str, Any]:
-    """States and topics with all that was made of them; returns a certificate of hashes."""
-    return shown(await services.change(_memory(services).erase, list(body.names), who=caller.name, why=body.why))
+    """States and topics with all that was made of them; returns a certificate that says what is left."""
+    done = await services.change(_memory(services).erase, list(body.names), who=caller.name, why=body.why)
+    return done.as_dict()
 
 
 def given(body: Sent) -> dict[str, Any]:

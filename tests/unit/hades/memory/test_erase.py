@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hades.memory.history.erasure_scan import find_in_files
 from hades.memory.history.names import MemoryRefused, UnknownMemory
 from hades.memory.history.states import NewState
 from hades.memory.service import Memory
 from hades.providers.hashing import HashingEmbedder
 from schemas.ids import sha256_text
-from tests.unit.hades.memory.kept import Clock, memory_on
+from tests.unit.hades.memory.kept import T1, T2, Clock, memory_on
 
 BASE = " ".join(f"word{number}" for number in range(60))
 SECRET = "her number is 555 0199"
@@ -75,10 +78,10 @@ def test_summaries_and_syntheses_go_with_what_they_were_made_of(memory: Memory) 
     memory.link("project", "note", "relates_to")
     memory.promote("project", "a new week")
     certificate = memory.erase("note", who="ben", why="she asked")
-    assert len(certificate.derived) == 3
+    assert len(certificate.derived) == 2
     assert certificate.is_complete
     assert memory.latest("summary/week") is None
-    assert [state.content for state in memory.history("project")] == ["the project"]
+    assert [state.content for state in memory.history("project")] == ["the project", "the project"]
     assert SECRET not in everything(memory)
 
 
@@ -113,3 +116,50 @@ def everything(memory: Memory) -> str:
     """All of memory as text, as a search of the rows would read it."""
     names = ("memory_states", "memory_latest", "memory_traces", "memory_edges", "memory_audit")
     return "\n".join(str(batch.to_pylist()) for name in names for batch in memory.store.scan(name))
+
+
+def test_reasons_that_quote_an_erased_version_go_too(memory: Memory, clock: Clock, tmp_path: Path) -> None:
+    memory.add("x", "blocked")
+    memory.add("bug", "the bug")
+    memory.link("x", "bug", "blocked_by", valid_from=T1)
+    clock.at = T2
+    done = memory.change("x", f"the bug was fixed, {SECRET}")
+    log = tmp_path / "logs" / "turns.jsonl"
+    log.parent.mkdir()
+    log.write_text(f'{{"said": "the bug was fixed, {SECRET}"}}\n')
+    certificate = memory.erase(done.new_state.id, who="ben", why="she asked")
+    assert certificate.as_dict()["complete"], certificate
+    assert certificate.redacted > 0
+    assert certificate.masked_files == ["logs/turns.jsonl"]
+    assert SECRET not in everything(memory)
+    assert find_in_files(tmp_path, [SECRET]) == []
+
+
+def test_a_short_text_is_searched_byte_by_byte(memory: Memory, tmp_path: Path) -> None:
+    state = memory.add("pin", "PIN 4711")
+    memory.add("pin", "changed")
+    copy = tmp_path / "backups" / "graph.bin"
+    copy.parent.mkdir()
+    copy.write_bytes(b"\x00PIN 4711\x00")
+    certificate = memory.erase(state.id, who="ben", why="asked")
+    assert (certificate.files, certificate.commands) == (["backups/graph.bin"], ["rm backups/graph.bin"])
+    copy.unlink()
+    assert find_in_files(tmp_path, ["PIN 4711"]) == []
+
+
+def test_a_line_shared_with_a_surviving_version_is_no_leftover(memory: Memory) -> None:
+    memory.add("ana", "She lives in Lyon. She likes tea.")
+    second = memory.add("ana", "She lives in Lyon. She likes tea. Her code is 99-12.")
+    memory.add("ana", "She lives in Lyon. She likes coffee.")
+    certificate = memory.erase(second.id, who="ben", why="asked")
+    assert certificate.is_complete, certificate
+
+
+def test_many_sentences_are_all_searched(memory: Memory) -> None:
+    lines = [f"Secret number {number} stays between us." for number in range(80)]
+    memory.add("list", "\n".join(lines))
+    copy = memory.add("copy", f"Somebody said: {lines[79]}")
+    certificate = memory.erase("list", who="ben", why="asked")
+    assert certificate.left_behind == {"memory_states": [copy.id]}
+    assert certificate.commands == [f"hades memory erase {copy.id}"]
+    assert memory.erase(copy.id, who="ben", why="asked").is_complete

@@ -162,3 +162,20 @@ def test_check_finds_what_is_wrong_and_writes_traces_out(memory: Memory) -> None
 def said(memory: Memory, moment: object, topic: str = "plan", **known: object) -> str | None:
     state = memory.at(topic, moment, **known)  # type: ignore[arg-type]
     return state.content if state else None
+
+
+def test_bytes_that_are_no_utf8_are_refused_in_words(memory: Memory) -> None:
+    broken = b"caf\xe9".decode("utf-8", "surrogateescape")
+    for call in (
+        lambda: memory.add("drinks", broken),
+        lambda: memory.add(broken, "coffee"),
+        lambda: memory.search(broken),
+    ):
+        with pytest.raises(MemoryRefused, match="not valid UTF-8 at character 3"):
+            call()
+
+
+def test_a_strength_above_one_is_refused_in_words(memory: Memory) -> None:
+    memory.add("a", "one")
+    with pytest.raises(MemoryRefused, match=r"strength 1\.5 of the edge relates_to is not between 0 and 1"):
+        memory.link("a", "a", "relates_to", strength=1.5)
