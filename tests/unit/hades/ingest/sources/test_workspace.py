@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.source_document import Material, ModuleImport, Rejected, RejectReason
+from hades.ingest.sources.file_material import MAX_PARSED_CHARS
 from hades.ingest.sources.reading import SourceError
-from hades.ingest.sources.workspace import MAX_PARSED_CHARS, WorkspaceSource
+from hades.ingest.sources.workspace import WorkspaceSource
 from schemas.chunks import ChunkKind
 from schemas.nodes import FuncKind
 

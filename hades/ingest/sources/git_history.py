@@ -1,0 +1,218 @@
+"""Commits of a repository, newest first: message, date, author's name, and the files, lines and definitions changed.
+
+Two readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p -U0`
+over code files gives changed lines. Contents that are missing only cost the lines. No e-mail address is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+from hades.ingest.sources.file_languages import CODE_SUFFIXES
+from hades.ingest.sources.git_command import resolve_commit, run_git, stream_git
+
+MAX_COMMITS = 2_000
+MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
+MAX_MESSAGE_CHARS = 8_000
+MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
+_MAX_PATCH_LINE = 400
+_MAX_PATCH_BYTES = 64 << 20  # of all patches together; older commits are then known by their files only
+_MARK = "\x02"  # begins a commit; no message and no path holds it
+_FORMAT = f"--format={_MARK}%H%x00%P%x00%ct%x00%an%x00%B%x00"
+_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames=100%", "--diff-filter=ACDMRT")
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_E_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_TRAILER = re.compile(r"^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|cc):.*$", re.I | re.M)
+# The name that a line defines, in the languages that are parsed.
+_DEFINED = re.compile(
+    rb"^\s*(?:(?:export|default|public|private|protected|static|abstract|final|async|pub(?:\(\w+\))?|inline|virtual)\s+)*"
+    rb"(?:def|class|func|fn|function|interface|struct|enum|trait|module)\s+(?:\([^)]*\)\s*)?(?:self\.)?([A-Za-z_]\w*)"
+)
+# Drivers that make git show the enclosing definition after `@@`.
+_ATTRIBUTES = (
+    "*.py diff=python\n*.pyi diff=python\n*.java diff=java\n*.go diff=golang\n*.rs diff=rust\n*.rb diff=ruby\n"
+    "*.c diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.h diff=cpp\n*.hpp diff=cpp\n"
+)
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines [first, last] of the file after the commit, and the names of definitions around or in them."""
+
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that a commit touched; `old_path` differs where it was renamed."""
+
+    path: str
+    status: str
+    old_path: str = ""
+    hunks: tuple[Hunk, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit. `message` has no e-mail address and no trailers that only name people."""
+
+    id: str
+    parents: tuple[str, ...]
+    at: datetime
+    author: str
+    message: str
+    changes: tuple[FileChange, ...] = field(default=())
+
+    @property
+    def subject(self) -> str:
+        """The first line of the message."""
+        return self.message.partition("\n")[0]
+
+
+def read_history(
+    git_dir: Path,
+    commit: str = "HEAD",
+    *,
+    max_commits: int = MAX_COMMITS,
+    max_age_days: int | None = MAX_AGE_DAYS,
+    known: str | None = None,
+    keep_emails: bool = False,
+) -> list[Commit]:
+    """Commits that `commit` holds, newest first, merges left out; only those after `known` where it is given.
+
+    Nothing later than `commit` is read. A repository without commits gives none.
+    """
+    newest = resolve_commit(git_dir, commit)
+    if newest is None or max_commits < 1:
+        return []
+    bounds = [f"--max-count={max_commits}", "--no-merges"]
+    if max_age_days is not None:
+        oldest = _committed_at(git_dir, newest) - timedelta(days=max_age_days)
+        bounds.append(f"--since={oldest.isoformat()}")
+    start = [newest]
+    if known is not None and resolve_commit(git_dir, known):
+        start.append(f"^{known}")
+    commits = list(_read_commits(git_dir, [*bounds, *start], keep_emails))
+    lines = _read_lines(git_dir, [*bounds, *start], {one.id for one in commits if len(one.changes) <= MAX_FILES})
+    return [_with_lines(one, lines.get(one.id, {})) for one in commits]
+
+
+def commit_before(git_dir: Path, moment: datetime, commit: str = "HEAD") -> str | None:
+    """The newest commit that `commit` holds and that is not later than a moment."""
+    newest = resolve_commit(git_dir, commit)
+    if newest is None:
+        return None
+    found = run_git(git_dir, "rev-list", "--max-count=1", f"--until={moment.isoformat()}", newest)
+    return found.decode().strip() or None
+
+
+def _committed_at(git_dir: Path, commit: str) -> datetime:
+    seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", commit)
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) -> Iterator[Commit]:
+    arguments = ("log", "-z", "--raw", "--abbrev=40", *_DIFF, _FORMAT, *selection, "--")
+    with stream_git(git_dir, *arguments) as output:
+        rest = b""
+        while block := output.read(1 << 20):
+            *whole, rest = (rest + block).split(_MARK.encode())
+            yield from (_commit(one, keep_emails) for one in whole if one.strip(b"\0\n"))
+        if rest.strip(b"\0\n"):
+            yield _commit(rest, keep_emails)
+
+
+def _commit(record: bytes, keep_emails: bool) -> Commit:
+    identifier, parents, seconds, author, message, *raw = record.decode("utf-8", "replace").split("\0")
+    text = message[: 2 * MAX_MESSAGE_CHARS]
+    if not keep_emails:
+        text, author = _E_MAIL.sub("", _TRAILER.sub("", text)), _E_MAIL.sub("", author)
+    text = re.sub(r"\n{3,}", "\n\n", text.replace("<>", "")).strip()[:MAX_MESSAGE_CHARS]
+    return Commit(
+        identifier.strip(),
+        tuple(parents.split()),
+        datetime.fromtimestamp(int(seconds), UTC),
+        author.replace("<>", "").strip(),
+        text,
+        tuple(_changes(raw)),
+    )
+
+
+def _changes(raw: Sequence[str]) -> Iterator[FileChange]:
+    """`:mode mode blob blob status`, then one path, or two where the status is a rename or a copy."""
+    parts = iter(raw)
+    for part in parts:
+        facts = part.strip("\n")
+        if not facts.startswith(":"):
+            continue
+        status = facts.split()[-1][:1]
+        path = next(parts, "")
+        if status in "RC":
+            yield FileChange(next(parts, ""), status, path)
+        elif "160000" not in facts.split()[:2]:  # a submodule
+            yield FileChange(path, status)
+
+
+def _read_lines(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
+    """Changed lines by commit and path; what git could not read is left out."""
+    with TemporaryDirectory() as folder:
+        attributes = Path(folder) / "attributes"
+        attributes.write_text(_ATTRIBUTES)
+        arguments = ("-c", f"core.attributesFile={os.fspath(attributes)}", "log", "-p", "-U0", *_DIFF)
+        patterns = [f"*{suffix}" for suffix in sorted(CODE_SUFFIXES)]
+        with stream_git(git_dir, *arguments, f"--format={_MARK}%H", *selection, "--", *patterns) as output:
+            return _parse_patches(output, wanted)
+
+
+def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
+    found: dict[str, dict[str, list[Hunk]]] = {}
+    mark = _MARK.encode()
+    files: dict[str, list[Hunk]] | None = None
+    hunks: list[Hunk] | None = None
+    read = 0
+    for line in output:
+        first = line[:1]
+        read += len(line)
+        if first == mark:
+            if read > _MAX_PATCH_BYTES:
+                break
+            commit = line[1:].decode().strip()
+            files = found.setdefault(commit, {}) if commit in wanted else None
+            hunks = None
+        elif files is None:
+            continue
+        elif first == b"@" and hunks is not None:
+            hunks += _hunk(line)
+        elif line.startswith(b"+++ "):
+            path = line[4:].decode("utf-8", "replace").rstrip("\n\t")
+            hunks = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
+        elif first in b"+-" and hunks and len(line) < _MAX_PATCH_LINE:
+            defined = _DEFINED.match(line[1:])
+            if defined:
+                name = defined.group(1).decode("utf-8", "replace")
+                hunks[-1] = replace(hunks[-1], names=(*hunks[-1].names, name))
+    return found
+
+
+def _hunk(line: bytes) -> list[Hunk]:
+    parts = _HUNK.match(line)
+    if parts is None:
+        return []
+    first, count = int(parts.group(1)), int(parts.group(2) or 1)
+    around = _DEFINED.match(parts.group(3)[:_MAX_PATCH_LINE])
+    names = (around.group(1).decode("utf-8", "replace"),) if around else ()
+    return [Hunk(max(1, first), max(1, first + count - 1, first), names)]
+
+
+def _with_lines(commit: Commit, lines: dict[str, list[Hunk]]) -> Commit:
+    changes = [replace(one, hunks=tuple(lines[one.path])) if one.path in lines else one for one in commit.changes]
+    return replace(commit, changes=tuple(changes))

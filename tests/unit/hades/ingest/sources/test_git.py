@@ -1,0 +1,133 @@
+"""Trees and history of a repository: exact contents at a commit, bounded commits, nothing of later ones, no e-mail."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hades.ingest.source_document import Material, Rejected, RejectReason
+from hades.ingest.sources.git_command import GitError, find_git_dir
+from hades.ingest.sources.git_history import commit_before, read_history
+from hades.ingest.sources.git_tree import GitTreeSource
+from hades.ingest.sources.workspace import WorkspaceSource
+from tests.unit.hades.ingest.sources.repositories import Repository
+
+FIRST = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+SECOND = FIRST.replace("return 2", "return 3")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repo")
+
+
+def test_a_tree_is_read_as_the_folder_would_be(repository: Repository) -> None:
+    repository.commit("one", {"pkg/__init__.py": "", "pkg/a.py": FIRST, "README.md": "# R\n\nText.\n", "x.bin": b"\0"})
+    (repository.folder / "link.py").symlink_to("pkg/a.py")
+    (repository.folder / "loop").symlink_to("loop")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "links")
+    from_git = list(GitTreeSource(repository.folder / ".git").read())
+    from_folder = list(WorkspaceSource(repository.folder).read())
+    assert from_git == [one for one in from_folder if isinstance(one, Material)]
+    assert [one.origin for one in from_git if isinstance(one, Material)] == ["README.md", "pkg/__init__.py", "pkg/a.py"]
+    assert [(one.uri, one.reason) for one in from_folder if isinstance(one, Rejected)] == [
+        ("loop", RejectReason.UNREADABLE)
+    ]
+
+
+def test_each_commit_has_its_own_tree_and_unchanged_files_are_parsed_once(repository: Repository) -> None:
+    old = repository.commit("one", {"a.py": FIRST, "b.py": "x = 1\n"})
+    new = repository.commit("two", {"a.py": SECOND, "c.py": "y = 1\n"})
+    parsed: dict[str, Material] = {}
+    texts = {
+        commit: {one.origin: one.text for one in source.read() if isinstance(one, Material)}
+        for commit in (old, new)
+        for source in [GitTreeSource(repository.folder / ".git", commit, parsed=parsed)]
+    }
+    assert texts == {
+        old: {"a.py": FIRST, "b.py": "x = 1\n"},
+        new: {"a.py": SECOND, "b.py": "x = 1\n", "c.py": "y = 1\n"},
+    }
+    assert len(parsed) == 4
+
+
+def test_what_a_tree_cannot_give_is_named(repository: Repository) -> None:
+    inner = "1" * 40
+    repository.commit(
+        "one", {"big.py": b"#" * (9 << 20), "bin.py": b"\0\1\2", "latin.py": b"# coding: latin-1\nx = '\xe9'\n"}
+    )
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},vendor/lib")
+    repository.git("commit", "-q", "-m", "a submodule")
+    outcomes = list(GitTreeSource(repository.folder / ".git").read())
+    assert {one.uri: one.reason for one in outcomes if isinstance(one, Rejected)} == {
+        "big.py": RejectReason.OVERSIZED,
+        "bin.py": RejectReason.NOT_TEXT,
+        "vendor/lib": RejectReason.UNREADABLE,
+    }
+    assert [one.text for one in outcomes if isinstance(one, Material)] == ["# coding: latin-1\nx = 'é'\n"]
+
+
+def test_an_unknown_commit_says_what_was_expected(repository: Repository) -> None:
+    with pytest.raises(GitError, match="expected a commit, a branch or a tag"):
+        GitTreeSource(repository.folder / ".git", "nope")
+
+
+def test_history_has_messages_files_lines_and_definitions_and_no_address(repository: Repository) -> None:
+    repository.commit("one", {"a.py": FIRST, "data.csv": "1\n"})
+    repository.commit(
+        "Fix g\n\nMail bob@example.org about it.\n\nSigned-off-by: Bob <bob@example.org>",
+        {"a.py": SECOND, "data.csv": "2\n"},
+    )
+    newest, oldest = read_history(repository.folder / ".git")
+    assert (newest.subject, newest.author, newest.at) == ("Fix g", "Ada", datetime(2024, 1, 2, 12, tzinfo=UTC))
+    assert "@" not in newest.message
+    assert [(one.path, one.status) for one in newest.changes] == [("a.py", "M"), ("data.csv", "M")]
+    (hunk,) = newest.changes[0].hunks
+    assert (hunk.first, hunk.last, hunk.names) == (6, 6, ("g",))
+    assert oldest.changes[0].hunks[0].names == ("A", "f", "g")
+
+
+def test_history_is_bounded_incremental_and_ends_at_its_commit(repository: Repository) -> None:
+    ids = [repository.commit(f"c{number}", {"a.py": f"x = {number}\n"}) for number in range(8)]
+    git_dir = repository.folder / ".git"
+    assert [one.id for one in read_history(git_dir)] == ids[::-1]
+    assert [one.id for one in read_history(git_dir, max_commits=2)] == ids[:-3:-1]
+    assert [one.id for one in read_history(git_dir, max_age_days=3)] == ids[:-5:-1]
+    assert [one.id for one in read_history(git_dir, known=ids[5])] == [ids[7], ids[6]]
+    assert [one.id for one in read_history(git_dir, ids[2])] == ids[2::-1]
+    assert commit_before(git_dir, datetime(2024, 1, 4, 13, tzinfo=UTC)) == ids[3]
+    assert commit_before(git_dir, datetime(2023, 1, 1, tzinfo=UTC)) is None
+
+
+def test_renames_merges_and_odd_bytes_are_read(repository: Repository) -> None:
+    repository.commit("one", {"a.py": FIRST, "naïve dir/b.py": "x = 1\n"})
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("side", {"naïve dir/b.py": "x = 2\n"})
+    repository.git("checkout", "-q", "main")
+    repository.git("mv", "a.py", "moved.py")
+    repository.commit("move", {})
+    repository.git("merge", "-q", "--no-ff", "-m", "merge", "side")
+    found = {one.subject: one.changes for one in read_history(repository.folder / ".git")}
+    assert set(found) == {"one", "side", "move"}
+    assert [(one.path, one.status, one.old_path) for one in found["move"]] == [("moved.py", "R", "a.py")]
+    assert [(one.path, len(one.hunks)) for one in found["side"]] == [("naïve dir/b.py", 1)]
+
+
+def test_a_repository_without_commits_has_no_history(repository: Repository, tmp_path: Path) -> None:
+    assert read_history(repository.folder / ".git") == []
+    assert find_git_dir(repository.folder) == (repository.folder / ".git").resolve()
+    assert find_git_dir(tmp_path) is None
+
+
+def test_programs_that_a_repository_configures_are_not_run(repository: Repository) -> None:
+    repository.commit("one", {"a.py": FIRST, ".gitattributes": "*.py diff=evil\n"})
+    repository.commit("two", {"a.py": SECOND})
+    witness = repository.folder / "witness"
+    repository.git("config", "diff.evil.textconv", f"touch {witness};cat")
+    repository.git("config", "diff.external", f"touch {witness}")
+    repository.git("config", "core.fsmonitor", f"touch {witness}")
+    assert len(read_history(repository.folder / ".git")) == 2
+    assert not witness.exists()
