@@ -15,9 +15,19 @@ from tasks.unit import progress_here, unit
 
 @unit("check contracts", policies.LOCAL, task_run_name="check {contracts}")
 def check(contracts: Sequence[str]) -> dict[str, Any]:
-    """Check every rule of these contracts; raises when one is broken."""
+    """Check the contracts whose rows changed since they last held; raises when a rule is broken."""
+    return _require(contracts, full=False)
+
+
+@unit("check every row", policies.HEAVY)
+def check_fully(contracts: Sequence[str]) -> dict[str, Any]:
+    """Check every rule of every row with Great Expectations; raises when a rule is broken."""
+    return _require(contracts, full=True)
+
+
+def _require(contracts: Sequence[str], *, full: bool) -> dict[str, Any]:
     with build_context("contracts") as context:
-        outcome = check_contracts(context, contracts)
+        outcome = check_contracts(context, contracts, full=full)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
     if outcome.is_broken and progress_here() is None:
         resource = {"prefect.resource.id": "hades.contracts", "hades.rules": ",".join(outcome.broken_rules)}

@@ -9,6 +9,7 @@ from typing import Any
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
 from hades.ingest.source_document import Material, Rejected, Source
+from hades.ingest.source_fingerprint import is_unread, note_read
 from hades.ingest.source_registry import known, remember
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.documents import DocumentsSource
@@ -53,21 +54,29 @@ class Ingest:
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
-        report = self.source(_opened(spec), phases)
+        source = _opened(spec)
+        report = self.source(source, phases)
         if Phase.NODES in phases:
             remember(self._context.store, _absolute(spec))
+        if {Phase.NODES, Phase.CHUNKS} <= set(phases):
+            note_read(self._context.store, _absolute(spec), source, report.read)
         return report
 
     def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
-        """These corpora, or all that were ingested before; one that is gone is named and forgets nothing."""
-        reports = []
-        for spec in specs or known(self._context.store):
-            if Path(spec.path).exists():
-                reports.append({"path": spec.path, **self.spec(spec, phases).as_dict()})
-            else:
-                missing = IngestReport(str(spec.source)).as_dict()
-                reports.append({"path": spec.path, "note": "not there any more; its documents are kept", **missing})
-        return reports
+        """These corpora, or all that were ingested before, unless their files are as they were at the last reading.
+
+        A corpus that is gone is named, and its documents are kept.
+        """
+        return [{"path": spec.path, **self._again(spec, phases)} for spec in specs or known(self._context.store)]
+
+    def _again(self, spec: SourceSpec, phases: Sequence[Phase]) -> dict[str, Any]:
+        if not Path(spec.path).exists():
+            missing = IngestReport(str(spec.source)).as_dict()
+            return {"note": "not there any more; its documents are kept", **missing}
+        unread = is_unread(self._context.store, _absolute(spec), _opened(spec))
+        if unread is None:
+            return self.spec(spec, phases).as_dict()
+        return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""

@@ -93,6 +93,16 @@ def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set
     return {key for batch in scan for key in batch.column("_key").to_pylist()}
 
 
+def entries_digest(store: RowStore, source: str, corpus: str, place: str) -> str:
+    """One hash over what was ingested of one corpus: its documents, their hashes and the phases they went through."""
+    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
+    digest = hashlib.sha256()
+    for batch in store.scan("ingest_manifest", where=where, columns=["_key", "sha256", "phases"]):
+        for name in ("_key", "sha256", "phases"):
+            digest.update("\n".join(batch.column(name).to_pylist()).encode())
+    return digest.hexdigest()
+
+
 def digest_of(*parts: object) -> str:
     """One hash over several things."""
     return hashlib.sha256(canonical(list(parts)).encode()).hexdigest()

@@ -259,6 +259,13 @@ class GraphStore(RowStore, Protocol):
         """Rows per collection, in catalogue order; 0 for one that a smaller database does not have."""
         ...
 
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """A text for each collection that changes whenever one of its rows does; equal marks mean equal rows.
+
+        Cheap: no row is read. A store that cannot tell leaves the collection out, and the caller does the work.
+        """
+        ...
+
     def dangling(self) -> dict[str, list[str]]:
         """Keys of edges whose end is missing, per edge collection that has any; the whole store is read."""
         ...

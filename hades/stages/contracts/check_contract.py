@@ -14,7 +14,7 @@ from hades.reports.contract_page import ContractSection, Hit, write_contract_pag
 from hades.stages.contracts import frames
 from schemas.contracts.all_contracts import contract_named
 from schemas.contracts.rule import Contract, Finding
-from schemas.contracts.validate import validate
+from schemas.contracts.validate import Engine, validate
 
 PAGE = "contracts.html"
 _KEYS_TOLD = 3
@@ -48,6 +48,7 @@ def check_contract(
     snapshot: Path | None = None,
     generation: str | None = None,
     required: bool = False,
+    engine: Engine = "arrow",
 ) -> ContractResult:
     """Check every rule of a contract; nothing is written and nothing is raised for a broken rule.
 
@@ -60,7 +61,7 @@ def check_contract(
     if found.absent:
         findings = [_never_ran(contract, found.absent)] if required else []
         return ContractResult(name, 0, tuple(findings), 0, time.perf_counter() - began, (found.absent,))
-    findings = validate(contract, found.tables)
+    findings = validate(contract, found.tables, engine=engine)
     rules = sum(rule.frame in found.tables for rule in contract.rules)
     seconds = round(time.perf_counter() - began, 3)
     return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes)

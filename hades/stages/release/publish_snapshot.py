@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hades.build_state import ledger
-from hades.snapshot.pointer import prune
-from hades.snapshot.publish import Published, publish
+from hades.errors import SnapshotError
+from hades.ports.store import GraphStore
+from hades.ports.view import EDGES, KINDS
+from hades.snapshot import manifest as manifests
+from hades.snapshot.manifest import FORMAT
+from hades.snapshot.pointer import prune, root_of, served
+from hades.snapshot.publish import catalogue_hash, parts_of, publish
 from hades.snapshot.retention import snapshots
+from hades.snapshot.verification import verify
 from hades.stages.build_context import BuildContext, default_moment
 from hades.stages.contracts.check_contract import check_contract, require_contracts
 from hades.stages.contracts.check_contracts import check_contracts
@@ -18,49 +24,97 @@ from hades.stages.night import STORE_CONTRACTS
 from hades.stages.stage_calls import bridge, build_topics, weigh
 from hades.stages.weights.weight_versions import log_weights, promote, retain
 
+_RECORD = "release"
+
 
 @dataclass(frozen=True)
 class Released:
-    """What serves from now on."""
+    """What serves from now on. `is_new` is false where the same snapshot was there already."""
 
-    published: Published
+    snapshot: str
+    manifest: str
+    path: Path
+    is_new: bool
     weights_version: str | None
     removed: list[str]
+    ranker: str = ""
+    ranker_left_out: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The release as JSON."""
-        return {
-            "snapshot": self.published.snapshot,
-            "manifest": self.published.manifest_hash,
-            "path": str(self.published.path),
-            "is_new": self.published.is_new,
-            "weights_version": self.weights_version,
-            "removed": self.removed,
-            "ranker": self.published.parts.get("ranker", ""),
-            "ranker_left_out": self.published.ranker_left_out,
-        }
+        return {**asdict(self), "path": str(self.path)}
 
 
 def release(context: BuildContext, as_of: datetime, keep: int | None) -> Released:
     """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
-    Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
-    and only sets the champion. A graph that was never weighed has no weights to register.
+    Nothing is written where the serving snapshot was made of the same rows. Killed before the pointer moves, the old
+    graph serves; killed after it, the next release finds the same snapshot and only sets the champion. A graph that was
+    never weighed has no weights to register.
     """
+    inputs = inputs_digest(context.store)
+    held = _served_already(context, inputs)
+    released = held or _publish(context, as_of)
+    removed = prune(context.home, keep=keep) if keep is not None else []
+    if removed:
+        context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
+    if keep is not None and released.weights_version is not None and (removed or held is None):
+        retain(context.open_tracker(), keep, snapshots=[one.snapshot for one in snapshots(context.home)])
+    if held is None and inputs is not None:
+        _note(context, inputs, released)
+    return replace(released, removed=removed)
+
+
+def inputs_digest(store: GraphStore) -> str | None:
+    """A digest of everything a snapshot is made of; None where the store cannot tell."""
+    reads = ("documents", *KINDS, *EDGES, "bridge_cache")
+    marks = store.marks(reads)
+    if len(marks) < len(reads):
+        return None
+    return ledger.digest_of(FORMAT, catalogue_hash(), sorted(marks.items()), parts_of(store))
+
+
+def _served_already(context: BuildContext, inputs: str | None) -> Released | None:
+    """The release of the same rows, while its snapshot serves and its files are as they were written."""
+    done = ledger.completed(context.store, _RECORD)
+    if inputs is None or done is None or done.digest != inputs or served(context.home) != done.report["snapshot"]:
+        return None
+    folder = root_of(context.home) / done.report["snapshot"]
+    try:
+        contents, manifest_hash = manifests.load(folder)
+        verify(folder, contents.arrays)
+    except SnapshotError:
+        return None
+    version, ranker = done.report["weights_version"], contents.parts.get("ranker", "")
+    left_out = done.report["ranker_left_out"]
+    return Released(folder.name, manifest_hash, folder, False, version, [], ranker, left_out)
+
+
+def _publish(context: BuildContext, as_of: datetime) -> Released:
     weighed = ledger.completed(context.store, ledger.WEIGHTS)
     version = None
     if weighed is not None and weighed.as_of is not None:
         tracker = context.open_tracker()
-        version = log_weights(context.store, tracker, as_of=weighed.as_of)
+        version = log_weights(context.store, tracker, as_of=as_of)
     published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
     if version is not None:
         promote(tracker, version, published.snapshot)
-    removed = prune(context.home, keep=keep) if keep is not None else []
-    if removed:
-        context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
-    if version is not None and keep is not None:
-        retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(context.home)])
-    return Released(published, version, removed)
+    return Released(
+        published.snapshot,
+        published.manifest_hash,
+        published.path,
+        published.is_new,
+        version,
+        [],
+        published.parts.get("ranker", ""),
+        published.ranker_left_out,
+    )
+
+
+def _note(context: BuildContext, inputs: str, released: Released) -> None:
+    report = {name: getattr(released, name) for name in ("snapshot", "weights_version", "ranker_left_out")}
+    with context.store.transaction(["build_stages"]) as inside:
+        ledger.record(inside, ledger.Completed(_RECORD, inputs, report=report))
 
 
 def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Released:

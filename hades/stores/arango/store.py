@@ -140,6 +140,10 @@ class ArangoStore(ArangoRows):
         held = names_in(self._part)
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """See `GraphStore.marks`: a server's revisions differ between replicas, so nothing is promised."""
+        return {}
+
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
         return health.dangling(self._session, self._part)

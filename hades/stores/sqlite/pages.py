@@ -8,6 +8,7 @@ ADR 0004.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import zlib
@@ -30,6 +31,7 @@ _SHORT_GAP = 8  # pages
 _FEW_KEYS = 64
 _KEYS_PER_LOOKUP = 1_000
 
+_CHECKSUMS = "SELECT first, rows, layout, absent, crc FROM page WHERE tree = ? ORDER BY first"
 _FENCES = "SELECT first FROM page WHERE tree = ? ORDER BY first"
 _FENCE_OF = "SELECT max(first) FROM page WHERE tree = ? AND first <= ?"
 _PAGES_BETWEEN = "SELECT layout, absent, data FROM page WHERE tree = ? AND first BETWEEN ? AND ? ORDER BY first"
@@ -99,6 +101,14 @@ def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_P
         if len(rows) < batch_pages:
             return
         after = rows[-1][0]
+
+
+def mark(connection: sqlite3.Connection, tree: Tree) -> str:
+    """A hash over the fences and checksums of all pages: it changes whenever a row does."""
+    digest = hashlib.sha256(f"{tree.id}".encode())
+    for page in connection.execute(_CHECKSUMS, (tree.id,)):
+        digest.update(repr(page).encode())
+    return digest.hexdigest()
 
 
 def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:

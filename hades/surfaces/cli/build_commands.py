@@ -17,6 +17,7 @@ FLOWS = (
     "build_bridges",
     "train_ranker",
     "publish",
+    "check_contracts",
     "consolidate_memory",
     "evaluate",
     "rollback",

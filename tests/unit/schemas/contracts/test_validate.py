@@ -16,10 +16,13 @@ EARLY, LATE = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def broken(expectation: Expectation, *shows: str, **columns: object) -> list[Finding]:
-    """The findings of one rule over one frame."""
+    """The findings of one rule over one frame, about which both engines agree."""
     rows = len(next(iter(columns.values())))  # type: ignore[call-overload]
     frame = pa.table({"_key": [f"k{row}" for row in range(rows)], **columns})
-    return validate(Contract("toy", "", (Rule("toy.rule", "rows", "it holds", expectation, shows),)), {"rows": frame})
+    contract = Contract("toy", "", (Rule("toy.rule", "rows", "it holds", expectation, shows),))
+    found = validate(contract, {"rows": frame})
+    assert found == validate(contract, {"rows": frame}, engine="great_expectations")
+    return found
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,7 @@ def sets(rule: str, collection: str, where: dict[str, Any] | None = None, **chan
     )
 
 
-def _cases() -> list[Any]:
-    """Every third rule always, the others with the slow tests: each takes the library a third of a second."""
-    slow = [() if place % 3 == 0 else (pytest.mark.slow,) for place in range(len(RULES))]
-    return [pytest.param(rule.id, marks=marks) for rule, marks in zip(RULES, slow, strict=True)]
-
-
-@pytest.mark.parametrize("rule", _cases())
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
 def test_a_corruption_turns_its_rule_red_and_stops_the_line(rule: str, store: SqliteStore, home: Path) -> None:
     before = (root_of(home) / "current").read_bytes()
     key = CASES[rule](store, home)
@@ -61,6 +55,20 @@ def test_a_corruption_turns_its_rule_red_and_stops_the_line(rule: str, store: Sq
     with pytest.raises(ContractBroken, match=rule):
         require_contracts(checked)
     assert (root_of(home) / "current").read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_great_expectations_says_the_same_of_a_corruption(rule: str, store: SqliteStore, home: Path) -> None:
+    CASES[rule](store, home)
+    pointer = read(root_of(home))
+    assert pointer is not None
+    folder = root_of(home) / pointer.snapshot
+    ours, theirs = (
+        check_contract(store, rule.partition(".")[0], snapshot=folder, engine=engine)
+        for engine in ("arrow", "great_expectations")
+    )
+    assert ours.findings == theirs.findings
 
 
 def test_no_corruption_is_seeded_for_a_rule_that_is_not_there() -> None:

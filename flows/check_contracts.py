@@ -1,0 +1,17 @@
+"""Every contract of the store, with Great Expectations, whatever was checked before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+
+from hades.stages.night import STORE_CONTRACTS
+from tasks import policies
+from tasks.contracts import check_fully
+
+
+@flow(name="check_contracts", **policies.BUILD)
+def check_contracts() -> dict[str, Any]:
+    """Check every rule of every row; nothing is built and nothing is published."""
+    return check_fully(STORE_CONTRACTS)
