@@ -23,10 +23,10 @@ _PLACES = ("nvme_cache_path", "reliable_store_path")
 
 
 class MemoryEnhancedPathRAG(EnhancedPathRAG):
-    """Paths from the graph of the settings, through tiers of memory (A63 to A72).
+    """Paths from the graph of the settings, through the tiered cache.
 
-    `config` holds any keys of the sections `pathrag:` and `cache:`, flat; what it leaves out is as the settings say.
-    Nothing is read and no model loaded before the first question.
+    `config` holds any keys of the sections `pathrag:` and `cache:`, flat; what it leaves out comes from the settings.
+    Nothing is read and no model is loaded before the first question.
     """
 
     _shared: ClassVar[dict[str, MemoryEnhancedPathRAG]] = {}
@@ -55,7 +55,7 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
 
     @classmethod
     def shared(cls, config: Mapping[str, Any] | None = None) -> MemoryEnhancedPathRAG:
-        """The one of this process for these settings: what a request finds, the next one finds too (X-24)."""
+        """The one instance of this process for these settings, so that requests share its cache."""
         settings = load_settings()
         name = settings.model_dump_json() + json.dumps(dict(config or {}), sort_keys=True, default=str)
         with cls._lock:
@@ -65,7 +65,7 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
 
     @classmethod
     def close_shared(cls) -> None:
-        """Close every shared one: what is in memory goes to disk, so that the next process starts warm."""
+        """Close every shared instance: cached answers go to disk, so that the next process starts warm."""
         with cls._lock:
             for one in cls._shared.values():
                 one.close()
@@ -73,7 +73,7 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
 
 
 def _split(config: Mapping[str, Any], settings: Settings) -> tuple[PathragSettings, CacheSettings]:
-    """The keys by section, over the settings' own; folders of a tenant stay its own wherever they are put."""
+    """The keys by section, merged over the settings; a tenant's folders stay inside its own folder."""
     known = [*PathragSettings.model_fields, *CacheSettings.model_fields]
     for key in config:
         if key not in known:
@@ -92,7 +92,9 @@ Part = TypeVar("Part", bound=BaseModel)
 def _merged(section: Part, given: Mapping[str, Any]) -> Part:
     fields = type(section).model_fields
     try:
-        return type(section).model_validate(section.model_dump() | {k: v for k, v in given.items() if k in fields})
+        return type(section).model_validate(
+            section.model_dump(exclude_unset=True) | {k: v for k, v in given.items() if k in fields}
+        )
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()

@@ -34,7 +34,7 @@ MISS: Final = Miss.MISS
 
 
 @dataclass(frozen=True)
-class Found:
+class TierHit:
     """A value and the tier that gave it."""
 
     value: Any

@@ -1,7 +1,7 @@
-"""One door to all tiers: RAM, then the fast disk, then the reliable one, then whoever can compute it.
+"""The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value.
 
-The manager never computes (X-15): on a miss it calls what the caller gave it, so an answer has always gone through the
-caller's pruning, version and budget, and a key that names all of these is all that a hit needs.
+The manager never computes a value itself. On a miss it calls the function that the caller gave, so an answer has always
+gone through the caller's pruning, version and budget; a key that names all of these identifies the answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hades.cache.lru import LRUCache
 from hades.cache.place import CachePlace
 from hades.cache.policy import Reuse, importance, starting_tier
 from hades.cache.report import CacheReport, rate, tier_report
-from hades.cache.tier import MISS, Counts, Found, MemoryTier
+from hades.cache.tier import MISS, Counts, MemoryTier, TierHit
 from hades.errors import HadesError, SettingsError
 from hades.ports.clock import utc_now
 from hades.settings import CacheSettings, load_settings
@@ -34,7 +34,8 @@ class TieredMemoryManager:
     """Looks values up from the fastest tier to the slowest and keeps them where their importance says.
 
     `config` holds any of the keys of the section `cache:`; what it leaves out has its default. Folders that it does
-    not name lie under `home`, which is HADES_HOME when nobody says.
+    not name lie under `home`, by default HADES_HOME. Without `uses_disk` entries stay in RAM: a read-only service
+    writes nothing.
     """
 
     def __init__(
@@ -43,13 +44,15 @@ class TieredMemoryManager:
         *,
         home: Path | None = None,
         now: Callable[[], datetime] = utc_now,
+        uses_disk: bool = True,
     ) -> None:
         self.config = _checked(config)
         self.place = CachePlace.under(load_settings().home if home is None else home, self.config)
         self.ram_cache = LRUCache(self.config.ram_cache_size_mb, on_evict=self._demote)
         self.nvme_cache = DiskCache(self.place.nvme, self.config.nvme_cache_size_gb)
         self.reliable_store = DiskCache(self.place.reliable, self.config.reliable_store_size_gb, durable=True)
-        self._disks = {MemoryTier.NVME_RAID0: self.nvme_cache, MemoryTier.RAID1: self.reliable_store}
+        disks = {MemoryTier.NVME_RAID0: self.nvme_cache, MemoryTier.RAID1: self.reliable_store}
+        self._disks = disks if uses_disk else {}
         self._tiers: dict[MemoryTier, LRUCache | DiskCache] = {MemoryTier.RAM: self.ram_cache, **self._disks}
         self._generation = self.place.generation()
         self._store = Counts()
@@ -64,7 +67,7 @@ class TieredMemoryManager:
         importance: Callable[[Any], float] | None = None,
         context: Context | None = None,
         keep: Callable[[Any], bool] = lambda value: True,
-    ) -> Found:
+    ) -> TierHit:
         """What a tier holds, else what `compute` returns, kept if `keep` agrees; its errors are the caller's."""
         found = self.look_up(key)
         if found is not None:
@@ -74,7 +77,7 @@ class TieredMemoryManager:
         if keep(value):
             prior = None if importance is None else importance(value)
             self._put(key, value, prior, context, before)
-        return Found(value, MemoryTier.RAID5)
+        return TierHit(value, MemoryTier.RAID5)
 
     def get(
         self, key: str, context: Context | None = None, *, default: Any = None, fetch: Compute | None = None
@@ -101,19 +104,19 @@ class TieredMemoryManager:
         self._notice_forgetting()
         return self._put(key, value, importance, context, self._generation)
 
-    def look_up(self, key: str) -> Found | None:
+    def look_up(self, key: str) -> TierHit | None:
         """What a tier holds, and which; an entry that is used often moves a tier up. None when none holds it."""
         self._notice_forgetting()
         self._reuse.asked(key)
         value = self.ram_cache.get(key, MISS)
         if value is not MISS:
-            return Found(value, MemoryTier.RAM)
+            return TierHit(value, MemoryTier.RAM)
         for tier, disk in self._disks.items():
             entry = disk.read(key)
             if entry is not None:
                 if entry.access_count >= self.config.promotion_threshold:
                     self._store_in(MemoryTier(tier - 1), key, entry.value, entry.metadata)
-                return Found(entry.value, tier)
+                return TierHit(entry.value, tier)
         return None
 
     def importance_of(self, key: str, value: Any, prior: float | None = None, context: Context | None = None) -> float:
@@ -154,7 +157,7 @@ class TieredMemoryManager:
     def _put(self, key: str, value: Any, prior: float | None, context: Context | None, generation: int) -> bool:
         """Store, then look whether something was forgotten since `generation`; if so the value is taken back."""
         worth = self.importance_of(key, value, prior, context)
-        first = starting_tier(worth, self.config.importance_threshold)
+        first = starting_tier(worth, self.config.importance_threshold) if self._disks else MemoryTier.RAM
         kept = False
         for tier, cache in self._tiers.items():
             if tier >= first and not kept:
@@ -173,7 +176,7 @@ class TieredMemoryManager:
 
     def _demote(self, key: str, value: Any) -> None:
         """What leaves memory goes to the fast disk, unless it is there or something was forgotten since it came."""
-        if self.place.generation() != self._generation or key in self.nvme_cache:
+        if not self._disks or self.place.generation() != self._generation or key in self.nvme_cache:
             return
         self.nvme_cache.put(key, value)
         if self.place.generation() != self._generation:

@@ -6,11 +6,10 @@ tool, a script. A graph that cannot be read, or a question that cannot be asked,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -28,6 +27,7 @@ from hades.retrieval.turn.plan import caps_of
 from hades.retrieval.turn.recipes import DEFAULT, GraphStep, recipe_named
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from hades.retrieval.turn.warm_up import make_ready
+from hades.retrieval.versions import retrieve_version
 from hades.telemetry.turn import Turn
 from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
@@ -69,6 +69,19 @@ class FoundPrompt(TypedDict):
     snapshot: str
 
 
+def at_least_one(max_paths: int) -> int:
+    """The number of paths to return, or an error that says what is allowed."""
+    if max_paths < 1:
+        raise BadQuestion(f"max_paths is {max_paths}; ask for at least 1")
+    return max_paths
+
+
+def paths_before_cut(found: Retrieval) -> int:
+    """How many paths were found before pruning and `max_paths` cut them."""
+    stages = {stage.name: stage for stage in found.telemetry.stages}
+    return stages["prune"].taken if "prune" in stages else stages["graph"].given if "graph" in stages else 0
+
+
 def retrieve_paths(
     answers: Answers,
     query: str,
@@ -87,7 +100,10 @@ def retrieve_paths(
     which is then the one that answers, or a time, at which the edges were true.
     """
     try:
-        found = retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
+        found = retrieve_version(
+            answers, query, as_of_version, max_paths=at_least_one(max_paths), domain=domain_filter, recipe=recipe,
+            plan=plan, as_of=as_of, known_at=known_at,
+        )  # fmt: skip
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
     return {
@@ -95,7 +111,7 @@ def retrieve_paths(
         "query": query,
         "paths": [path.model_dump(mode="json") for path in found.paths],
         "count": len(found.paths),
-        "pruned_from": next((stage.given for stage in found.telemetry.stages if stage.name == "graph"), 0),
+        "pruned_from": paths_before_cut(found),
         "reason": None if found.paths else str(Reason.NO_PATHS),
         "reasons": [str(reason) for reason in found.reasons],
         "query_id": found.query_id,
@@ -117,7 +133,10 @@ def retrieve_and_format(
 ) -> FoundPrompt | Failed:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
     try:
-        found = retrieved(answers, query, max_paths, domain_filter, as_of_version, recipe, plan, as_of, known_at)
+        found = retrieve_version(
+            answers, query, as_of_version, max_paths=at_least_one(max_paths), domain=domain_filter, recipe=recipe,
+            plan=plan, as_of=as_of, known_at=known_at,
+        )  # fmt: skip
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
     return {
@@ -229,53 +248,6 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
             for edge in view.edges(found.edge)
         ]  # fmt: skip
         return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
-
-
-def retrieved(
-    answers: Answers,
-    query: str,
-    max_paths: int,
-    domain: str | None,
-    version: str | None,
-    recipe: str,
-    plan: Plan | Mapping[str, Any] | None,
-    as_of: datetime | None,
-    known_at: datetime | None,
-) -> Retrieval:
-    """The whole answer of the version that was asked for; what `retrieve_paths` and `retrieve_and_format` read."""
-    if max_paths < 1:
-        raise BadQuestion(f"max_paths is {max_paths}; ask for at least 1")
-    then = None if version is None else _moment(version)
-    if then is not None and as_of is not None and then != as_of:
-        raise BadQuestion(f"as_of_version says {version} and as_of {as_of.isoformat()}; give one of them")
-    asked: dict[str, Any] = {"recipe": recipe, "plan": plan, "known_at": known_at, "max_paths": max_paths,
-                             "domain": domain, "as_of": then or as_of}  # fmt: skip
-    if version is None or then is not None:
-        return answers.retrieve(query, **asked)
-    with answers.as_published(version) as published:
-        return published.retrieve(query, **asked)
-
-
-def is_snapshot_id(version: str | None) -> bool:
-    """Whether a version names a snapshot, which never changes; a time or a live view does not."""
-    return version is not None and _SNAPSHOT_ID.fullmatch(version) is not None
-
-
-def _moment(version: str) -> datetime | None:
-    """The time that a version spells, in UTC where it names no zone; None for the id of a snapshot."""
-    if is_snapshot_id(version):
-        return None
-    try:
-        moment = datetime.fromisoformat(version)
-    except ValueError:
-        raise BadQuestion(
-            f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` lists, or a time such "
-            "as 2026-01-31T12:00Z"
-        ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-_SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_a_search_with_a_window_and_edges(ro):
     assert (found["count"], found["results"][0]["state"]["topic"]) == (1, "boats/red")
     walked = ro.post("/v1/memory/search", json={"query": "when does the boat leave?", "limit": 1, "depth": 1}).json()
     assert [one["state"]["topic"] for one in walked["matches"][0]["related_states"]] == ["crew/ana"]
-    window = {"query": "boat", "time_window": ["2026-02-01", None]}
+    window = {"query": "boat", "began_from": "2026-02-01"}
     assert ro.post("/v1/memory/search", json=window).json()["count"] == 0
     assert ro.post("/v1/memory/search", json={"query": "boat", "limits": 1}).status_code == 422
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 from hades.errors import HadesError
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
+from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
 from hades.retrieval.turn.recipes import DEFAULT, MODES
@@ -116,6 +117,7 @@ class Answers:
         mode: str = MODES[0],
         near: Sequence[str] = (),
         domain: str | None = None,
+        pruning: FlowPruning | None = None,
     ) -> Retrieval:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
@@ -133,6 +135,7 @@ class Answers:
                 mode=mode,
                 near=near,
                 domain=domain,
+                pruning=pruning,
             )
             mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
         logger.info("answered", extra=turn_fields(answer))

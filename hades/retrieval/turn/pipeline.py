@@ -24,6 +24,7 @@ from hades.retrieval.ranking.exploration import Swapping, swap_some
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.learned_ranker import judge_of
+from hades.retrieval.ranking.prune_by_flow import FlowPruning, prune_by_flow
 from hades.retrieval.ranking.select import Selected, select
 from hades.retrieval.turn.graph_steps import Reached, Start, take_step
 from hades.retrieval.turn.metered_view import MeteredView
@@ -76,13 +77,17 @@ def retrieve(
     vector: NDArray[np.float32] | None = None,
     near: Sequence[str] = (),
     domain: str | None = None,
+    pruning: FlowPruning | None = None,
 ) -> Retrieval:
     """Answer a question from the graph.
 
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
     from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
-    a `domain`, paths of which a vertex belongs to another are left out.
+    a `domain`, paths of which a vertex belongs to another are left out. With `pruning`, paths that carry less flow than
+    its threshold are dropped.
     """
+    if not isinstance(text, str):
+        raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
     if not text.strip():
         raise BadQuestion("the question is empty; ask something")
     if mode not in MODES:
@@ -102,6 +107,8 @@ def retrieve(
     found = _seeded(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
     candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, judge, mode, domain)
+    if pruning is not None and reached.paths:
+        reached = _pruned(metered, reached, pruning)
     selected = select(
         metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=recipe == AUTO
     )
@@ -203,6 +210,16 @@ def _walked(
     if recipe.finds_paths and not reached.paths:
         view.turn.because(Reason.NO_PATHS)
     return candidates, reached
+
+
+def _pruned(view: MeteredView, reached: Reached, pruning: FlowPruning) -> Reached:
+    with view.turn.stage("prune") as stage:
+        kept = prune_by_flow(view, reached.paths, pruning)
+        stage.taken, stage.given = len(reached.paths), len(kept)
+        stage.coverage = stage.given / stage.taken
+    if not kept:
+        view.turn.because(Reason.NO_PATHS)
+    return replace(reached, paths=kept)
 
 
 def _packed(

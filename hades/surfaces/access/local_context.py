@@ -85,9 +85,12 @@ class LocalContext:
 
         return open_hades(self.settings, progress=self.progress)
 
-    def ask(self, request: QueryRequest) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
         """See `CallContext.ask`."""
-        found = self.answers.retrieve(request.query, plan=request.plan, **turn_arguments(request))
+        from hades.retrieval.versions import retrieve_version
+
+        options = turn_arguments(request)
+        found = retrieve_version(self.answers, request.query, version, plan=request.plan, **options)
         note = self._log(found) if self._logs_turns else ""
         return JsonReply(found.model_dump_json().encode(), found.query_id, note=note)
 

@@ -5,63 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hades.ports.clock import utc_now
+from hades.cache.tier import MIB
+from hades.cache.tiers import TieredMemoryManager
+from hades.ports.store import Mode
+from hades.retrieval.cached_answers import CachedAnswers
 from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.plan import clamp
-from hades.retrieval.turn.query_log import log_of
-from hades.surfaces.access.answer_cache import AnswerCache, CachedAnswer
+from hades.settings import Settings
 from hades.surfaces.access.turn_log import TurnLog
 from hades.surfaces.capabilities.capability import JsonReply
 from hades.surfaces.capabilities.query import QueryRequest, turn_arguments
-from schemas.ids import content_key
-from schemas.intervals import iso
 from schemas.plan import Plan, Profile, Reason
-from schemas.record import canonical_json
 from schemas.retrieval import Retrieval
 
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS)  # the others are for builds and evaluation
-LIVE = "live"  # the snapshot id of a graph that is read in place
 
 
 class Questions:
-    """Answers the questions of a service; `on_turn` receives each answer that was computed."""
+    """Answers the questions of a service through its cache."""
 
-    def __init__(
-        self,
-        answers: Answers,
-        turns: TurnLog,
-        cache: AnswerCache,
-        on_turn: Callable[[Retrieval], None] = lambda answer: None,
-    ) -> None:
-        self.answers, self.turns, self.cache, self._on_turn = answers, turns, cache, on_turn
+    def __init__(self, cached: CachedAnswers, turns: TurnLog) -> None:
+        self.cached, self.turns = cached, turns
 
-    def ask(self, request: QueryRequest) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
         """The answer, from the cache or computed."""
-        key = canonical_json(request.arguments())
-        return self._from_cache(key) or self._compute(request, key)
-
-    def _from_cache(self, key: str) -> JsonReply | None:
-        """A cached answer with a query id of its own, so that each turn can be explained and judged."""
-        info = self.answers.ready()
-        if info is None or not info.is_local or info.degraded_from is not None:
-            return None
-        cached = self.cache.find(info.snapshot, key)
-        if cached is None:
-            return None
-        at = utc_now()
-        before, new = cached.log.key, content_key("q", cached.log.key, iso(at))
-        self.turns.add(cached.log.model_copy(update={"key": new, "at": at}))
-        return JsonReply(cached.text.replace(before.encode(), new.encode(), 1), new, is_cached=True)
-
-    def _compute(self, request: QueryRequest, key: str) -> JsonReply:
         plan = None if request.plan is None else limit_plan(request.plan)
-        answer = self.answers.retrieve(request.query, plan=plan, **turn_arguments(request))
-        text, log = answer.model_dump_json().encode(), log_of(answer, utc_now())
-        self.turns.add(log)
-        self._on_turn(answer)
-        if answer.snapshot != LIVE:
-            self.cache.keep(key, CachedAnswer(log, text))
-        return JsonReply(text, answer.query_id)
+        turn = self.cached.ask(request.query, version=version, plan=plan, **turn_arguments(request))
+        return JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
+
+    def close(self) -> None:
+        """Write what is left of the log and the cache."""
+        self.turns.close()
+        self.cached.close()
+
+
+def open_questions(
+    settings: Settings,
+    mode: Mode,
+    answers: Answers,
+    turns: TurnLog,
+    cache_bytes: int,
+    on_answer: Callable[[Retrieval], None] = lambda answer: None,
+) -> Questions:
+    """The questions of a service with its own cache in RAM; a read-only service writes no cache to disk."""
+    tiers = settings.cache.model_copy(update={"ram_cache_size_mb": cache_bytes / MIB})
+    memory = TieredMemoryManager(tiers, home=settings.home, uses_disk=mode is not Mode.READ_ONLY)
+    cached = CachedAnswers(
+        answers,
+        memory if settings.pathrag.enable_caching else None,
+        tenant=settings.tenant or "",
+        max_cache_paths=settings.pathrag.max_cache_paths,
+        log=turns.add,
+        on_answer=on_answer,
+    )
+    return Questions(cached, turns)
 
 
 def limit_plan(plan: Mapping[str, Any]) -> Plan:

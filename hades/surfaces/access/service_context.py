@@ -58,6 +58,7 @@ class ServiceContext:
             self.answers.tools.embedder,
             language_model=None if reads else open_language_model(self.settings),
             tokenizer=self.answers.tools.tokenizer,
+            home=self.settings.home,
         )
 
     def open_hades(self) -> AbstractContextManager[Hades]:
@@ -66,9 +67,9 @@ class ServiceContext:
 
         return open_hades(self.settings)
 
-    def ask(self, request: QueryRequest) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
         """See `CallContext.ask`."""
-        return self.questions.ask(request)
+        return self.questions.ask(request, version)
 
     def find_turn(self, query_id: str) -> QueryLog:
         """See `CallContext.find_turn`."""

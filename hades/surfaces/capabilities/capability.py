@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AccessMode = Literal["ro", "rw", "admin"]
 Document = Mapping[str, Any]
+COMPUTED = "RAID5"  # the slowest tier of the cache: the graph itself
 
 
 class Request(BaseModel):
@@ -42,8 +43,13 @@ class JsonReply:
 
     text: bytes
     query_id: str
-    is_cached: bool = False
+    tier: str = COMPUTED
     note: str = ""
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the cache gave it."""
+        return self.tier != COMPUTED
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -69,6 +75,7 @@ class Shell:
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     read: Callable[[Any], Any] | None = None
+    is_list: bool = False  # `read` takes a list of texts: the option may be repeated
     parts: tuple[tuple[str, str], ...] = ()  # (nested field, flag)
     help: str | None = None
 
@@ -101,7 +108,8 @@ class Cli:
 class Rest:
     """A route. Fields named in the path are read there, the others from the query string (GET) or the body (POST).
 
-    `part` is the part of the reply that is sent as the body, where clients expect it without its envelope.
+    `part` is the part of the reply that is sent as the body, where clients expect it without its envelope. A search may
+    be sent both ways: as a POST, and as a GET with the same fields.
     """
 
     method: Literal["GET", "POST"]
@@ -110,19 +118,24 @@ class Rest:
     summary: str
     status: int = 200
     part: str | None = None
+    is_also_get: bool = False
     reply: str | None = None  # module:class of the reply, for the description of the service
     examples: tuple[Document, ...] = ()
 
 
 @dataclass(frozen=True)
 class Mcp:
-    """A tool. `reply` names its result class (`module:class`); `text` the field a model reads in place of JSON."""
+    """A tool. `reply` names its result class (`module:class`); `text` the field a model reads in place of JSON.
+
+    `null_when_unknown` is the field that is null when memory holds no such thing: to an agent that is no error.
+    """
 
     name: str
     title: str
     reply: str
     text: str | None = None
     is_idempotent: bool = True
+    null_when_unknown: str | None = None
 
 
 @dataclass(frozen=True)

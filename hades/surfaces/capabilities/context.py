@@ -60,8 +60,8 @@ class CallContext(Protocol):
         """The whole library, to ingest and build."""
         ...
 
-    def ask(self, request: QueryRequest) -> JsonReply:
-        """Answer a question and log the turn."""
+    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
+        """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
         ...
 
     def find_turn(self, query_id: str) -> QueryLog:

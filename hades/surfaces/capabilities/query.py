@@ -22,7 +22,7 @@ from hades.surfaces.capabilities.capability import (
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import AS_OF, ID_CHARACTERS, KNOWN_AT, TEXT_CHARACTERS, FreeForm, Id, Moment
 
-Question = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
+Question = Annotated[str, Field(max_length=TEXT_CHARACTERS)]  # an empty one is refused by the turn itself
 RecipeName = Literal[NAMES_OF_RECIPES]  # type: ignore[valid-type]
 NexusMode = Literal[MODES]  # type: ignore[valid-type]
 

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from hades.surfaces.capabilities.capability import Capability
+from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
+from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
+from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
+from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
+from hades.surfaces.capabilities.memory_versions import MEMORY_VERSIONS
 from hades.surfaces.capabilities.query import QUERY
+from hades.surfaces.capabilities.retrieve_paths import AGENT_RETRIEVAL
 from hades.surfaces.capabilities.written_answer import ANSWER
 
-CAPABILITIES: tuple[Capability, ...] = (QUERY, ANSWER, EXPLAIN, FEEDBACK, QUERIES)
+CAPABILITIES: tuple[Capability, ...] = (
+    QUERY,
+    ANSWER,
+    EXPLAIN,
+    FEEDBACK,
+    QUERIES,
+    *AGENT_RETRIEVAL,
+    *ENTITY_CAPABILITIES,
+    *MEMORY_VERSIONS,
+    *MEMORY_RECALL,
+    *MEMORY_EDGES,
+    *MEMORY_CHANGES,
+)
 
 
 def capability_named(name: str) -> Capability:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _WHO = "_who"
+_NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
+_MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
 
 
 def add_commands(app: typer.Typer, capabilities: tuple[Capability, ...], groups: Mapping[str, str]) -> None:
@@ -197,7 +199,7 @@ def _parameter(one: Input) -> inspect.Parameter:
     kind: Any = one.kind if one.shell.read is None and one.kind in (int, float, bool) else str
     if get_origin(one.kind) is Literal and one.shell.read is None:
         kind = one.kind
-    several = one.is_list or (one.shell.read is not None and one.shell.metavar == "NAME=VALUE")
+    several = one.is_list or one.shell.is_list
     annotation: Any = list[kind] if several else kind
     is_required = one.field.is_required()
     help_text = one.shell.help or one.field.description or ""
@@ -237,7 +239,7 @@ def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        message = str(first["msg"]).removeprefix("Value error, ")
+        message = _MESSAGES.get(str(first["type"])) or str(first["msg"]).removeprefix("Value error, ")
         raise typer.BadParameter(message, param_hint=_hint(inputs, first["loc"])) from None
 
 

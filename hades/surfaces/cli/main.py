@@ -10,16 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hades.surfaces.capabilities.registry import CAPABILITIES
-from hades.surfaces.cli import (
-    build_commands,
-    eval_commands,
-    memory_commands,
-    memory_search_commands,
-    operation_commands,
-    serve_commands,
-    user_commands,
-)
-from hades.surfaces.cli import entity_commands as cli_entity
+from hades.surfaces.cli import build_commands, eval_commands, operation_commands, serve_commands, user_commands
 from hades.surfaces.cli import mcp_commands as cli_mcp
 from hades.surfaces.cli.commands import add_commands
 from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
@@ -273,16 +264,16 @@ def publish(
 
 build_commands.register(app)
 eval_commands.register(app)
-memory_commands.register(app)
-memory_search_commands.register()
 serve_commands.register(app)
 operation_commands.register(app)
-cli_entity.register(app)
 cli_mcp.register(app)
 user_commands.register(app)
 
 
-GROUPS: dict[str, str] = {}
+GROUPS = {
+    "memory": "Memory through time: versions, edges, and what was known when.",
+    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
+}
 add_commands(app, CAPABILITIES, GROUPS)
 
 

@@ -1,4 +1,4 @@
-"""One call of a tool: who calls, what it may do, stages told as they end, stopped when the caller lets go, audited."""
+"""One call of a tool: authentication, progress after each stage, cancellation, audit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.surfaces.access.callers import Caller, Door, require
 from hades.surfaces.mcp.notes import noted
+from hades.surfaces.mcp.replies import ToolReply
 from hades.surfaces.mcp.service import Service
-from hades.surfaces.mcp.shapes import Outcome
 from hades.telemetry.turn import Stage, watched
 
 NOT_AUTHENTICATED = "Not authenticated"
@@ -27,26 +27,26 @@ QUERY_REQUIRED = "Query is required"
 
 
 class CallRefused(HadesError):
-    """A call that is answered with `success: false` and this text."""
+    """A call that fails with `success: false` and this text."""
 
 
 class CallStopped(Exception):
-    """The caller has let go; raised in the thread that answers, between two stages."""
+    """The caller cancelled; raised in the thread of the call, between two stages."""
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What a tool found: the document, the text a model reads in its place where there is one, and the turn's id."""
+class ToolOutcome:
+    """The result of a tool: the reply, the text a model reads in its place where there is one, and the query id."""
 
-    outcome: Outcome
+    reply: ToolReply
     text: str | None = None
     query_id: str = ""
 
 
 async def answer(
-    service: Service, context: Context[Any, Any], work: Callable[[Caller], Reply], *, needs: Mode = Mode.READ_ONLY
+    service: Service, context: Context[Any, Any], work: Callable[[Caller], ToolOutcome], *, needs: Mode = Mode.READ_ONLY
 ) -> CallToolResult:
-    """Do the work of a tool in a thread and give its reply the form of the protocol; failures are replies too."""
+    """Run the work of a tool in a thread and return its result for the protocol; failures are results too."""
     note = noted()
     try:
         caller = caller_of(service, context)
@@ -56,25 +56,25 @@ async def answer(
         return _result(reply)
     except HadesError as error:
         note.status = type(error).__name__
-        return _result(Reply(Outcome(success=False, error=str(error))))
+        return _result(ToolOutcome(ToolReply(success=False, error=str(error))))
 
 
 def caller_of(service: Service, context: Context[Any, Any]) -> Caller:
-    """Who calls: whoever started this process over stdio, the owner of the token over HTTP."""
+    """The caller: over stdio the user who started this process, over HTTP the owner of the token."""
     headers = context.headers
     if headers is None and not service.door.needs_token:
-        caller = _at_the_pipe(service.door)
+        caller = _local_caller(service.door)
     else:
-        caller = _at_the_port(service, headers or {})
+        caller = _remote_caller(service, headers or {})
     noted().who = caller.name
     return caller
 
 
-def _at_the_pipe(door: Door) -> Caller:
+def _local_caller(door: Door) -> Caller:
     return Caller(getpass.getuser(), door.mode, door.tenant)
 
 
-def _at_the_port(service: Service, headers: Mapping[str, str]) -> Caller:
+def _remote_caller(service: Service, headers: Mapping[str, str]) -> Caller:
     door = service.door
     kind, _, text = headers.get("authorization", "").partition(" ")
     caller = service.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
@@ -83,21 +83,21 @@ def _at_the_port(service: Service, headers: Mapping[str, str]) -> Caller:
     if caller is None or caller.tenant not in (None, door.tenant):
         raise CallRefused(NOT_AUTHENTICATED)
     if service.rates.wait(caller.name) > 0:
-        raise CallRefused("this caller comes too often; come again in a second")
+        raise CallRefused("Rate limit exceeded; retry in 1 s.")
     return caller
 
 
 def required(query: str) -> str:
-    """The question without the space around it, or the refusal of requirement A75."""
+    """The question without surrounding space, or the refusal that clients expect."""
     if not query.strip():
         raise CallRefused(QUERY_REQUIRED)
     return query.strip()
 
 
 async def _in_thread(
-    service: Service, context: Context[Any, Any], work: Callable[[], Reply], *, may_stop: bool
-) -> Reply:
-    """Work in a thread while stages are reported. A read that is let go ends with its stage, a write is finished."""
+    service: Service, context: Context[Any, Any], work: Callable[[], ToolOutcome], *, may_stop: bool
+) -> ToolOutcome:
+    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write is finished."""
     loop, ended = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
     stopped = threading.Event()
 
@@ -106,7 +106,7 @@ async def _in_thread(
             raise CallStopped
         loop.call_soon_threadsafe(ended.put_nowait, stage)
 
-    def watched_work() -> Reply:
+    def watched_work() -> ToolOutcome:
         with watched(watch):
             return work()
 
@@ -127,12 +127,12 @@ async def _in_thread(
     return reply
 
 
-def _result(reply: Reply) -> CallToolResult:
-    document = reply.outcome.model_dump(mode="json", exclude_unset=True)
-    text = reply.text if reply.text is not None else reply.outcome.model_dump_json(exclude_unset=True)
+def _result(outcome: ToolOutcome) -> CallToolResult:
+    reply = outcome.reply
+    text = outcome.text if outcome.text is not None else reply.model_dump_json(exclude_unset=True)
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
-        structured_content=document,
-        is_error=not reply.outcome.success,
-        _meta={"query_id": reply.query_id} if reply.query_id else None,
+        structured_content=reply.model_dump(mode="json", exclude_unset=True),
+        is_error=not reply.success,
+        _meta={"query_id": outcome.query_id} if outcome.query_id else None,
     )

@@ -13,7 +13,6 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from hades.surfaces.access.tokens import without_tokens
 from hades.telemetry.audit import Audit, CallMode
 
-WRITING = frozenset({"graph_entity_update", "memory_add"})
 _SHOWN = 120
 _PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
 
@@ -37,13 +36,13 @@ def noted() -> Note:
     return Note() if found is None else found
 
 
-def auditing(audit: Audit) -> ServerMiddleware[Any]:
+def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
     """Writes the line of each call when it ends, whichever way it ends."""
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in _PATHS or ctx.request_id is None:
             return await call_next(ctx)
-        note = Note("RW" if _named(ctx) in WRITING else "RO")
+        note = Note("RW" if _named(ctx) in writing else "RO")
         token = _note.set(note)
         began, ended = time.perf_counter(), ""
         try:

@@ -1,10 +1,9 @@
-"""What the tools work with, opened once for the life of the process: caches outlive calls and sessions."""
+"""What the tools work with, opened once for the life of the process and shared by all sessions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,25 +11,20 @@ from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder
 from hades.retrieval.turn.answers import Answers
 from hades.settings import Settings
-from hades.surfaces.access.answer_cache import AnswerCache
-from hades.surfaces.access.callers import Door
+from hades.surfaces.access.callers import Caller, Door
 from hades.surfaces.access.limits import Limits
-from hades.surfaces.access.questions import Questions
+from hades.surfaces.access.questions import Questions, open_questions
 from hades.surfaces.access.rate_limit import Rates
+from hades.surfaces.access.service_context import ServiceContext
 from hades.surfaces.access.tokens import Tokens
 from hades.surfaces.access.turn_log import TurnLog
-from hades.surfaces.mcp.logged import LoggedAnswers
 from hades.telemetry.audit import Audit
 from hades.wiring import open_answers, open_embedder, open_store
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
-    from hades.memory_enhanced_pathrag import MemoryEnhancedPathRAG
 
 
 @dataclass
 class Service:
-    """Everything behind the tools. `writable` is None in a service that only reads."""
+    """Everything behind the tools. `writable` is None in a read-only service."""
 
     settings: Settings
     door: Door
@@ -46,28 +40,18 @@ class Service:
 
     @cached_property
     def limiter(self) -> anyio.CapacityLimiter:
-        """How many calls are answered at once; the others stand in line."""
+        """How many calls run at the same time; the others wait."""
         return anyio.CapacityLimiter(self.limits.answering)
 
-    @cached_property
-    def pathrag(self) -> MemoryEnhancedPathRAG:
-        """Paths through the tiers of memory; one for all calls and sessions (X-24)."""
-        from hades.memory_enhanced_pathrag import MemoryEnhancedPathRAG
-
-        return MemoryEnhancedPathRAG(settings=self.settings, answers=LoggedAnswers(self.answers, self.questions.turns))
-
-    @cached_property
-    def memory(self) -> Memory:
-        """The memory, opened when it is first asked for."""
-        from hades.memory.service import Memory
-
-        return Memory(self.writable or self.readable, self.embedder)
+    def context(self, caller: Caller, mode: Mode) -> ServiceContext:
+        """The context of one call that needs this mode."""
+        return ServiceContext(
+            self.settings, f"mcp:{caller.name}", mode, self.answers, self.readable, self.writable, self.questions
+        )
 
     def close(self) -> None:
-        """Finish what was begun and give everything back."""
-        if "pathrag" in self.__dict__:
-            self.pathrag.close()
-        self.questions.turns.close()
+        """Finish running calls and close everything."""
+        self.questions.close()
         self.answers.close()
         self.readable.close()
         if self.writable is not None:
@@ -88,7 +72,7 @@ def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> S
         answers=answers,
         readable=readable,
         writable=writable,
-        questions=Questions(answers, TurnLog(readable, writable), AnswerCache(limits.cache_bytes)),
+        questions=open_questions(settings, door.mode, answers, TurnLog(readable, writable), limits.cache_bytes),
         tokens=Tokens(settings.home),
         audit=Audit(settings.home / "logs"),
         rates=Rates(limits.per_second, limits.burst),

@@ -17,18 +17,7 @@ from hades.surfaces.access.callers import Door, covers
 from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.routers import (
-    answer,
-    entities,
-    graph,
-    health,
-    memory,
-    memory_asking,
-    memory_changes,
-    query,
-    runs,
-    snapshots,
-)
+from hades.surfaces.rest.routers import answer, graph, health, query, runs, snapshots
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import Services, needing
 
@@ -52,13 +41,6 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
         (Mode.READ_ONLY, answer.reading),
         *capability_routers(),
         (Mode.READ_ONLY, graph.reading),
-        (Mode.READ_ONLY, entities.reading),
-        (Mode.READ_WRITE, entities.writing),
-        (Mode.READ_ONLY, memory.reading),
-        (Mode.READ_ONLY, memory_asking.asking),
-        (Mode.READ_WRITE, memory_asking.keeping),
-        (Mode.READ_WRITE, memory_changes.writing),
-        (Mode.ADMIN, memory_changes.erasing),
         (Mode.READ_ONLY, snapshots.reading),
         (Mode.READ_WRITE, snapshots.writing),
         (Mode.READ_ONLY, runs.reading),

@@ -6,6 +6,7 @@ import inspect
 import re
 import typing
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -30,6 +31,9 @@ def capability_routers() -> list[tuple[Mode, APIRouter]]:
     for capability in CAPABILITIES:
         if isinstance(capability.rest, Rest):
             _add_route(routers[Mode(capability.mode)], capability, capability.rest)
+            if capability.rest.is_also_get:
+                also = replace(capability.rest, method="GET")
+                _add_route(routers[Mode(capability.mode)], capability, also)
     return list(routers.items())
 
 

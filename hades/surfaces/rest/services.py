@@ -16,11 +16,10 @@ from hades.errors import HadesError
 from hades.ports.store import GraphStore, Mode
 from hades.retrieval.turn.answers import Answers
 from hades.settings import Settings
-from hades.surfaces.access.answer_cache import AnswerCache
 from hades.surfaces.access.callers import Caller, require
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.metrics import Exposition
-from hades.surfaces.access.questions import Questions
+from hades.surfaces.access.questions import Questions, open_questions
 from hades.surfaces.access.service_context import ServiceContext
 from hades.surfaces.access.tokens import Tokens
 from hades.surfaces.access.turn_log import TurnLog
@@ -97,7 +96,7 @@ class Services:
         """Finish running calls and close everything."""
         self.threads.shutdown(cancel_futures=True)
         self.writers.shutdown(cancel_futures=True)
-        self.questions.turns.close()
+        self.questions.close()
         self.answers.close()
         self.readable.close()
         if self.writable is not None:
@@ -109,16 +108,18 @@ def open_services(settings: Settings, mode: Mode, limits: Limits = Limits()) -> 
     writable = None if mode is Mode.READ_ONLY else open_written_store(settings, mode)
     readable = open_store(settings, Mode.READ_ONLY)
     answers = open_answers(settings)
-    cache = AnswerCache(limits.cache_bytes)
     exposition = Exposition()
-    exposition.follow_bytes("answers", lambda: cache.bytes)
+    turns = TurnLog(readable, writable)
+    questions = open_questions(settings, mode, answers, turns, limits.cache_bytes, exposition.turn)
+    memory = questions.cached.memory_manager
+    exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
     return Services(
         settings=settings,
         limits=limits,
         answers=answers,
         readable=readable,
         writable=writable,
-        questions=Questions(answers, TurnLog(readable, writable), cache, exposition.turn),
+        questions=questions,
         tokens=Tokens(settings.home),
         audit=Audit(settings.home / "logs"),
         exposition=exposition,

@@ -14,7 +14,8 @@ TEXTS = {
 }
 QUESTION = "How is Ada Lovelace connected to London?"
 READING = [
-    "graph_query_paths", "hipporag_retrieve", "memory_at", "memory_latest", "memory_search", "pathrag_retrieve",
+    "graph_query_paths", "hades_answer", "hipporag_retrieve",
+    "memory_at", "memory_latest", "memory_search", "pathrag_retrieve",
 ]  # fmt: skip
 WRITING = ["graph_entity_update", "memory_add"]
 

@@ -63,10 +63,10 @@ def test_a_list_is_json_and_a_person_sees_what_changed():
     [
         (("update", "entities/nobody", "--set", "name=x"), 1, "no entity has the id"),
         (("update", "entities/london", "--set", "frequency=1"), 1, "frequency"),
-        (("update", "entities/london", "--set", "name"), 2, "is no field"),
+        (("update", "entities/london", "--set", "name"), 1, "is not NAME=VALUE"),
         (("approve", "edit_0"), 1, "no edit has the id"),
         (("undo", "../x"), 1, "no edit has the id"),
-        (("edits", "--state", "lost"), 2, "is no state"),
+        (("edits", "--state", "lost"), 2, "'lost' is not one of"),
     ],
 )
 def test_what_cannot_be_done_says_why(arguments, code, said):

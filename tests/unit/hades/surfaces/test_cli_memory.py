@@ -90,7 +90,6 @@ def test_a_version_is_promoted_and_an_edge_closed() -> None:
         (("latest", "nothing"), "no topic 'nothing'; `hades memory topics` lists"),
         (("add", " ", "x"), "is no topic; give 1 to 500"),
         (("add", "x", "y", "--metadata", "["), "--metadata is not JSON"),
-        (("at", "x", "soon"), "give a date or time"),
         (("close", "nope"), "no edge 'nope'"),
         (("undo", "nope"), "no act nope"),
         (("change", "x", "y", "--fact", "blocked_by"), "write RELATION=TOPIC"),
@@ -98,3 +97,9 @@ def test_a_version_is_promoted_and_an_edge_closed() -> None:
 )
 def test_errors_name_the_thing_and_the_next_step(words: tuple[str, ...], says: str) -> None:
     assert says in hades(*words, code=1)["error"]["message"]
+
+
+def test_a_time_that_is_no_time_is_bad_usage() -> None:
+    done = CliRunner().invoke(app, ["memory", "at", "x", "soon"])
+    assert (done.exit_code, "MOMENT" in done.output) == (2, True)
+    assert CliRunner().invoke(app, ["memory", "at", "x", "2026"]).exit_code == 2

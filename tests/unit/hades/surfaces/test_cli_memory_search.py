@@ -74,7 +74,7 @@ def test_a_context_stays_below_its_tokens() -> None:
 def test_summaries_are_made_once_and_lead_back() -> None:
     made = hades("consolidate", "--level", "3")["levels"]
     assert [(one["name"], len(one["written"])) for one in made] == [("daily", 3), ("weekly", 3), ("monthly", 3)]
-    assert "daily: 0 written, 3 as they were" in shown("consolidate")
+    assert "daily: 0 written, 3 unchanged" in shown("consolidate")
     below = hades("drill-down", "summary/monthly/bugs/2024-01", "--originals")
     assert [one["content"] for one in below["made_of"]] == ["Bug Y corrupts data"]
     assert hades("search", "bug", "--level", "3")["results"][0]["state"]["consolidation_level"] == 3
@@ -85,4 +85,4 @@ def test_a_working_set_is_shown_and_asked() -> None:
     held = hades("working", "design/approach_x")
     assert [one["state"]["topic"] for one in held["related"]] == ["bugs/bug_y"]
     assert hades("working", "design/approach_x", "--ask", "fixed")["results"][0]["state"]["topic"] == "bugs/bug_y"
-    assert "are in mind" in shown("working", "design/approach_x")
+    assert "are in the working set" in shown("working", "design/approach_x")

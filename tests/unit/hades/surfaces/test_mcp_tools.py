@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from hades.curation.edits import list_edits
 from hades.ports.store import Mode
 from hades.settings import Settings
-from hades.surfaces.access.callers import Door
+from hades.surfaces.access.callers import Caller, Door
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import Service, open_service
 from schemas.retrieval import Path
@@ -80,7 +80,7 @@ def test_parameters_are_those_of_the_interface_each_described(settings: Settings
         "pathrag_retrieve": ["query", "max_paths", "domain_filter", "as_of_version", "format_for_llm"],
         "hipporag_retrieve": ["query", "limit", "mode"],
         "graph_query_paths": ["query", "k", "L"],
-        "graph_entity_update": ["entity_id", "fields"],
+        "graph_entity_update": ["entity_id", "fields", "why", "confidence"],
     }
     for name, parameters in promised.items():
         assert list(tools[name].input_schema["properties"]) == parameters
@@ -164,7 +164,7 @@ def test_arguments_out_of_bounds_are_refused_before_anything_is_read(settings: S
     with serving(settings, Mode.READ_ONLY) as service:
         for tool, arguments in (
             ("pathrag_retrieve", {"query": "x", "max_paths": 0}),
-            ("pathrag_retrieve", {"query": "x" * 4001}),
+            ("pathrag_retrieve", {"query": "x" * 8001}),
             ("graph_query_paths", {"query": "x", "L": 6}),
             ("hipporag_retrieve", {"query": "x", "mode": "sideways"}),
             ("pathrag_retrieve", {}),
@@ -254,7 +254,11 @@ def test_memory_is_added_to_and_asked_now_then_and_by_meaning(settings: Settings
         assert before.structured_content == {"success": True, "topic": "project/deadline", "state": None}
         found = call(service, "memory_search", query="deadline May", limit=1).structured_content["results"]
         assert [(one["state"]["topic"], one["state"]["version"]) for one in found] == [("project/deadline", 2)]
-        assert service.memory.audit(latest["id"])[0].who.startswith("mcp:")
+        assert (
+            service.context(Caller("test", Mode.READ_ONLY), Mode.READ_ONLY)
+            .memory.audit(latest["id"])[0]
+            .who.startswith("mcp:")
+        )
 
 
 def test_an_entity_is_updated_once_and_refused_by_name(settings: Settings) -> None:

@@ -12,11 +12,13 @@ from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Res
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.cli import commands
 from hades.surfaces.docs.cli_page import command_tree
+from hades.surfaces.mcp.describe import described as mcp_described
 from hades.surfaces.rest.app import described as rest_described
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
 COMMANDS = command_tree()
 OPENAPI = rest_described(Mode.ADMIN)
+TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.READ_WRITE)["tools"]}
 
 
 def on(surface: str) -> list[Any]:
@@ -77,6 +79,16 @@ def test_rest_accepts_what_the_request_declares(capability):
     assert accepted == declared(capability)
 
 
+@pytest.mark.parametrize("capability", on("mcp"))
+def test_a_tool_accepts_what_the_request_declares(capability):
+    schema = TOOLS[capability.mcp.name]["inputSchema"]
+    accepted = {name: rules(one, schema.get("$defs", {})) for name, one in schema["properties"].items()}
+    assert accepted == declared(capability)
+    assert set(schema.get("required", ())) == {
+        name for name, field in capability.request.model_fields.items() if field.is_required()
+    }
+
+
 @pytest.mark.parametrize("capability", on("cli"))
 def test_the_command_line_accepts_what_the_request_declares(capability):
     assert isinstance(capability.cli, Cli)
@@ -119,4 +131,4 @@ def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_cod
 
 
 def test_shell_is_only_about_spelling():
-    assert set(Shell.__dataclass_fields__) == {"flags", "metavar", "read", "parts", "help"}
+    assert set(Shell.__dataclass_fields__) == {"flags", "metavar", "read", "is_list", "parts", "help"}

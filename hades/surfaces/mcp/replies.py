@@ -1,25 +1,25 @@
-"""What the tools give back. A field that does not apply is left out: a failure is `success` and `error` alone."""
+"""Results of the tools. A field that does not apply is left out: a failure has `success` and `error` alone."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from schemas.retrieval import Path
 
 
-class Outcome(BaseModel):
-    """What every tool says: whether it worked, and if not, why and what to do."""
+class ToolReply(BaseModel):
+    """What every tool returns: whether the call succeeded, and if not, why and what to do."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="ignore", populate_by_name=True, serialize_by_alias=True)
 
-    success: bool = Field(description="whether the call did what was asked")
-    error: str | None = Field(None, description="why it did not, and what to do")
+    success: bool = Field(description="whether the call succeeded")
+    error: str | None = Field(None, description="what failed, and what to do")
 
 
-class Paths(Outcome):
+class PathsReply(ToolReply):
     """Of `pathrag_retrieve`; with `format_for_llm` only `success` and `formatted_prompt`."""
 
     query: str | None = Field(None, description="the question as it was asked")
@@ -30,12 +30,12 @@ class Paths(Outcome):
     reasons: list[str] | None = Field(None, description="what cut the turn: codes of docs/reference/settings.md")
     query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
     snapshot: str | None = Field(None, description="the published graph that answered")
-    tier: str | None = Field(None, description="which tier of memory had the answer; RAID5 is the graph itself")
+    tier: str | None = Field(None, description="which tier of the cache gave the answer; RAID5 is the graph itself")
     formatted_prompt: str | None = Field(None, description="what a language model is told, within the token budget")
 
 
 class RetrievalResult(BaseModel):
-    """One passage (requirement E7)."""
+    """One passage."""
 
     chunk_id: str = Field(description="id of the passage")
     text: str = Field(description="its text")
@@ -45,7 +45,7 @@ class RetrievalResult(BaseModel):
     metadata: dict[str, Any] = Field(description="document, title, span, and which searches found it")
 
 
-class Passages(Outcome):
+class PassagesReply(ToolReply):
     """Of `hipporag_retrieve`."""
 
     query: str | None = Field(None, description="the question as it was asked")
@@ -74,7 +74,7 @@ class PathString(BaseModel):
     citations: list[Citation] = Field(description="one for each edge, in order")
 
 
-class PathStrings(Outcome):
+class PathStringsReply(ToolReply):
     """Of `graph_query_paths`."""
 
     query: str | None = Field(None, description="the question as it was asked")
@@ -84,21 +84,21 @@ class PathStrings(Outcome):
     snapshot: str | None = Field(None, description="the published graph that answered")
 
 
-class Edited(Outcome):
+class EntityEditReply(ToolReply):
     """Of `graph_entity_update`."""
 
-    edit: str | None = Field(None, description="id of the edit, for `hades entity undo`; empty when nothing was to do")
+    edit: str | None = Field(None, description="id of the edit, for `hades entity undo`; empty when nothing changed")
     entity: str | None = Field(None, description="id of the entity")
-    state: str | None = Field(None, description="applied, or pending until a second party agrees")
-    changed: bool | None = Field(None, description="whether this call changed anything; the same edit twice is one")
+    state: str | None = Field(None, description="applied, or pending until a second person approves")
+    changed: bool | None = Field(None, description="whether this call changed anything")
     fields: dict[str, Any] | None = Field(None, description="what was changed")
     before: dict[str, Any] | None = Field(None, description="what those fields said")
-    needs: list[str] | None = Field(None, description="why somebody else must agree")
-    approvals_missing: int | None = Field(None, description="how many parties must still agree")
+    needs: list[str] | None = Field(None, description="why another person must approve")
+    approvals_missing: int | None = Field(None, description="how many approvals are missing")
     note: str | None = Field(None, description="when questions see it")
 
 
-class State(BaseModel):
+class MemoryVersion(BaseModel):
     """One version of what is known about a topic."""
 
     id: str = Field(description="id of the version")
@@ -113,23 +113,25 @@ class State(BaseModel):
     metadata: dict[str, Any]
 
 
-class Remembered(Outcome):
+class MemoryStateReply(ToolReply):
     """Of `memory_add`, `memory_latest` and `memory_at`; without a state nothing is known."""
 
     topic: str | None = Field(None, description="the topic asked for")
-    state: State | None = Field(None, description="null: nothing is known about the topic, or was not at that moment")
+    state: MemoryVersion | None = Field(None, description="null: nothing is or was known")
 
 
-class FoundState(BaseModel):
+class MemorySearchHit(BaseModel):
     """A state and how near it is to what was asked."""
 
-    score: float = Field(description="similarity, comparable within one answer")
-    state: State
+    score: float = Field(
+        description="similarity, comparable within one answer", validation_alias=AliasChoices("score", "similarity")
+    )
+    state: MemoryVersion
 
 
-class Recalled(Outcome):
+class MemorySearchReply(ToolReply):
     """Of `memory_search`."""
 
     query: str | None = Field(None, description="what was searched for")
-    results: list[FoundState] | None = Field(None, description="newest version of each topic, nearest first")
+    results: list[MemorySearchHit] | None = Field(None, description="newest version of each topic, nearest first")
     count: int | None = Field(None, description="how many")

@@ -1,0 +1,179 @@
+"""Answers through the tiered cache: the one answer cache of services and of `MemoryEnhancedPathRAG`.
+
+An answer is a function of the snapshot and of everything that was asked, and both are in its key: a hit is never older
+or wider than the question allows, and a new snapshot starts empty. An answer that depended on the moment is not cached.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel
+
+from hades.cache.keys import Scope, path_key
+from hades.cache.report import CacheReport
+from hades.cache.tier import MemoryTier, TierHit
+from hades.cache.tiers import TieredMemoryManager
+from hades.ports.clock import utc_now
+from hades.retrieval.ranking.prune_by_flow import FlowPruning
+from hades.retrieval.turn.answers import Answers
+from hades.retrieval.turn.query_log import log_of
+from hades.retrieval.turn.recipes import DEFAULT, RECIPES, GraphStep
+from hades.retrieval.versions import is_snapshot_id, retrieve_version
+from schemas.ids import content_key
+from schemas.intervals import iso
+from schemas.plan import Plan, Reason
+from schemas.retrieval import Retrieval
+from schemas.telemetry import QueryLog
+
+RECENT_QUERIES = 10
+WITH_PATHS, WITHOUT_PATHS = 0.7, 0.3  # importance of an answer before its use is measured
+FORMAT = 2  # of a cached entry; entries of another number are not found
+PASSING = frozenset({Reason.TIMEOUT, Reason.VIEW_DEGRADED})  # reasons of the moment: asked again, it may be complete
+
+
+@dataclass(frozen=True)
+class CachedTurn:
+    """An answer as JSON text, its query id, and the tier that gave it; RAID5 is the graph itself."""
+
+    text: bytes
+    query_id: str
+    tier: MemoryTier
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether a tier of the cache gave it."""
+        return self.tier is not MemoryTier.RAID5
+
+    @cached_property
+    def answer(self) -> Retrieval:
+        """The answer as a record."""
+        return Retrieval.model_validate_json(self.text)
+
+
+class CachedAnswers:
+    """Answers questions through the cache. Without `memory` every question is computed.
+
+    `log` receives the log of every turn, also of a cached answer: it has a query id of its own, so that it can be
+    explained and judged. `on_answer` receives the answers that were computed.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        memory: TieredMemoryManager | None = None,
+        *,
+        tenant: str = "",
+        max_cache_paths: int = 100,
+        log: Callable[[QueryLog], None] = lambda log: None,
+        on_answer: Callable[[Retrieval], None] = lambda answer: None,
+    ) -> None:
+        self.answers, self.memory_manager = answers, memory
+        self.recent_queries: deque[str] = deque(maxlen=RECENT_QUERIES)
+        self._tenant, self._max_paths, self._log, self._on_answer = tenant, max_cache_paths, log, on_answer
+
+    def ask(
+        self, text: str, *, version: str | None = None, pruning: FlowPruning | None = None, **options: Any
+    ) -> CachedTurn:
+        """The answer to a question; `options` are those of `Answers.retrieve`, `version` a snapshot id or a time."""
+        hit = self._look_up(text, version, pruning, options)
+        entry, is_new = hit.value, hit.tier is MemoryTier.RAID5
+        if isinstance(text, str):
+            self.recent_queries.append(text)
+        log = QueryLog.model_validate(entry["log"])
+        if is_new:
+            self._log(log)
+            return CachedTurn(entry["answer"].encode(), log.key, hit.tier)
+        at = utc_now()
+        fresh = content_key("q", log.key, iso(at))
+        self._log(log.model_copy(update={"key": fresh, "at": at}))
+        return CachedTurn(entry["answer"].encode().replace(log.key.encode(), fresh.encode(), 1), fresh, hit.tier)
+
+    def report(self) -> CacheReport | None:
+        """Hit rate and bytes of every tier; None without a cache."""
+        return None if self.memory_manager is None else self.memory_manager.report()
+
+    def close(self) -> None:
+        """Write what is in memory to disk and close the tiers; the answers stay open."""
+        if self.memory_manager is not None:
+            self.memory_manager.close()
+
+    def _look_up(self, text: str, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]) -> TierHit:
+        """The entry from a tier, else computed. A live graph has no version to key on and is always asked."""
+
+        def compute() -> dict[str, Any]:
+            return self._compute(text, version, pruning, options)
+
+        memory = self.memory_manager
+        snapshot = version if is_snapshot_id(version) else self._serving_snapshot()
+        if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
+            return TierHit(compute(), MemoryTier.RAID5)
+        assert snapshot is not None
+        scope = Scope(snapshot, memory.place.generation(), self._tenant)
+        return memory.get_or_compute(
+            path_key(text, self._params(version, pruning, options), scope),
+            compute,
+            importance=lambda entry: WITH_PATHS if entry["paths"] else WITHOUT_PATHS,
+            context={"recent_queries": [*self.recent_queries, text]},
+            keep=lambda entry: entry["is_complete"] and entry["log"]["snapshot"] == snapshot,
+        )
+
+    def _serving_snapshot(self) -> str:
+        with self.answers.lease() as view:
+            return view.info.snapshot
+
+    def _params(self, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]) -> dict[str, Any]:
+        """Everything beside the question and the graph that the answer depends on."""
+        tools = self.answers.tools
+        plain = {name: _plain(value) for name, value in options.items() if name not in ("plan", "recipe")}
+        return {
+            **{name: value for name, value in plain.items() if value not in (None, [], ())},
+            "format": FORMAT,
+            "recipe": options.get("recipe", DEFAULT),
+            "version": version,
+            "pruning": None if pruning is None else [pruning.decay_rate, pruning.threshold],
+            "plan": _plain(options.get("plan") or self.answers.plan),
+            "embedder": None if tools.embedder is None else tools.embedder.model.tag,
+            "rules": tools.rules.model_dump(mode="json", by_alias=True),
+        }
+
+    def _compute(
+        self, text: str, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        answer = retrieve_version(self.answers, text, version, pruning=pruning, **options)
+        self._on_answer(answer)
+        return {
+            "answer": answer.model_dump_json(),
+            "log": log_of(answer, utc_now()).model_dump(mode="json"),
+            "paths": len(answer.paths),
+            "is_complete": self._is_complete(answer) and len(answer.paths) <= self._max_paths,
+        }
+
+    def _is_complete(self, answer: Retrieval) -> bool:
+        """Whether it would be answered the same again: nothing failed or timed out, no feedback took part."""
+        learns = answer.recipe in RECIPES and RECIPES[answer.recipe].step is GraphStep.FUSION
+        explores = self.answers.tools.swapping.share > 0
+        return not learns and not explores and not PASSING & set(answer.reasons) and not self._lacks_vector(answer)
+
+    def _lacks_vector(self, answer: Retrieval) -> bool:
+        """Whether the embedder failed, so that only words were searched where vectors exist."""
+        embedding = next((stage for stage in answer.telemetry.stages if stage.name == "embed"), None)
+        embedder = self.answers.tools.embedder
+        if embedding is None or embedding.given or embedder is None:
+            return False
+        with self.answers.lease() as view:
+            return any(embedder.model.tag in tags for tags in view.info.models.values())
+
+
+def _plain(value: Any) -> Any:
+    """The value as a key can hold it."""
+    if isinstance(value, Plan | BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, datetime):
+        return iso(value)
+    return list(value) if isinstance(value, tuple) else value
