@@ -69,7 +69,7 @@ def test_the_second_time_memory_answers_the_same(rag):
 
 def test_at_most_as_many_paths_as_asked_in_the_order_of_the_turn(rag):
     found = rag.retrieve_paths(QUESTION, 1, plan=WIDE)
-    assert (found["count"], found["pruned_from"]) == (1, 2)
+    assert (found["count"], found["pruned_from"]) == (1, 4)
     several = rag.retrieve_paths(QUESTION, 5, plan=WIDE)
     assert several["paths"][0] == found["paths"][0]
     turn = rag.answers.retrieve(QUESTION, plan=WIDE, max_paths=5)
@@ -78,7 +78,7 @@ def test_at_most_as_many_paths_as_asked_in_the_order_of_the_turn(rag):
 
 
 def test_more_paths_are_found_than_one_is_asked_for(rag):
-    assert rag.retrieve_paths(QUESTION, 1)["pruned_from"] == 2
+    assert rag.retrieve_paths(QUESTION, 1)["pruned_from"] > 1
 
 
 def test_a_question_with_colons_is_its_own(rag):
