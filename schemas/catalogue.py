@@ -124,7 +124,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         Chunk,
         "pieces of documents with their exact spans",
         (Index(("document",)), Index(("sha256",)), Index(("embedding_model",), broad=True)),
-        text_fields=("title", "symbol", "signature", "text"),
+        text_fields=("title", "symbol", "words", "text"),
         vector_field="embedding",
     ),
     Collection(

@@ -41,6 +41,7 @@ class Chunk(Keyed):
     file_path: str = Field("", description="path of the file inside its workspace; empty where there is none")
     symbol: str = Field("", description="qualified name inside the file, as `Session.get`; empty at module level")
     signature: str = Field("", description="header of the function or class on one line")
+    words: str = Field("", description="parts of identifiers and the repeated header, for search by words")
     start_line: int = Field(0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing")
     end_line: int = Field(0, ge=0, description="last line in the file, inclusive")
     timestamp: datetime | None = Field(None, description="event date of the document")

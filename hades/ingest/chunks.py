@@ -13,6 +13,7 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ingest.source_document import Section
 from hades.ports.text import Tokenizer
+from hades.text.identifiers import identifier_words
 from schemas.chunks import CODE_KINDS
 from schemas.ids import content_key, node_id, sha256_text
 
@@ -104,12 +105,19 @@ def _row(
         "file_path": document.path,
         "symbol": section.symbol or "",
         "signature": section.signature,
+        "words": _search_words(title, section, text) if document.path else "",
         "start_line": 0,
         "end_line": 0,
         "timestamp": document.created,
         "sha256": sha256_text(embedding_text(title, section.headings, text)),
         "metadata": "{}",
     }
+
+
+def _search_words(title: str, section: Section, text: str) -> str:
+    """What a unit is found by beside its text: parts of its identifiers, and the header that a later part repeats."""
+    header = " ".join(section.headings[1:]) if section.kind in CODE_KINDS else ""
+    return " ".join(filter(None, [header, *identifier_words(f"{title} {section.symbol or ''} {header} {text}")]))
 
 
 class _LineNumbers:

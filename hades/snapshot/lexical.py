@@ -18,6 +18,7 @@ from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.lookup import find, hash_texts
 from hades.snapshot.top_k import best
 from hades.text.analyzer import Vocabulary, terms
+from hades.text.identifiers import with_identifiers
 
 K1 = 1.2
 B = 0.75
@@ -107,7 +108,7 @@ class LexicalIndex:
 
     def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
         """Rows and scores, best first, then by row. Exact: a common word is skipped only where it cannot matter."""
-        place = find(self._hash, hash_texts(terms(text))).first
+        place = find(self._hash, hash_texts(terms(with_identifiers(text)))).first
         if not len(place):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         lengths = self._starts[place + 1] - self._starts[place]

@@ -31,7 +31,7 @@ _COLUMNS: dict[Kind, tuple[str, ...]] = {
     ),
     Kind.CHUNK: (
         *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
-        *("file_path", "symbol", "signature", "start_line", "end_line"),
+        *("file_path", "symbol", "words", "start_line", "end_line"),
         *("embedding", "embedding_model"),
     ),
     Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),

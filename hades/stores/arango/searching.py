@@ -14,6 +14,7 @@ from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.terms import condition, unnarrowed
 from hades.stores.arango.vectors import is_indexed
+from hades.text.identifiers import with_identifiers
 from schemas.catalogue import ANALYZER, Collection
 
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
@@ -32,7 +33,7 @@ def search(scope: Scope, collection: Collection, text: str, limit: int, where: P
     fields = collection.text_fields
     binds: dict[str, Any] = {
         "@view": collection.view,
-        "text": text,
+        "text": with_identifiers(text),
         "analyzer": ANALYZER,
         **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
         "wait": scope.wait_for_view and scope.unit is None,

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery
+from hades.text.identifiers import with_identifiers
 from schemas.catalogue import Collection
 
 _WORD = re.compile(r"\w+")
@@ -59,7 +60,7 @@ def search(connection: sqlite3.Connection, collection: Collection, text: str) ->
         raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
     if not text.strip():
         raise BadQuery("the text to search for is empty")
-    words = dict.fromkeys(_WORD.findall(text))
+    words = dict.fromkeys(_WORD.findall(with_identifiers(text)))
     if not words:
         return []
     table = _table(collection)

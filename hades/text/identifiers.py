@@ -1,0 +1,63 @@
+"""Identifiers as words: `maxRetries`, `max_retries` and `http.Client` are found by their parts and as a whole.
+
+One rule serves what is stored and what is asked, so that every store finds the same. Words that texts hold anyway are
+not repeated: only the parts of compound names and the joined form of dotted ones are given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
+_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_RECEIVERS = frozenset({"self", "cls", "this", "super"})
+_SHORTEST = 2  # of a part; a single letter finds everything
+_MAX_NAME = 200  # longer runs are data
+
+
+def identifier_words(text: str) -> list[str]:
+    """Parts of the compound names in a text, in order, and each dotted name joined by underscores, once."""
+    if not _COMPOUND.search(text):
+        return []
+    seen: set[str] = set()
+    found: list[str] = []
+    for match in _NAME.finditer(text):
+        name = match.group()
+        if len(name) > _MAX_NAME:
+            continue
+        components = name.split(".")
+        if len(components) > 1 and name not in seen:
+            seen.add(name)
+            found += _dotted(components)
+        for component in components:
+            found += split_identifier(component)
+    return found
+
+
+def split_identifier(name: str) -> list[str]:
+    """The parts of a compound name in lower case; none for a plain word.
+
+    A capitalised word of two parts whose first has at most two letters is a surname (`McDonald`), not an identifier.
+    """
+    if not _COMPOUND.search(name):
+        return []
+    parts = _PART.findall(name)
+    if len(parts) < 2 or (len(parts) == 2 and len(parts[0]) <= 2 and parts[0].istitle() and parts[1].istitle()):
+        return []
+    return [part.lower() for part in parts if len(part) >= _SHORTEST]
+
+
+def with_identifiers(text: str) -> str:
+    """A question with the parts of its identifiers behind it."""
+    return " ".join([text, *dict.fromkeys(identifier_words(text))])
+
+
+def _dotted(components: list[str]) -> Iterator[str]:
+    """The joined form of a dotted name, without the receiver, and its components."""
+    kept = [one.strip("_").lower() for one in components if one not in _RECEIVERS]
+    kept = [one for one in kept if len(one) >= _SHORTEST]
+    if len(kept) > 1:
+        yield "_".join(kept)
+    yield from kept
