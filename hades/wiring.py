@@ -126,7 +126,9 @@ def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
     if settings.view == "arango":
         from hades.stores.arango.view import ArangoView
 
-        return ArangoView(_open_arango(settings, Mode.READ_ONLY))
+        view = ArangoView(_open_arango(settings, Mode.READ_ONLY))
+        view.info  # noqa: B018 - asked once here, so that the first turn does not spend its time on it
+        return view
     from hades.snapshot.open import open_snapshot
 
     return open_snapshot(settings.home, snapshot)

@@ -62,6 +62,7 @@ class Turn:
         self.caps = caps
         self.stages: list[Stage] = []
         self.reasons: list[Reason] = []
+        self.round_trips = 0  # questions to a view over a network
         self._clock = clock
         self._began = clock()
         self._deadline = self._began + caps.latency_ms / 1000

@@ -134,8 +134,9 @@ def _searched(
     """Every search for every part: fused over all kinds, fused over what can be read, and how many names matched."""
     fused, readable = Fused(), Fused()
     stage, names = view.turn.current, 0
-    local_limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    limit = local_limit if view.info.is_local else plan.retriever.k  # over a network each hit is a read
+    limit = max(plan.reranker.m, POOL * plan.retriever.k)
+    if not view.info.is_local:  # questions are few there and vectors slow: they come last
+        searches = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:

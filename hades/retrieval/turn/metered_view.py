@@ -1,9 +1,10 @@
 """The view through the meter: every read is asked for first, and what is denied is not read.
 
-On a view in memory a read is a document or an edge materialised; what is scanned to find it is work. On a view over a
-network all that travels is a read, found or scanned (`ViewInfo.is_local` says which it is). Answers may therefore be
-shorter than the question: always the first so many, so whoever asks puts the best first. What a turn has read once it
-keeps: asking again costs nothing.
+A read is a document or an edge materialised; what is scanned or compared to find it is work. On a view over a network
+(`ViewInfo.is_local` says which it is) rows that travel to be compared are work too, and the questions of a turn are
+bounded: a search that comes too late finds nothing, and some questions are kept for what is handed over. Answers may
+be shorter than what was asked: always the first of it, so whoever asks puts the best first. What a turn has read
+once it keeps: asking again costs nothing.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from schemas.plan import Reason
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
+
+ROUND_TRIPS = 12  # questions of one turn to a view over a network
+KEPT_TRIPS = 4  # of these for nodes, edges, passages and bridges that are handed over
 
 Key = TypeVar("Key")
 Document = TypeVar("Document")
@@ -92,16 +96,14 @@ class MeteredView:
         mask: Mask = Mask(),
         max_work: int | None = None,
     ) -> Expansion:
-        """See `GraphView.expand`; the work is counted, and over a network each edge that comes back is a read."""
-        wanted = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
-        allowed = wanted if self._is_local else min(wanted, self.turn.reads_left)
+        """See `GraphView.expand`; the work is counted."""
+        allowed = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
+        if not self._may_ask():
+            allowed = 0  # asks nothing and says that it was capped
         found = self._view.expand(
             numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=max(0, allowed)
         )
-        short_of_reads = found.capped and allowed < wanted
-        self.turn.worked(found.work, capped=found.capped and not short_of_reads)
-        if not self._is_local:
-            self._spend(len(found), short=short_of_reads)
+        self.turn.worked(found.work, capped=found.capped)
         return found
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
@@ -160,7 +162,7 @@ class MeteredView:
         level: int | None = None,
         within: Numbers | None = None,
     ) -> Hits:
-        """See `GraphView.nearest`; over a network each hit is a read."""
+        """See `GraphView.nearest`; over a network each hit is work."""
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
@@ -168,7 +170,7 @@ class MeteredView:
         return self._counted(hits, limit, allowed)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
-        """See `GraphView.lexical`; over a network each hit is a read."""
+        """See `GraphView.lexical`; over a network each hit is work."""
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
@@ -184,9 +186,11 @@ class MeteredView:
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         """See `GraphView.bridges`; each is a document, so each is a read."""
-        allowed = min(limit, self.turn.reads_left)
+        allowed = min(limit, self.turn.reads_left) if self._may_ask() else 0
         found = self._view.bridges(clusters_from, clusters_to, limit=allowed) if allowed > 0 else []
-        self._spend(len(found), short=allowed < limit and len(found) >= allowed)
+        self.turn.reads(len(found))
+        if allowed < limit and len(found) >= allowed:
+            self.turn.trimmed(Reason.BUDGET_DOCS)
         return found
 
     def fitted(self) -> Fitted | None:
@@ -194,14 +198,14 @@ class MeteredView:
         return self._view.fitted()
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
-        """See `GraphView.match_names`; over a network each row that travels is a read."""
+        """See `GraphView.match_names`; over a network each row that travels is work."""
         if self._is_local:
             return self._view.match_names(text, limit=limit)
-        left = self.turn.reads_left
-        if not self._may_find(1):
+        left = self._may_find(self.turn.work_left if limit is None else limit)
+        if not left:
             return _NO_NAMES
-        found = self._view.match_names(text, limit=left if limit is None else min(left, limit))
-        self._spend(found.fetched, short=found.fetched == left)
+        found = self._view.match_names(text, limit=left)
+        self.turn.worked(found.fetched, capped=limit is None and found.fetched == left)
         return found
 
     def close(self) -> None:
@@ -219,36 +223,45 @@ class MeteredView:
     ) -> list[Document]:
         """The first so many of what is asked for; only what this turn has not read yet is read."""
         missing = [key for key in dict.fromkeys(wanted) if key not in known]
-        allowed = missing[: self.turn.reads(len(missing))]
+        may_read = not missing or self.turn.reads_left <= 0 or self._may_ask(kept=True)
+        allowed = missing[: self.turn.reads(len(missing))] if may_read else []
         if allowed:
             known.update(zip(allowed, read(allowed), strict=True))
-        denied = set(missing[len(allowed) :])
+        denied = {key for key in missing if key not in known}
         end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
         return [known[key] for key in wanted[:end]]
 
     def _travels(self, wanted: int) -> int:
         """How many of these may be fetched: all of them where nothing travels."""
-        return wanted if self._is_local else self.turn.reads(wanted)
+        if self._is_local or not wanted:
+            return wanted
+        allowed = min(wanted, self.turn.work_left) if self._may_ask() else 0
+        self.turn.worked(max(0, allowed), capped=allowed < wanted)
+        return max(0, allowed)
 
     def _may_find(self, limit: int) -> int:
-        """How many hits a search may bring back; the reads are counted once it is known how many there are."""
+        """How many hits a search may bring back; the work is counted once it is known how many there are."""
         if self._is_local:
             return limit
-        allowed = min(limit, self.turn.reads_left)
-        if allowed <= 0:
-            self._spend(0, short=True)
-        return max(0, allowed)
+        if self.turn.work_left <= 0:
+            self.turn.trimmed(Reason.CAP_EXCEEDED)
+            return 0
+        return min(limit, self.turn.work_left) if self._may_ask() else 0
 
     def _counted(self, hits: Hits, limit: int, allowed: int) -> Hits:
         if not self._is_local:
-            self._spend(len(hits), short=allowed < limit and len(hits) == allowed)
+            self.turn.worked(len(hits), capped=allowed < limit and len(hits) == allowed)
         return hits
 
-    def _spend(self, reads: int, *, short: bool) -> None:
-        """Count reads that were known to be allowed; `short` when more were wanted."""
-        self.turn.reads(reads)
-        if short:
-            self.turn.trimmed(Reason.BUDGET_DOCS)
+    def _may_ask(self, *, kept: bool = False) -> bool:
+        """Whether one more question may go over the network; it counts from now on."""
+        if self._is_local:
+            return True
+        if self.turn.round_trips >= (ROUND_TRIPS if kept else ROUND_TRIPS - KEPT_TRIPS):
+            self.turn.trimmed(Reason.CAP_EXCEEDED)
+            return False
+        self.turn.round_trips += 1
+        return True
 
 
 _NO_NAMES = NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))

@@ -41,6 +41,7 @@ from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
 
 _SHOWN_TOPICS = 8
+_SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
 
 
 class BadQuestion(HadesError):
@@ -168,11 +169,16 @@ def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -
 
 
 def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> Found:
-    with view.turn.stage("seeds", plan.retriever.timeout_ms):
+    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
         found = find_seeds(view, parts, plan, recipe.searches)
     if not found.seeds:
         view.turn.because(Reason.NO_ENTITY_MATCH)
     return found
+
+
+def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
+    """The time of a stage; over a network, where a question takes milliseconds, at least its share of the turn's."""
+    return float(timeout_ms) if view.info.is_local else max(float(timeout_ms), share * plan.budget.latency_ms)
 
 
 def _walked(
@@ -189,7 +195,7 @@ def _walked(
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
         return None, Reached()
-    left, candidates = float(plan.graph.timeout_ms), None
+    left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
     if recipe.narrows:
         with view.turn.stage("narrow", left) as stage:
             candidates = narrow(view, question, tools.rules)

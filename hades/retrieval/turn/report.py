@@ -99,6 +99,8 @@ def query_id_of(asked: Asked, snapshot: str) -> str:
 def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     """The account of the turn, stage by stage."""
     stages = tuple(_stage_report(stage) for stage in turn.stages)
+    if turn.round_trips:
+        counters = {**counters, "round_trips": turn.round_trips}
     return Telemetry(
         reads=turn.reads_spent, ms=round(turn.ms, 3), stages=stages, work=turn.work_spent, counters=counters
     )

@@ -88,13 +88,14 @@ class ArangoSession:
         inside: Database | None = None,
         bare: bool = False,
         patient: bool = False,
+        runtime_s: float | None = None,
     ) -> list[Any]:
         """All rows of a reading query. `inside` is a transaction; there a failure is not repeated.
 
         `bare` leaves failures as they are, for a unit that is repeated as a whole.
         """
         db = inside if inside is not None else self.patient_db if patient else self.db
-        runtime_s = PATIENCE_S if patient else self._max_runtime_s
+        runtime_s = runtime_s or (PATIENCE_S if patient else self._max_runtime_s)
         if bare:
             return self._all(db, text, binds, runtime_s)
         return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)

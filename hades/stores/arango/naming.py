@@ -61,4 +61,4 @@ def _spellings(text: str, start: int, end: int) -> Iterator[str]:
 def _analysed(text: str) -> str:
     """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it was."""
     letters = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
+    return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))

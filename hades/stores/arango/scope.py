@@ -17,7 +17,8 @@ Item = TypeVar("Item")
 class Scope:
     """A session and, inside a transaction, the transaction; how much a search may wait or guess.
 
-    `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are.
+    `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are. `runtime_s` is how
+    long the server may work on one query; None: as long as the session allows.
     """
 
     session: ArangoSession
@@ -25,10 +26,13 @@ class Scope:
     wait_for_view: bool = False
     approximate: bool = False
     bare: bool = False
+    runtime_s: float | None = None
 
     def query(self, text: str, binds: Binds, action: str) -> list[Any]:
         """All rows of a reading query."""
-        return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare)
+        return self.session.query(
+            text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=self.runtime_s
+        )
 
     def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
         """The rows of a reading query, batch by batch."""

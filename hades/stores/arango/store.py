@@ -76,6 +76,11 @@ class ArangoStore(ArangoRows):
         return self._scope.wait_for_view
 
     @property
+    def scope(self) -> Scope:
+        """Where its operations happen, for a view that asks with other limits."""
+        return self._scope
+
+    @property
     def session(self) -> ArangoSession:
         """For the specification's own queries (`hades.stores.arango.queries`)."""
         return self._session

@@ -1,12 +1,14 @@
 """The graph as retrieval reads it, over AQL: one query a hop, nothing kept but the ids that were met.
 
-For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. One
-thing a snapshot does is left out for want of an index: `match_names` misses names spelled with other signs (notimpl).
+For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. A
+snapshot also finds names that are spelled with other signs than stored, for which the server has no index.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aql import load
-from hades.errors import BadQuery
+from hades.errors import BadQuery, QueryTimeout
 from hades.ports import view as port
 from hades.ports.store import Direction, Term
 from hades.ports.view import (
@@ -34,16 +36,20 @@ from hades.ports.view import (
 from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
-from hades.snapshot.vectors import cosines_with, unit_vector
+from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.interning import Interned
 from hades.stores.arango.naming import find_named
+from hades.stores.arango.row_store import ArangoRows
 from hades.stores.arango.store import ArangoStore
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import split_id
 from schemas.intervals import Mask, iso
 
 _UNBOUNDED = 2**31 - 1
+_SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
+
+logger = logging.getLogger(__name__)
 
 
 class ArangoView:
@@ -62,7 +68,7 @@ class ArangoView:
         for kind in KINDS:
             field = _collection(kind).vector_field
             if field is not None:
-                binds = {"@collection": kind.value, "field": field}
+                binds = {"@collection": kind.value}
                 models[kind.value] = tuple(sorted(self._query(load("view/list_models"), binds, "listing models")))
         nodes = {kind.value: self._store.count(kind.value) for kind in KINDS}
         edges = {name: self._store.count(name) for name in EDGES}
@@ -195,14 +201,22 @@ class ArangoView:
         return values, there
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
-        """See `GraphView.cosines`; the vectors travel, one query a kind."""
+        """See `GraphView.cosines`; compared on the server, in one query."""
         unit = unit_vector(vector)
-        values, there = self.vectors(numbers, model=model)
-        if not there.any():
-            return np.zeros(len(there), np.float32)
-        if values.shape[1] != len(unit):
-            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {values.shape[1]}")
-        return cosines_with(values, np.linalg.norm(values, axis=1), unit)
+        ids = self._nodes.names(numbers)
+        if not ids:
+            return np.zeros(0, np.float32)
+        binds = {
+            "ids": ids,
+            "model": model,
+            "vector": unit.astype(float).tolist(),
+            "fields": {kind.value: field for kind in KINDS if (field := _collection(kind).vector_field)},
+        }
+        found = self._query(load("view/list_cosines"), binds, "comparing vectors")
+        wrong = next((held for held, _ in found if held not in (None, len(unit))), None)
+        if wrong is not None:
+            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {wrong}")
+        return np.array([score or 0.0 for _, score in found], np.float32)
 
     def nearest(
         self,
@@ -214,15 +228,21 @@ class ArangoView:
         level: int | None = None,
         within: Numbers | None = None,
     ) -> Hits:
-        """See `GraphView.nearest`; approximate where the store was opened for that."""
+        """See `GraphView.nearest`; approximate where the store was opened for that, nothing where it takes too long."""
         where: list[Term] = []
         if within is not None:
             ours = [split_id(one) for one in self._nodes.names(within)]
             where.append(Term("_key", "in", [key for name, key in ours if name == kind]))
         if level is not None:
             where.append(Term("level", "==", level))
-        found = self._store.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
-        return self._hits(kind, found)
+        rows = ArangoRows(replace(self._store.scope, runtime_s=_SEARCH_S))
+        try:
+            return self._hits(
+                kind, rows.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
+            )
+        except QueryTimeout:
+            logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", kind)
+            return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; the fields of a row are scored one by one."""

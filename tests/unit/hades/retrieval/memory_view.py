@@ -277,9 +277,8 @@ class CountingView:
                 self.reads += len(answer)
             elif name == "expand":
                 self.work += answer.work
-                self.reads += 0 if self.info.is_local else len(answer)
             elif not self.info.is_local:
-                self.reads += _travelled(name, args, answer)
+                self.work += _travelled(name, args, answer)
             return answer
 
         return counted
