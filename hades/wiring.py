@@ -98,6 +98,7 @@ def open_memory(settings: Settings | None = None, *, embedder: Embedder | None =
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
+    from hades.memory.recall.answer_search import StoredMemorySearch
     from hades.providers.tokens import MiniLmTokenizer
     from hades.retrieval.ranking.exploration import Swapping
     from hades.retrieval.turn.answers import Answers
@@ -111,6 +112,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hirag_pathrag,
         beliefs=cache(lambda: _beliefs(settings)),
         swapping=Swapping(settings.learning.explore, settings.learning.explore_seed),
+        memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY)),
     )
     return Answers(
         lambda: open_view(settings),

@@ -140,6 +140,7 @@ class CachedAnswers:
             "plan": _plain(options.get("plan") or self.answers.plan),
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
+            "memory": None if tools.memory is None else tools.memory.version(),
         }
 
     def _compute(

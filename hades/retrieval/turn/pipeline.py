@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
+from hades.ports.memory import MemorySearch
 from hades.ports.text import Embedder, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import Shown, show
 from hades.retrieval.answer.domain_filter import within_domain
 from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
 from hades.retrieval.channels.near import nodes_near
@@ -62,6 +64,7 @@ class Tools:
     beliefs: Callable[[], Beliefs] = Beliefs
     swapping: Swapping = field(default_factory=Swapping)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
+    memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
 def retrieve(
@@ -117,7 +120,7 @@ def retrieve(
     asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near))
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
-    turned = _packed(metered, tools.tokenizer, parts[0], found, candidates, reached, selected, plan)
+    turned = _packed(metered, tools, parts[0], found, candidates, reached, selected, plan)
     return reported(asked, turn, view.info.snapshot, turned)
 
 
@@ -230,7 +233,7 @@ def _pruned(view: MeteredView, reached: Reached, pruning: FlowPruning) -> Reache
 
 def _packed(
     view: MeteredView,
-    tokenizer: Tokenizer,
+    tools: Tools,
     question: Question,
     found: Found,
     candidates: CandidateGraph | None,
@@ -238,12 +241,14 @@ def _packed(
     selected: Selected,
     plan: Plan,
 ) -> Turned:
-    """Read what is handed over and write the prompt."""
+    """Read what is handed over, place remembered states among the passages, and write the prompt."""
+    states = recall_states(view, tools.memory, question, question.model or "")
     with view.turn.stage("pack") as stage:
         stage.taken = len(selected.paths) + len(selected.passages)
         topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
-        counts = QuickCounts(tokenizer)
+        counts = QuickCounts(tools.tokenizer)
         shown: Shown = show(view, counts, selected.paths, selected.passages, topics)
+        shown = place_states(shown, question.text, states)
         packed = pack(
             counts,
             shown.paths,

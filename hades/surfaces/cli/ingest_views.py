@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -30,6 +31,18 @@ def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: st
         report = read(hades, wanted).as_dict()
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     return Answer({**report, "counts": counts}, _report_view(report, counts))
+
+
+def run_conversation(file: Path, name: str | None) -> Answer:
+    """Put a chat log into memory and show what was new."""
+    from hades.memory.conversations import ingest_conversation
+    from hades.wiring import open_memory
+
+    with open_memory() as memory:
+        report = ingest_conversation(memory, file, name).as_dict()
+    told = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
+    told += f", {report['changed']:,} changed, {report['skipped']:,} without text"
+    return Answer(report, (Text(told), Text(f"topics begin with {report['prefix']}")))
 
 
 def run_triples(max_calls: int | None) -> Answer:

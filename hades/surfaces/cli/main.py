@@ -200,6 +200,25 @@ def ingest_passages(
     _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges, as_json, debug)
 
 
+@ingest_app.command("conversation")
+def ingest_conversation(
+    file: Annotated[
+        Path, typer.Argument(help="Chat log: JSONL or JSON of messages, a ChatGPT or Claude export, LoCoMo; also .gz.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Name of the conversation; default: the file's name.")] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Put a conversation into memory, one state a turn, with speaker, time and session; repeat it to add new turns."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.ingest_views import run_conversation
+
+        return run_conversation(file, name)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
 @ingest_app.command("triples")
 def ingest_triples(
     max_calls: Annotated[

@@ -1,0 +1,196 @@
+"""Chat logs as turns: generic JSON and JSONL, exports of common assistants, and LoCoMo's form.
+
+Recognised by their content, never by the file's name:
+
+- JSONL, a JSON list, or `{"messages": [...]}` of objects with a speaker (role, speaker, author, from, name, sender), a
+  text (content, text, message) and, where known, a time (timestamp, time, created_at, date, date_time) and a session
+  (session, conversation_id, conv, thread);
+- ChatGPT's `conversations.json`: a tree of messages, of which the branch that was shown last is read;
+- Claude's export: conversations with `chat_messages`;
+- LoCoMo: `session_1`, `session_2`, ... with `session_1_date_time`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hades.memory.history.names import MemoryRefused
+
+_SPEAKER = ("role", "speaker", "author", "sender", "from", "name", "user")
+_TEXT = ("content", "text", "message", "body")
+_TIME = ("timestamp", "time", "created_at", "create_time", "date_time", "date", "ts")
+_SESSION = ("session", "session_id", "conversation_id", "conv", "thread", "thread_id", "chat_id")
+_ID = ("id", "uuid", "dia_id", "message_id")
+_LOCOMO_SESSION = re.compile(r"^session_(\d+)$")
+_WRITTEN = ("%I:%M %p on %d %B, %Y", "%d %B %Y", "%d %B, %Y", "%Y/%m/%d %H:%M", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
+_MILLISECONDS = 100_000_000_000  # a larger number counts milliseconds
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What somebody said: in which session, at which place in it, when, and the id that the log gave it."""
+
+    session: str
+    number: int
+    speaker: str
+    text: str
+    at: datetime | None
+    id: str
+
+
+def read_conversation(path: Path) -> list[Turn]:
+    """The turns of a chat log in their order; a file of another form is refused with what was expected."""
+    turns = list(_turns(_parsed(path), path.name))
+    if not turns:
+        raise MemoryRefused(
+            f"{path} holds no turns; give JSON or JSONL of messages with a role and a content, or an assistant's export"
+        )
+    return turns
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except OSError as error:
+        raise MemoryRefused(f"{path} cannot be read: {error.strerror or error}; give a chat log") from None
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    rows = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                rows.append(orjson.loads(line))
+            except orjson.JSONDecodeError as error:
+                raise MemoryRefused(f"{path}, line {number} is not JSON: {error}; fix the line or remove it") from None
+    return rows
+
+
+def _turns(data: Any, name: str) -> Iterator[Turn]:
+    if isinstance(data, Mapping):
+        yield from _of_conversation(data, name)
+    elif isinstance(data, list):
+        if any(isinstance(one, Mapping) and _is_conversation(one) for one in data):
+            for number, one in enumerate(data, 1):
+                if isinstance(one, Mapping):
+                    yield from _of_conversation(one, f"conversation {number}")
+        else:
+            yield from _of_messages(data, "")
+
+
+def _is_conversation(one: Mapping[str, Any]) -> bool:
+    if any(name in one for name in ("mapping", "chat_messages", "conversation")) or isinstance(
+        one.get("messages"), list
+    ):
+        return True
+    return any(_LOCOMO_SESSION.match(key) for key in one)
+
+
+def _of_conversation(data: Mapping[str, Any], fallback: str) -> Iterator[Turn]:
+    """One conversation of any form."""
+    title = str(data.get("title") or data.get("name") or data.get("sample_id") or data.get("uuid") or fallback)
+    if isinstance(data.get("mapping"), Mapping):
+        yield from _of_messages(_branch(data), title)
+    elif isinstance(data.get("chat_messages"), list):
+        yield from _of_messages(data["chat_messages"], title)
+    elif isinstance(data.get("messages"), list):
+        yield from _of_messages(data["messages"], title)
+    elif isinstance(data.get("conversation"), Mapping):
+        yield from _of_locomo(data["conversation"], title)
+    elif any(_LOCOMO_SESSION.match(key) for key in data):
+        yield from _of_locomo(data, title)
+    else:
+        yield from _of_messages([data], "")
+
+
+def _branch(data: Mapping[str, Any]) -> list[Any]:
+    """The messages of a ChatGPT conversation from the root to the one that was shown last."""
+    nodes = data["mapping"]
+    key = data.get("current_node") or next((one for one, node in nodes.items() if not node.get("children")), None)
+    branch, seen = [], set()
+    while key in nodes and key not in seen:
+        seen.add(key)
+        message = nodes[key].get("message")
+        if message is not None:
+            branch.append({**message, "role": (message.get("author") or {}).get("role")})
+        key = nodes[key].get("parent")
+    return [one for one in reversed(branch) if one["role"] in ("user", "assistant")]
+
+
+def _of_locomo(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
+    numbers = sorted(int(found[1]) for found in map(_LOCOMO_SESSION.match, data) if found)
+    for number in numbers:
+        at = data.get(f"session_{number}_date_time")
+        turns = data[f"session_{number}"]
+        yield from _of_messages([{"date_time": at, **one} for one in turns], f"{title} session {number}")
+
+
+def _of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
+    counts: dict[str, int] = {}
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise MemoryRefused(f"a message is {str(message)[:60]!r}; expected an object with a role and a content")
+        parts = [str(message[name]) for name in _SESSION if isinstance(message.get(name), str | int)]
+        place = session or " ".join(dict.fromkeys(parts)) or "1"
+        counts[place] = counts.get(place, 0) + 1
+        identity = next((str(message[name]) for name in _ID if message.get(name)), str(counts[place]))
+        yield Turn(place, counts[place], _speaker(message), _text(message), _time(message), identity)
+
+
+def _speaker(message: Mapping[str, Any]) -> str:
+    for name in _SPEAKER:
+        value = message.get(name)
+        if isinstance(value, Mapping):
+            value = value.get("name") or value.get("role")
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return "unknown"
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The words of a message; an empty text where it only holds pictures or calls of tools."""
+    for name in _TEXT:
+        words = _words(message.get(name))
+        if words:
+            return words
+    return ""
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Mapping):
+        return _words(value.get("parts") or value.get("text"))
+    if isinstance(value, list):
+        parts = [part if isinstance(part, str) else _words(part) for part in value if isinstance(part, str | Mapping)]
+        return "\n".join(part.strip() for part in parts if part and part.strip())
+    return ""
+
+
+def _time(message: Mapping[str, Any]) -> datetime | None:
+    value = next((message[name] for name in _TIME if message.get(name) not in (None, "")), None)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        moment = next(filter(None, (_written(value.strip(), form) for form in _WRITTEN)), None)  # type: ignore[assignment]
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _written(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form)
+    except ValueError:
+        return None

@@ -1,0 +1,69 @@
+"""Memory as answers of the graph see it: the port `MemorySearch` over a store that is opened when it is first asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from hades.errors import StoreError
+from hades.memory.history.names import AUDIT, STATES
+from hades.memory.history.reader import Reader
+from hades.memory.recall.search import search_asked
+from hades.memory.recall.similarity import Asked
+from hades.ports.clock import utc_now
+from hades.ports.memory import MemoryHit
+from hades.ports.store import GraphStore
+from hades.ports.text import Vectors
+from hades.text.keywords import day
+from schemas.ids import node_id
+from schemas.intervals import Mask
+
+
+class StoredMemorySearch:
+    """Searches the memory of a store. A home without a store, or without memory, has nothing to say."""
+
+    def __init__(self, open_store: Callable[[], GraphStore]) -> None:
+        self._open_store = open_store
+        self._store: GraphStore | None = None
+        self._lock = threading.Lock()
+
+    def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
+        """See `MemorySearch.search`."""
+        store = self._opened()
+        if store is None or not text.strip() or not _count(store, STATES):
+            return []
+        reader = Reader(store, None, utc_now(), mask)
+        found = search_asked(reader, Asked(text, vector, model))[:limit]
+        return [
+            MemoryHit(
+                node_id(STATES, one.state.key),
+                one.state.topic,
+                one.state.content,
+                day(one.state.valid_from),
+                one.similarity,
+                one.semantic,
+            )
+            for one in found
+        ]
+
+    def version(self) -> str:
+        """See `MemorySearch.version`: every act on memory leaves a record."""
+        store = self._opened()
+        return str(_count(store, AUDIT)) if store is not None else "0"
+
+    def _opened(self) -> GraphStore | None:
+        with self._lock:
+            if self._store is None:
+                try:
+                    self._store = self._open_store()
+                    self._store.count(STATES)
+                except StoreError:  # nothing was ever written here
+                    self._store = None
+            return self._store
+
+
+def _count(store: GraphStore, collection: str) -> int:
+    try:
+        return store.count(collection)
+    except StoreError:
+        return 0

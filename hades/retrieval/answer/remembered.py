@@ -1,0 +1,83 @@
+"""Remembered states among the passages of an answer: which of them belong there, and at which rank.
+
+Passages of different recipes carry scores of different scales, so a state is placed by what both can be measured by:
+the share of the question's content words that a text speaks. It stands before the first passage that speaks fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hades.ports.memory import MemoryHit, MemorySearch
+from hades.retrieval.answer.assemble import Shown
+from hades.retrieval.ranking.word_overlap import content_words, stem
+from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.turn.types import Question
+from schemas.retrieval import CitedPassage
+
+MEMORY = "memory"
+_MOST = 6  # states in one answer
+_SPOKEN = 0.5  # share of the question's content words from which a state is about it
+_NEAR = 0.5  # cosine from which a state is about the question whatever words it uses
+
+
+def recall_states(view: MeteredView, search: MemorySearch | None, question: Question, model: str) -> list[MemoryHit]:
+    """The states that a question is about; each counts as a read."""
+    found = search.search(question.text, question.vector, model, question.mask, _MOST) if search is not None else ()
+    if not found:
+        return []
+    with view.turn.stage("memory") as stage:
+        words = _stems(question.text)
+        kept = [one for one in found if _share(words, one.text, one.topic) >= _SPOKEN or (one.cosine or 0.0) >= _NEAR]
+        stage.taken, stage.given = len(found), view.turn.reads(len(kept))
+        stage.coverage = float(bool(kept))
+        return kept[: stage.given]
+
+
+def place_states(shown: Shown, question: str, hits: Sequence[MemoryHit]) -> Shown:
+    """The answer's parts with remembered states among the passages; passages keep their order and their scores."""
+    if not hits:
+        return shown
+    words = _stems(question)
+    placed: list[CitedPassage] = list(shown.passages)
+    for hit in hits:
+        share = _share(words, hit.text, hit.topic)
+        place = next(
+            (
+                at
+                for at, one in enumerate(placed)
+                if MEMORY not in one.origins and _share(words, one.text, one.title) < share
+            ),
+            len(placed),
+        )
+        placed.insert(place, _cited(hit, placed, place))
+    ranked = tuple(one.model_copy(update={"rank": rank}) for rank, one in enumerate(placed, 1))
+    return replace(shown, passages=ranked, facts=shown.facts + len(hits), cited=shown.cited + len(hits))
+
+
+def _cited(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:
+    before = placed[place - 1].score if place else None
+    after = placed[place].score if place < len(placed) else None
+    near = [one for one in (before, after) if one is not None]
+    return CitedPassage(
+        rank=place + 1,
+        id=hit.id,
+        document=hit.id,
+        title=f"{hit.topic}, remembered since {hit.since}",
+        text=hit.text,
+        score=sum(near) / len(near) if near else hit.similarity,
+        origins=(MEMORY,),
+        tiers={MEMORY: hit.similarity},
+        document_id=hit.id,
+        span=(0, len(hit.text)),
+    )
+
+
+def _share(words: frozenset[str], *texts: str) -> float:
+    """The share of the question's content words that the texts speak."""
+    return len(words & _stems(" ".join(texts))) / len(words) if words else 0.0
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in content_words(text.replace("_", " ").replace("/", " ")))

@@ -1,0 +1,109 @@
+"""Chat logs of several forms become turns in memory: each with speaker, time and session, each written once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hades.memory.conversation_files import read_conversation
+from hades.memory.conversations import ingest_conversation
+from hades.memory.history.names import MemoryRefused
+from hades.memory.service import Memory
+from tests.unit.hades.memory.kept import Clock
+
+LATER = datetime(2026, 1, 1, tzinfo=UTC)
+MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+def message(role: str, parts: list[str], at: float) -> dict[str, object]:
+    """A message as ChatGPT exports it."""
+    return {"author": {"role": role}, "content": {"content_type": "text", "parts": parts}, "create_time": at}
+
+
+def chatgpt() -> object:
+    asked = {"message": message("user", ["Where to go?"], 1683554160), "parent": "r", "children": ["b", "c"]}
+    dropped = {"message": message("assistant", ["Rome."], 1683554161), "parent": "a", "children": []}
+    shown = {"message": message("assistant", ["Lyon."], 1683554162), "parent": "a", "children": []}
+    root = {"message": None, "parent": None, "children": ["a"]}
+    return [{"title": "Trip", "current_node": "c", "mapping": {"r": root, "a": asked, "b": dropped, "c": shown}}]
+
+
+def claude() -> object:
+    said = {"uuid": "m1", "sender": "human", "created_at": "2023-05-08T13:56:00Z", "text": "", "content": []}
+    first = {**said, "content": [{"type": "text", "text": "Where to go?"}]}
+    second = {**said, "uuid": "m2", "sender": "assistant", "text": "Lyon."}
+    return [{"uuid": "u", "name": "Trip", "chat_messages": [first, second]}]
+
+
+def locomo() -> object:
+    turns = [{"speaker": "Ana", "dia_id": "D1:1", "text": "Where to go?"}, {"speaker": "Ben", "text": "Lyon."}]
+    return {"speaker_a": "Ana", "session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+
+
+@pytest.mark.parametrize(
+    ("data", "speakers"),
+    [
+        (chatgpt(), ["user", "assistant"]),
+        (claude(), ["human", "assistant"]),
+        (locomo(), ["Ana", "Ben"]),
+        (
+            [
+                {"role": "user", "content": "Where to go?", "timestamp": 1683554160},
+                {"role": "assistant", "content": "Lyon.", "timestamp": "2023-05-08T13:57:00"},
+            ],
+            ["user", "assistant"],
+        ),
+    ],
+)
+def test_each_form_gives_the_turns_that_were_said(tmp_path: Path, data: object, speakers: list[str]) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(data))
+    turns = read_conversation(path)
+    assert [(turn.speaker, turn.text) for turn in turns] == list(zip(speakers, ["Where to go?", "Lyon."], strict=True))
+    assert turns[0].at == MAY
+
+
+def test_a_log_is_read_once_and_grows(memory: Memory, clock: Clock, tmp_path: Path) -> None:
+    clock.at = LATER
+    rows = [
+        {
+            "conv": "c1",
+            "session": 1,
+            "dia_id": "D1:1",
+            "speaker": "Ana",
+            "text": "I moved to Lyon.",
+            "date": "8 May 2023",
+        },
+        {"conv": "c1", "session": 1, "dia_id": "D1:2", "speaker": "Ben", "text": "When?"},
+        {"conv": "c1", "session": 2, "dia_id": "D2:1", "speaker": "Ana", "text": ""},
+    ]
+    path = tmp_path / "chat.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    first = ingest_conversation(memory, path)
+    assert (first.turns, first.added, first.skipped, first.sessions) == (3, 2, 1, 2)
+    again = ingest_conversation(memory, path)
+    assert (again.added, again.changed, again.unchanged) == (0, 0, 2)
+    rows[1]["text"] = "Since when?"
+    rows.append({"conv": "c1", "session": 1, "speaker": "Ana", "text": "Since May."})
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    grown = ingest_conversation(memory, path)
+    assert (grown.added, grown.changed, grown.unchanged) == (1, 1, 1)
+    found = memory.search("who moved to Lyon?")[0].state
+    assert found.content == "Ana: I moved to Lyon."
+    assert found.metadata == {"speaker": "Ana", "session": "1 c1", "turn": "D1:1", "source": "chat.jsonl.gz"}
+    assert found.valid_from == datetime(2023, 5, 8, tzinfo=UTC)
+    assert [edge.relationship_type for edge in memory.edges(found.topic)] == ["follows"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("[]", "holds no turns"), ('{"a"', "line 1 is not JSON"), ("[3]", "a message")]
+)
+def test_another_file_is_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(MemoryRefused, match=said):
+        read_conversation(path)
