@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hades.ingest import manifest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
 from hades.ingest.source_document import Material, Rejected, Source
@@ -77,6 +78,17 @@ class Ingest:
         if unread is None:
             return self.spec(spec, phases).as_dict()
         return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
+
+    def rewrite(self) -> list[str]:
+        """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
+        specs = known(self._context.store)
+        gone = [spec.path for spec in specs if not Path(spec.path).exists()]
+        manifest.forget_phases(self._context.store, nodes=not gone)
+        for spec in specs:
+            if spec.path not in gone:
+                self.spec(spec, (Phase.NODES, Phase.CHUNKS))
+        self.run_from_store([Phase.CHUNKS])
+        return gone
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""

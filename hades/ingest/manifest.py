@@ -86,6 +86,20 @@ def record_derived(store: RowStore, digest: str) -> None:
     store.upsert("ingest_manifest", as_table("ingest_manifest", [{**row, "phases": "{}"}]))
 
 
+def forget_derived(store: RowStore) -> None:
+    """Let the next derivation compute everything again."""
+    store.delete("ingest_manifest", keys=[DERIVED])
+
+
+def forget_phases(store: RowStore, *, nodes: bool) -> None:
+    """Let the next run cut every document again and, with `nodes`, write again all that sources say of it."""
+    changed = []
+    for entry in entries(store).values():
+        kept = {phase: digest for phase, digest in entry.phases.items() if phase != "chunks"}
+        changed.append(replace(entry, phases=kept, sha256="" if nodes else entry.sha256))
+    record(store, changed)
+
+
 def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set[str]:
     """Documents that came from one corpus at one place."""
     where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]

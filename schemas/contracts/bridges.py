@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.contracts.rule import Contract, Rule, between, holds, later
 
 MAX_BRIDGE_EDGES = 5
-_BUILD = "build the bridges again: `hades run build_bridges`"
+_BUILD = "run `hades repair bridges`"
 
 CONTRACT = Contract(
     "bridges",

@@ -6,7 +6,7 @@ from schemas.chunks import ChunkKind
 from schemas.contracts.rule import Contract, Rule, holds, matches, one_of, unique
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
-_CHUNK = "chunk the document again: `hades ingest ... --phase chunks`"
+_CHUNK = "run `hades repair chunks`"
 
 CONTRACT = Contract(
     "chunks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.contracts.rule import Contract, Rule, between, holds, later, one_of
 from schemas.edges import RelationType
 
-_DERIVE = "derive them again: `hades ingest ... --phase edges`"
+_DERIVE = "run `hades repair edges`"
 
 CONTRACT = Contract(
     "edges",
@@ -85,14 +85,14 @@ CONTRACT = Contract(
             "relations",
             "a relation begins to be true before it stops",
             later("valid_until", "valid_from"),
-            repair="correct the interval of the relation",
+            repair=_DERIVE,
         ),
         Rule(
             "edges.known_interval_ordered",
             "relations",
             "a relation is recorded before it is withdrawn",
             later("retracted_at", "recorded_at"),
-            repair="correct the interval of the relation",
+            repair=_DERIVE,
         ),
         Rule(
             "edges.out_degree_counted",

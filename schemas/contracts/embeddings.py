@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of
 
 LENGTH_TOLERANCE = 1e-3
-_EMBED = "embed again: `hades run reembed`"
+_EMBED = "run `hades repair embeddings`"
 
 CONTRACT = Contract(
     "embeddings",

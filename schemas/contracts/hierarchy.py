@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.contracts.rule import Contract, Rule, holds, one_of
 
-_BUILD = "build the topics again: `hades run build_hierarchy`"
+_BUILD = "run `hades repair hierarchy`"
 
 CONTRACT = Contract(
     "hierarchy",

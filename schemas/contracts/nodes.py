@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.contracts.rule import Contract, Rule, between, holds, matches, one_of, unique
 from schemas.nodes import EntityType, SourceKind
 
-_INGEST = "ingest the source again: `hades ingest`"
+_INGEST = "run `hades repair nodes`"
 
 CONTRACT = Contract(
     "nodes",

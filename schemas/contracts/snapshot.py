@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.contracts.rule import Contract, Rule, equal, given, holds, some_rows
 
-_PUBLISH = "publish again; nobody may write the store meanwhile"
+_PUBLISH = "run `hades run publish` while nothing else writes the store"
 
 CONTRACT = Contract(
     "snapshot",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of, unique
 from schemas.edges import RelationType
 
-_WEIGH = "weigh again: `hades run weigh_edges`"
+_WEIGH = "run `hades repair weights`"
 
 CONTRACT = Contract(
     "weights",
@@ -105,14 +105,14 @@ CONTRACT = Contract(
             "weight_config",
             "weight_config speaks of known relation types",
             one_of("relation_type", [str(kind) for kind in RelationType]),
-            repair="correct or delete the row",
+            repair=_WEIGH,
         ),
         Rule(
             "weights.one_row_per_type",
             "weight_config",
             "weight_config has one row a relation type",
             unique("relation_type"),
-            repair="delete the row too many",
+            repair=_WEIGH,
         ),
         Rule(
             "weights.boost_positive",
@@ -120,7 +120,7 @@ CONTRACT = Contract(
             "a boost is above 0, so that no edge is infinitely long",
             holds("boost_positive"),
             ("relation_type", "relation_boost"),
-            repair="set hirag_pathrag.path.relation_boost above 0",
+            repair=f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0",
         ),
         Rule(
             "weights.tau_positive",
@@ -128,7 +128,7 @@ CONTRACT = Contract(
             "a time constant is above 0 days",
             holds("tau_positive"),
             ("relation_type", "tau_days"),
-            repair="correct the row",
+            repair=_WEIGH,
         ),
     ),
 )

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
 from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 from hades.stages.contracts import frames
 from schemas.contracts.all_contracts import contract_named
+from schemas.contracts.evaluate import broken_rows, is_about_table
 from schemas.contracts.rule import Contract, Finding
 from schemas.contracts.validate import Engine, validate
 
@@ -65,6 +68,20 @@ def check_contract(
     rules = sum(rule.frame in found.tables for rule in contract.rules)
     seconds = round(time.perf_counter() - began, 3)
     return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes)
+
+
+def broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
+    """The keys of all rows that break a rule of a contract, by frame."""
+    found = frames.frames_of(store, name, snapshot=None, generation=None)
+    broken: dict[str, list[str]] = {}
+    for rule in contract_named(name).rules:
+        frame = found.tables.get(rule.frame)
+        if frame is None or is_about_table(rule.expectation):
+            continue
+        rows = broken_rows(rule.expectation, frame)
+        keys = frame.column("_key").take(pa.array(rows, pa.int64())).to_pylist()
+        broken.setdefault(rule.frame, []).extend(keys)
+    return {frame: sorted(set(keys)) for frame, keys in broken.items() if keys}
 
 
 def require_contracts(checked: ContractResult | Iterable[ContractResult]) -> None:

@@ -1,4 +1,4 @@
-"""Commands that build and go back: run, snapshots, rollback. Names and flags; bodies are imported when they run."""
+"""Commands that build, go back and repair: names and flags; bodies are imported when they run."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("snapshots")(snapshots)
     app.command("rollback")(rollback)
+    app.command("repair")(repair)
 
 
 def run(
@@ -82,6 +83,24 @@ def rollback(
         from hades.surfaces.cli.build_views import go_back
 
         return go_back(what, to)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
+def repair(
+    contracts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CONTRACT]...", help="Contracts to recompute; default: those that are broken."),
+    ] = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Recompute what a contract names as damaged, check every contract, and publish."""
+
+    def body() -> Answer:
+        from hades.surfaces.cli.build_views import repair_contracts
+
+        return repair_contracts(contracts or [])
 
     answer_with(body, as_json=as_json, debug=debug)
 

@@ -49,6 +49,23 @@ def list_snapshots() -> Answer:
     return Answer({"snapshots": [asdict(one) for one in held]}, (table if held else empty,))
 
 
+def repair_contracts(names: list[str]) -> Answer:
+    """Recompute what is damaged; raises when a contract is still broken afterwards."""
+    from hades.errors import ContractBroken
+    from hades.stages.night import begin
+    from hades.stages.repair import repair
+    from hades.wiring import open_hades
+
+    with shown_progress() as progress, open_hades(progress=progress or _logged) as hades:
+        told = repair(hades.build_context, hades.ingest, begin(None), names)
+    if not told.holds:
+        raise ContractBroken("\n".join(told.notes))
+    lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
+    lines += [f"stages that ran: {', '.join(told.stages)}"] if told.stages else []
+    lines += [*told.notes, *([f"{told.snapshot} serves; every contract holds"] if told.snapshot else [])]
+    return Answer(told.as_dict(), tuple(Text(line) for line in lines))
+
+
 def go_back(what: str, to: str | None) -> Answer:
     """Move the pointer back, then restore what the store should say."""
     from hades.stages.release.rollback import roll_back
