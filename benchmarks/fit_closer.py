@@ -28,7 +28,8 @@ sys.path.insert(0, str(ROOT))
 from hades.retrieval.ranking.multihop_reranker import first_look, second_look  # noqa: E402
 from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
 from hades.retrieval.turn.types import Question  # noqa: E402
-from hades.retrieval.walks.hipporag import Gathered, gather  # noqa: E402
+from hades.retrieval.walks.hipporag import gather  # noqa: E402
+from hades.retrieval.walks.walk_search import Gathered  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402

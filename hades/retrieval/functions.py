@@ -205,8 +205,8 @@ def rank_chunks_by_ppr(
     answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, limit: int = 10
 ) -> dict[str, Any]:
     """Passages by a walk from these ids, with their text (E3, E11)."""
-    from hades.retrieval.walks.hipporag import rank_chunks_by_ppr as rank
     from hades.retrieval.walks.pagerank import personalized_pagerank as walk
+    from hades.retrieval.walks.walk_search import rank_chunks_by_ppr as rank
 
     with _opened(answers, GraphStep.PAGERANK) as view:
         numbers, weights = _numbered(view, restart)

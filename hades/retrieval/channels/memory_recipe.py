@@ -7,6 +7,7 @@ that state a time which fits. A corpus without dates and order is served by what
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,9 @@ from hades.retrieval.ranking.memory_features import (
 )
 from hades.retrieval.ranking.relevance import IN, OUT
 from hades.retrieval.turn.types import FoundPassage, Question
-from hades.retrieval.walks.hipporag import FACTORS, rank_chunks_by_ppr
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.retrieval.walks.restart import RestartRules, named_entities, restart_mass
+from hades.retrieval.walks.walk_search import FACTORS, rank_chunks_by_ppr
 from hades.text.dates import Interval, time_asked
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def gather(view: MeteredView, question: Question, rules: RecollectRules = Recoll
     first = first_look(heard)
     order = np.argsort(-weighed(first, FIRST), kind="stable")[: rules.read]
     read = view.passages(candidates[order])
-    kept = [row for row, passage in enumerate(read) if _was_said(passage, question)]
+    kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
     places = order[kept]
     passages = [read[row] for row in kept]
     if not passages:
@@ -121,14 +122,25 @@ def gather(view: MeteredView, question: Question, rules: RecollectRules = Recoll
     return Recollected(candidates[places].tolist(), passages, columns, heard, places, asked)
 
 
-def hear(view: MeteredView, question: Question, asked: Interval | None, rules: RecollectRules) -> tuple[Numbers, Heard]:
-    """The candidates and what each search gave them; nothing is read but what the question names."""
+def hear(
+    view: MeteredView,
+    question: Question,
+    asked: Interval | None,
+    rules: RecollectRules,
+    walked: dict[int, float] | None = None,
+    others: Iterable[Mapping[int, float]] = (),
+) -> tuple[Numbers, Heard]:
+    """The candidates and what each search gave them; nothing is read but what the question names.
+
+    `walked` are passages of a walk that was made already, best first; `others` are passages that other channels found.
+    """
     spoken = _scores(view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth))
     near = _near(view, question, rules.depth)
     years = years_as_words(asked)
     dated = _scores(view.lexical(f"{question.text} {years}", kind=Kind.CHUNK, limit=rules.depth)) if years else {}
-    walked = {} if view.turn.expired() else _walk(view, question, rules)
-    best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked))
+    if walked is None:
+        walked = {} if view.turn.expired() else _walk(view, question, rules)
+    best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked, *others))
     chosen = np.array(list(dict.fromkeys(node for found in best for node in found)), np.int64)
     candidates = _with_neighbours(view, question, chosen, rules.turns)
     place = {node: row for row, node in enumerate(candidates.tolist())}
@@ -142,7 +154,7 @@ def hear(view: MeteredView, question: Question, asked: Interval | None, rules: R
     )
 
 
-def _was_said(passage: Passage, question: Question) -> bool:
+def was_said(passage: Passage, question: Question) -> bool:
     """Whether a passage was there at the moment the question stands at; one without a date always was."""
     moments = [moment for moment in (question.mask.as_of, question.mask.known_at) if moment is not None]
     return passage.timestamp is None or not moments or passage.timestamp <= min(moments)

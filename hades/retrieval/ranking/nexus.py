@@ -16,8 +16,9 @@ import numpy as np
 from hades.errors import BadQuery
 from hades.retrieval.ranking.feedback_belief import Beliefs, pair
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
-from hades.retrieval.walks.hipporag import MULTI_HOP, HippoRules, hippo_search
+from hades.retrieval.walks.hipporag import MULTI_HOP, hippo_search
 from hades.retrieval.walks.restart import nearest_passages
+from hades.retrieval.walks.walk_search import HippoRules
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView

@@ -47,6 +47,7 @@ class Start:
     mode: str
     beliefs: Callable[[], Beliefs] = Beliefs
     judge: Judge = BY_HAND
+    parts: Sequence[Question] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Reached:
     candidates: int = 0
     repeats: int = 0
     bridges: int = 0
+    why: str = ""
 
 
 Step = Callable[["MeteredView", Question, Start], Reached]
@@ -169,7 +171,8 @@ def _flow(view: MeteredView, question: Question, start: Start) -> Reached:
 
 
 def _pagerank(view: MeteredView, question: Question, start: Start) -> Reached:
-    from hades.retrieval.walks.hipporag import HippoRules, hippo_search
+    from hades.retrieval.walks.hipporag import hippo_search
+    from hades.retrieval.walks.walk_search import HippoRules
 
     found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m), start.judge)
     return _judged(found.passages, found.entities, start)
@@ -208,7 +211,45 @@ def _recollection(view: MeteredView, question: Question, start: Start) -> Reache
     return Reached(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
 
 
+def _every_channel(view: MeteredView, question: Question, start: Start) -> Reached:
+    """Candidates of every channel, ranked once, and the paths that explain the first of them.
+
+    A question that is asked from somewhere is answered from there.
+    """
+    from hades.retrieval.channels.contextual_search import search_from
+    from hades.retrieval.ranking.rank_evidence import pick_candidates, rank_evidence
+    from hades.retrieval.walks.evidence_search import search_evidence
+
+    m = start.plan.reranker.m
+    if question.near:
+        ranked, sources, why = search_from(view, question, m), list(start.starts), "asked from a place in the graph"
+    else:
+        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates)
+        ranked, sources = rank_evidence(question, evidence, start.judge)[:m], evidence.entities
+        why = evidence.why
+    if not ranked:
+        return Reached(why=why)
+    paths = _explaining(view, question, start, sources, ranked)
+    known = {seed.node for seed in start.starts}
+    met = sum(one.node in known for one in sources) / len(sources) if sources else 0.0
+    return Reached(paths, ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why)
+
+
+def _explaining(
+    view: MeteredView, question: Question, start: Start, sources: Sequence[Seed], ranked: Sequence[FoundPassage]
+) -> tuple[FoundPath, ...]:
+    from hades.retrieval.walks.explain_paths import explain_passages
+    from hades.retrieval.walks.flow import FlowRules
+
+    graph = start.plan.graph
+    first = list(ranked[: min(graph.beam, start.plan.final_context)])
+    read = view.passages(np.array([one.node for one in first], np.int64))
+    rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
+    return explain_passages(view, question, sources, first[: len(read)], read, rules).paths
+
+
 _STEPS: dict[GraphStep, Step] = {
+    GraphStep.EVERY_CHANNEL: _every_channel,
     GraphStep.NOTHING: _nothing,
     GraphStep.BEAM: _beam,
     GraphStep.FLOW: _flow,

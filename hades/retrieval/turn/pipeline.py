@@ -102,7 +102,7 @@ def retrieve(
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
     metered = MeteredView(view, turn)
-    chosen, why = _chosen(metered, recipe, text)
+    chosen = recipe_named(recipe)
     with turn.paused():
         make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
@@ -110,13 +110,13 @@ def retrieve(
         parts = _placed(metered, parts, near)
     found = _seeded(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
-    candidates, reached = _walked(metered, parts[0], found, chosen, plan, tools, judge, mode, domain)
+    candidates, reached = _walked(metered, parts, found, chosen, plan, tools, judge, mode, domain)
     if pruning is not None and reached.paths:
         reached = _pruned(metered, reached, pruning)
     selected = select(
         metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=recipe == AUTO
     )
-    why = "; ".join(filter(None, (why, selected.doubt)))
+    why = "; ".join(filter(None, (reached.why, selected.doubt)))
     asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near))
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
@@ -154,15 +154,6 @@ def embedded(
         return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
 
 
-def _chosen(view: MeteredView, recipe: str, text: str) -> tuple[Recipe, str]:
-    if recipe != AUTO:
-        return recipe_named(recipe), ""
-    from hades.retrieval.turn.route import route
-
-    routed = route(text, view)
-    return recipe_named(routed.recipe), routed.why
-
-
 def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
     """The question and its sub-queries, all asked from the same nodes."""
     with view.turn.stage("near") as stage:
@@ -186,7 +177,7 @@ def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> fl
 
 def _walked(
     view: MeteredView,
-    question: Question,
+    parts: Sequence[Question],
     found: Found,
     recipe: Recipe,
     plan: Plan,
@@ -198,6 +189,7 @@ def _walked(
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
         return None, Reached()
+    question = parts[0]
     left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
     if recipe.narrows:
         with view.turn.stage("narrow", left) as stage:
@@ -210,7 +202,9 @@ def _walked(
         if not starts:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         stage.taken = len(starts)
-        start = Start(found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge)
+        start = Start(
+            found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge, parts
+        )
         reached = take_step(recipe.step, view, question, start)
         if domain is not None:
             reached = replace(reached, paths=within_domain(view, reached.paths, domain))

@@ -21,6 +21,7 @@ class GraphStep(StrEnum):
     MULTI_HOP = "multi_hop"
     FUSION = "fusion"
     RECOLLECTION = "recollection"
+    EVERY_CHANNEL = "every_channel"
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,13 @@ class Recipe:
     @property
     def finds_paths(self) -> bool:
         """Whether an answer without paths needs a reason."""
-        return self.step in (GraphStep.FLOW, GraphStep.BEAM)
+        return self.step in (GraphStep.FLOW, GraphStep.BEAM, GraphStep.EVERY_CHANNEL)
 
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
+        Recipe("auto", "every channel, one ranking, and the paths that explain it", step=GraphStep.EVERY_CHANNEL),
         Recipe("vector", "passages by cosine, as a baseline", (VECTOR,), reranks=False),
         Recipe("lexical", "passages by BM25, as a baseline", (LEXICAL,), reranks=False),
         Recipe("graphrag", "what surrounds the seeds, as a baseline", step=GraphStep.NEIGHBOURHOOD),
@@ -63,9 +65,9 @@ RECIPES: dict[str, Recipe] = {
         Recipe("memory", "what was said, in its order and at its time", step=GraphStep.RECOLLECTION),
     )
 }
-DEFAULT = "hirag_pathrag"
 AUTO = "auto"
-NAMES_OF_RECIPES: tuple[str, ...] = (*RECIPES, AUTO)
+DEFAULT = AUTO
+NAMES_OF_RECIPES: tuple[str, ...] = tuple(RECIPES)
 MODES: tuple[str, ...] = ("execution", "planning", "brainstorming")  # of nexus
 
 

@@ -14,7 +14,14 @@ import numpy as np
 from hades.ports.view import ALWAYS, Adjacency, Csr, Validity
 from hades.retrieval.turn.recipes import GraphStep
 
-WALKS = (GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION, GraphStep.RECOLLECTION)
+WALKS = (
+    GraphStep.PAGERANK,
+    GraphStep.MULTI_HOP,
+    GraphStep.FUSION,
+    GraphStep.RECOLLECTION,
+    GraphStep.EVERY_CHANNEL,
+)
+FLOWS = (GraphStep.FLOW, GraphStep.EVERY_CHANNEL)
 _ready: set[tuple[GraphStep, bool]] = set()
 
 
@@ -25,12 +32,11 @@ def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
     """
     if adjacency is None or not len(adjacency.out.starts) > 1:
         return
-    if step is not GraphStep.FLOW and step not in WALKS:
-        return
-    key = (GraphStep.FLOW if step is GraphStep.FLOW else GraphStep.PAGERANK, adjacency.validity is not None)
-    if key not in _ready:
-        (_flow if step is GraphStep.FLOW else _walk)(adjacency)
-        _ready.add(key)
+    for kind, steps, load in ((GraphStep.FLOW, FLOWS, _flow), (GraphStep.PAGERANK, WALKS, _walk)):
+        key = (kind, adjacency.validity is not None)
+        if step in steps and key not in _ready:
+            load(adjacency)
+            _ready.add(key)
 
 
 def main() -> None:

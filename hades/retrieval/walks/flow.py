@@ -89,13 +89,29 @@ def flow_paths(
     return FlowAnswer(tuple(paths[: rules.max_paths]), reached, resource.astype(np.float64), len(paths))
 
 
+def spread_flow(
+    view: MeteredView, question: Question, seeds: Sequence[Seed], targets: Numbers, rules: FlowRules
+) -> list[FoundPath]:
+    """Spread flow from the seeds and return the paths that end in one of the targets, most reliable first."""
+    ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
+    found = _spreads(view, question, ordered, rules, None, np.unique(targets))
+    scores = dict.fromkeys(targets.tolist(), 1.0) | {seed.node: seed.score for seed in ordered}
+    paths = {path.edges: path for one in found for path in _paths_of(one, scores)}
+    return sorted(paths.values(), key=_rank)
+
+
 def _spreads(
-    view: MeteredView, question: Question, seeds: Sequence[Seed], rules: FlowRules, within: CandidateGraph | None
+    view: MeteredView,
+    question: Question,
+    seeds: Sequence[Seed],
+    rules: FlowRules,
+    within: CandidateGraph | None,
+    targets: Numbers | None = None,
 ) -> list[Spread]:
     """The flow from each seed, in slices so that the clock is looked at in between."""
     sources = np.array([seed.node for seed in seeds], np.int64)
     shares = np.array([seed.score for seed in seeds], np.float64)
-    targets = np.unique(sources)
+    targets = np.unique(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
     by_type, splits = gains(view.type_names, rules.boosts), rules.scoring == "flow"
     adjacency = view.adjacency()

@@ -7,78 +7,22 @@ passages of all walks are judged together by a closer look. One more walk is the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Expansion, Kind
+from hades.ports.view import Expansion
 from hades.retrieval.channels.contextual_search import search_from
-from hades.retrieval.channels.stated_facts import FactRules, linked_facts
 from hades.retrieval.ranking.judge import BY_HAND, Judge
-from hades.retrieval.ranking.multihop_reranker import Pool
-from hades.retrieval.ranking.sentence_match import LINK, Reading, Wanted, read_closely, wanted
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
-from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
-from hades.retrieval.walks.restart import (
-    NamedEntity,
-    RestartRules,
-    as_seeds,
-    named_entities,
-    passages_naming,
-    restart_mass,
-)
-from hades.retrieval.walks.synonyms import SynonymRules, expand_with_synonyms
-from models.vectors import unit_rows
-from schemas.plan import Reason
+from hades.retrieval.walks.walk_search import Gathered, HippoRules, WalkSearch
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
     from hades.retrieval.turn.metered_view import MeteredView
 
 _ANY: Final = cast("Direction", "any")
-_CAPITALISED = re.compile(r"[^\W_a-z][\w'’.-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W_a-z][\w'’.-]*)*")
-# Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
-FACTORS: Mapping[str, float] = {
-    "similar_to": 0.3,
-    "related_to": 0.1,
-    "references": 0.3,
-    "next": 0.3,
-    "PART_OF": 0.0,
-    "SUBTOPIC_OF": 0.0,
-    "SIBLING_OF": 0.0,
-}
-
-
-@dataclass(frozen=True)
-class HippoRules:
-    """How far a search goes. `pool` passages by walk and `searched` by vector and by words are read closely.
-
-    `hops` walks follow the first: each moves all but `kept` of the restart mass to the names in the `sentences` of each
-    of the `best` passages that fit, one more where facts stand beside them, and brings `again` passages more. `limit`
-    passages come back at most.
-    """
-
-    damping: float = 0.5
-    epsilon: float = 1e-5
-    max_work: int = 2_000_000
-    restart: RestartRules = field(default_factory=RestartRules)
-    synonyms: SynonymRules = field(default_factory=SynonymRules)
-    facts: FactRules = field(default_factory=FactRules)
-    factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
-    pool: int = 30
-    searched: int = 10
-    hops: int = 1
-    best: int = 5
-    sentences: int = 2
-    kept: float = 0.5
-    again: int = 20
-    limit: int = 50
-
-
 MULTI_HOP = HippoRules(hops=3, again=12)
 
 
@@ -87,17 +31,6 @@ class HippoFound:
     """Passages best first, and the entities of the question with the share of restart mass each was given."""
 
     passages: list[FoundPassage]
-    entities: list[Seed]
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """What the walks brought up: `nodes` were read and are described by `pool`; `ranked` is the first walk's order."""
-
-    nodes: list[int]
-    pool: Pool
-    want: Wanted
-    ranked: list[FoundPassage]
     entities: list[Seed]
 
 
@@ -124,17 +57,7 @@ def multi_hop(
 
 def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> Gathered:
     """Walk and read, without judging; what the closer look is fitted on."""
-    return _Search(view, question, rules).run()
-
-
-def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPassage]:
-    """The passages of a walk, best first: passages are nodes of the walk, so their score is read off it."""
-    codes = view.kinds(ppr.numbers)
-    ours = np.flatnonzero(codes == KINDS.index(Kind.CHUNK))[:limit]
-    return [
-        FoundPassage(node, score, {"ppr": score})
-        for node, score in zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True)
-    ]
+    return WalkSearch(view, question, rules).run()
 
 
 def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Expansion:
@@ -178,141 +101,3 @@ def _judged(question: Question, gathered: Gathered, limit: int, judge: Judge) ->
     last = found[-1].score
     found += [FoundPassage(one.node, last / (2.0 + place), one.tiers) for place, one in enumerate(unread)]
     return found[:limit]
-
-
-class _Search:
-    """One question on its way: what was walked, what was read."""
-
-    def __init__(self, view: MeteredView, question: Question, rules: HippoRules) -> None:
-        self._view, self._question, self._rules = view, question, rules
-        self._readings: dict[int, Reading] = {}
-        self._walks: list[dict[int, float]] = []
-
-    def run(self) -> Gathered:
-        view, question, rules = self._view, self._question, self._rules
-        named = named_entities(view, question.text, rules.restart)
-        if not named:
-            view.turn.because(Reason.NO_ENTITY_MATCH)
-        start = mass = self._start(named)
-        ranked = rank_chunks_by_ppr(view, self._walk(mass), rules.limit)
-        lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.searched)
-        by_words = dict(zip(lexical.numbers.tolist(), lexical.scores.tolist(), strict=True))
-        nodes = [*(one.node for one in ranked[: rules.pool]), *self._nearest(mass), *by_words]
-        nodes = self._read_all(list(dict.fromkeys(nodes)))
-        for _ in range(rules.hops):
-            if not nodes or view.turn.expired():
-                break
-            mass = self._moved(mass, nodes, named)
-            more = rank_chunks_by_ppr(view, self._walk(mass), rules.again)
-            nodes = self._read_all(list(dict.fromkeys([*nodes, *(one.node for one in more)])))
-        entities = as_seeds(start, np.array([one.node for one in named], np.int64))
-        return Gathered(nodes, self._pool(nodes, by_words), self._wanted(nodes, named), ranked, entities)
-
-    def _start(self, named: list[NamedEntity]) -> dict[int, float]:
-        mass = restart_mass(self._view, self._question, named, self._rules.restart)
-        mass = linked_facts(self._view, self._question, named, mass, self._rules.facts)
-        return expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
-
-    def _walk(self, mass: dict[int, float]) -> Ppr:
-        view, rules = self._view, self._rules
-        found = personalized_pagerank(
-            view,
-            np.array(list(mass), np.int64),
-            np.array(list(mass.values()), np.float64),
-            damping=rules.damping,
-            epsilon=rules.epsilon,
-            max_work=max(0, min(rules.max_work, view.turn.work_left)),
-            mask=self._question.mask,
-            factors=rules.factors,
-            stop=view.turn.expired,
-        )
-        if view.info.is_local:  # over a network each expansion was counted as it came
-            view.turn.worked(found.work, capped=found.capped)
-        self._walks.append(dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True)))
-        return found
-
-    def _nearest(self, mass: dict[int, float]) -> list[int]:
-        """The passages nearest to the question, which the restart already knows."""
-        nodes = np.array(list(mass), np.int64)
-        chunks = nodes[self._view.kinds(nodes) == KINDS.index(Kind.CHUNK)].tolist() if len(nodes) else []
-        return sorted(chunks, key=lambda node: (-mass[node], node))[: self._rules.searched]
-
-    def _read_all(self, nodes: list[int]) -> list[int]:
-        """Read what is not read yet, as far as the budget goes; the nodes that are read."""
-        missing = [node for node in nodes if node not in self._readings]
-        passages = self._view.passages(np.array(missing, np.int64)) if missing else []
-        self._readings.update(zip(missing, map(read_closely, passages), strict=False))
-        return [node for node in nodes if node in self._readings]
-
-    def _wanted(self, pool: list[int], named: list[NamedEntity]) -> Wanted:
-        text = self._question.text
-        names = [text[one.start : one.end] for one in named if one.is_name]
-        return wanted(text, names, [self._readings[node] for node in pool])
-
-    def _moved(self, mass: dict[int, float], pool: list[int], named: list[NamedEntity]) -> dict[int, float]:
-        """Restart mass with a part of it moved to the names in the fitting sentences of the best passages."""
-        want, rules = self._wanted(pool, named), self._rules
-        following: dict[int, float] = {}
-        for rank, node in enumerate(self._promising(pool, want)[: rules.best]):
-            reading = self._readings[node]
-            fits = np.array([want.fit(roots) + LINK / 3 for roots in reading.roots])
-            for place in np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist():
-                for entity in self._names_in(reading.written[place]):
-                    following[entity] = following.get(entity, 0.0) + float(fits[place]) / (1 + rank)
-        entities = np.array(sorted(following), np.int64)
-        arriving = passages_naming(self._view, entities)
-        weights = {
-            node: following[node] / count**0.5
-            for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
-            if count > 1
-        }
-        total = sum(weights.values())
-        if total <= 0.0:
-            return mass
-        moved = {node: rules.kept * weight for node, weight in mass.items()}
-        for node, weight in weights.items():
-            moved[node] = moved.get(node, 0.0) + (1.0 - rules.kept) * weight / total
-        return moved
-
-    def _names_in(self, sentence: str) -> set[int]:
-        """Entities that the capitalised runs of a sentence spell.
-
-        Run by run, because a phrase that a triple took from the sentence would hide the names inside it.
-        """
-        runs = [run.group() for run in _CAPITALISED.finditer(sentence)]
-        return {node for run in dict.fromkeys(runs) for node in self._view.match_names(run).numbers.tolist()}
-
-    def _promising(self, pool: list[int], want: Wanted) -> list[int]:
-        """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""
-        walk = np.log(self._scores(pool, -1) + 1e-7)
-        place = np.empty(len(pool))
-        place[np.argsort(-walk, kind="stable")] = np.arange(len(pool))
-        held = np.array([want.share(self._readings[node].all_roots) for node in pool])
-        vectors, asked = self._vectors(pool)
-        worth = 0.3 * walk + 4.0 / (1.0 + place) + 3.0 * (vectors @ asked) + held
-        return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]
-
-    def _scores(self, pool: list[int], walk: int) -> Floats:
-        return np.array([self._walks[walk].get(node, 0.0) for node in pool])
-
-    def _vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        asked = self._question.vector
-        nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
-        if asked is None or not self._view.info.is_local:  # over a network each vector would be a read
-            return nothing
-        vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
-        if vectors.shape[1] != len(asked):
-            return nothing
-        return unit_rows(vectors), asked
-
-    def _pool(self, nodes: list[int], by_words: dict[int, float]) -> Pool:
-        """The nodes as the closer look sees them."""
-        vectors, asked = self._vectors(nodes)
-        return Pool(
-            [self._readings[node] for node in nodes],
-            self._scores(nodes, 0),
-            self._scores(nodes, -1),
-            np.array([by_words.get(node, 0.0) for node in nodes]),
-            vectors,
-            asked,
-        )

@@ -1,0 +1,59 @@
+"""What the one ranking sees of a passage: every channel's figures, scaled so that corpora and embedders compare.
+
+The first columns describe each passage alone, the second ones the passages beside each other, given a first worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hades.retrieval.ranking.memory_features import Columns, Floats
+from hades.retrieval.ranking.multihop_reranker import first_look, reciprocal, second_look
+from hades.retrieval.walks.evidence_search import Evidence
+
+
+def first_columns(evidence: Evidence) -> tuple[Columns, Floats]:
+    """Columns of each passage alone, by name; and the links between the passages, (n, n)."""
+    alone, linked = first_look(evidence.pool, evidence.want)
+    cosine = (evidence.pool.vectors @ evidence.pool.asked).astype(np.float64)
+    told = {f"told_{name}": column for name, column in evidence.columns.items()}
+    own = {
+        "cosine_z": standard(cosine),
+        "cosine_rank": reciprocal(cosine),
+        "remaining_z": standard(alone["remaining_cosine"]),
+        "lexical_rank": reciprocal(evidence.pool.lexical),
+        "clause": standard(evidence.clauses.max(axis=1)) if evidence.clauses.shape[1] else np.zeros(len(cosine)),
+        "clause_rank": _best_rank(evidence.clauses),
+    }
+    return {**alone, **told, **own}, linked
+
+
+def gated(columns: Columns, is_told: bool, has_time: bool) -> Columns:
+    """The columns, and each again where the corpus is told in an order and where the question names a time."""
+    told, dated = float(is_told), float(has_time)
+    return {
+        **columns,
+        **{f"{name}|told": column * told for name, column in columns.items()},
+        **{f"{name}|time": column * dated for name, column in columns.items() if name.startswith("told_")},
+    }
+
+
+def second_columns(evidence: Evidence, first: Floats, linked: Floats) -> Columns:
+    """Columns of the passages beside each other, given the worth that the first look gave."""
+    return {
+        f"beside_{name}": column for name, column in second_look(evidence.pool, evidence.want, first, linked).items()
+    }
+
+
+def standard(values: Floats) -> Floats:
+    """Values minus their mean, over their spread; all 0 where they do not differ."""
+    spread = float(values.std()) if len(values) else 0.0
+    return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))
+
+
+def _best_rank(clauses: Floats) -> Floats:
+    """For each passage the best reciprocal rank among the clauses; 0 where the question has one clause only."""
+    if not clauses.shape[1]:
+        return np.zeros(len(clauses))
+    best: Floats = np.max([reciprocal(clauses[:, place]) for place in range(clauses.shape[1])], axis=0)
+    return best

@@ -1,0 +1,186 @@
+"""The search of the default recipe: candidates of every channel, one walk, and one more from what was read.
+
+Words, vectors of the question and of its clauses, stated times, neighbours in the telling and a walk from what the
+question names give candidates. The most promising are read. The names in their fitting sentences start the second walk,
+which brings the rest. No more than `m` passages are read in all: the reranker's share of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import Kind, Numbers, Passage
+from hades.retrieval.channels.memory_recipe import RecollectRules, hear, was_said
+from hades.retrieval.channels.seeds import has_vectors
+from hades.retrieval.ranking.memory_features import Columns, Floats, first_look, second_look
+from hades.retrieval.ranking.multihop_reranker import Pool
+from hades.retrieval.ranking.sentence_match import Wanted
+from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from hades.retrieval.walks.restart import NamedEntity, as_seeds, named_entities
+from hades.retrieval.walks.walk_search import HippoRules, WalkSearch, rank_chunks_by_ppr
+from hades.text.dates import Interval, time_asked
+from schemas.plan import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hades.retrieval.turn.metered_view import MeteredView
+
+    Pick = Callable[[Columns, bool], Floats]
+
+TOLD = "references"  # the collection that holds the order in which a corpus is told
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """How far the search goes. `first_share` of the reads come before the second walk; each clause finds `clause`."""
+
+    walk: HippoRules = field(default_factory=HippoRules)
+    channels: RecollectRules = field(default_factory=lambda: RecollectRules(depth=200, searched=60))
+    first_share: float = 0.6
+    clause: int = 12
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Passages that were read, arrays of one length, with what every channel knows of them.
+
+    `pool` and `want` describe them for the closer look, `columns` are the channels' figures by name. `unread` are the
+    candidates that nobody read, best guess first. `is_told`: whether the corpus states an order.
+    """
+
+    nodes: list[int]
+    passages: list[Passage]
+    pool: Pool
+    want: Wanted
+    columns: Columns
+    unread: list[int]
+    entities: list[Seed]
+    asked: Interval | None
+    is_told: bool
+    clauses: Floats  # (n, clauses) cosine with each clause of the question
+
+    @property
+    def why(self) -> str:
+        """What of the question and the corpus set the weights, in words."""
+        named = f"the question names {len(self.entities)} entities" if self.entities else "the question names no entity"
+        told = "the corpus states an order" if self.is_told else "the corpus states no order"
+        return "; ".join([named, told, *(["the question asks about a time"] if self.asked is not None else [])])
+
+
+def search_evidence(
+    view: MeteredView, parts: Sequence[Question], m: int, pick: Pick, rules: EvidenceRules = EvidenceRules()
+) -> Evidence:
+    """Gather and read at most `m` passages for the first part, which is the question; the others are its clauses."""
+    return _EvidenceSearch(view, parts, rules, pick).gather(m)
+
+
+class _EvidenceSearch(WalkSearch):
+    def __init__(self, view: MeteredView, parts: Sequence[Question], rules: EvidenceRules, pick: Pick) -> None:
+        super().__init__(view, parts[0], rules.walk)
+        self._parts, self._evidence_rules, self._pick = parts, rules, pick
+        self._passages: dict[int, Passage] = {}
+
+    def gather(self, m: int) -> Evidence:
+        view, question, rules = self._view, self._question, self._evidence_rules
+        is_told = bool(view.info.edges.get(TOLD))
+        asked = time_asked(question.text, question.mask.as_of)
+        named = named_entities(view, question.text, rules.walk.restart)
+        if not named:
+            view.turn.because(Reason.NO_ENTITY_MATCH)
+        start = mass = self.start(named)
+        walked = _scores(rank_chunks_by_ppr(view, self.walk(mass), rules.channels.depth))
+        channels = rules.channels if view.info.is_local else replace(rules.channels, depth=16, searched=16)
+        candidates, heard = hear(view, question, asked, channels, walked, self._clauses())
+        first = first_look(heard)
+        order = candidates[np.argsort(-self._pick(first, is_told), kind="stable")].tolist()
+        nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
+        for _ in range(rules.walk.hops):
+            if not nodes or view.turn.expired():
+                break
+            mass = self.moved(mass, nodes, named)
+            again = [one.node for one in rank_chunks_by_ppr(view, self.walk(mass), m)]
+            nodes = self._read_first([*nodes, *_alternate(again, order)], m)
+        return self._evidence(nodes, order, (candidates, first, heard.words), named, start, asked, is_told)
+
+    def _clauses(self) -> list[dict[int, float]]:
+        """The passages nearest to each clause of the question."""
+        view, limit = self._view, self._evidence_rules.clause
+        found = []
+        for part in self._parts[1:]:
+            if view.info.is_local and has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
+                assert part.vector is not None
+                hits = view.nearest(part.vector, kind=Kind.CHUNK, model=part.model, limit=limit)
+                found.append(dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)))
+        return found
+
+    def _read_first(self, order: Sequence[int], most: int) -> list[int]:
+        """The first `most` of these, read; one that had not been said at the question's moment is left out."""
+        nodes = list(dict.fromkeys(order))[:most]
+        missing = [node for node in nodes if node not in self._passages]
+        read = self._view.passages(np.array(missing, np.int64)) if missing else []
+        self._passages.update(zip(missing, read, strict=False))
+        held = [node for node in nodes if node in self._passages and was_said(self._passages[node], self._question)]
+        return self.read_all(held)
+
+    def _evidence(
+        self,
+        nodes: list[int],
+        order: list[int],
+        heard: tuple[Numbers, Columns, Floats],
+        named: list[NamedEntity],
+        start: dict[int, float],
+        asked: Interval | None,
+        is_told: bool,
+    ) -> Evidence:
+        candidates, first, words = heard
+        row = {node: place for place, node in enumerate(candidates.tolist())}
+        passages = [self._passages[node] for node in nodes]
+        seen = {name: _rows(column, [row.get(node, -1) for node in nodes]) for name, column in first.items()}
+        by_words = {node: float(words[row[node]]) for node in nodes if node in row}
+        entities = as_seeds(start, np.array([one.node for one in named], np.int64))
+        columns = second_look(self._question.text, asked, passages, seen) if nodes else {}
+        read = set(nodes)
+        return Evidence(
+            nodes,
+            passages,
+            self.pool(nodes, by_words),
+            self.wanted(nodes, named),
+            columns,
+            [node for node in order if node not in read],
+            entities,
+            asked,
+            is_told,
+            self._clause_cosines(nodes),
+        )
+
+    def _clause_cosines(self, nodes: list[int]) -> Floats:
+        vectors, asked = self.vectors(nodes)
+        own = [part.vector for part in self._parts[1:] if part.vector is not None and len(part.vector) == len(asked)]
+        if not own or len(asked) < 2:
+            return np.zeros((len(nodes), 0))
+        return (vectors @ np.stack(own).T).astype(np.float64)
+
+
+def _rows(column: Floats, places: Sequence[int]) -> Floats:
+    """The column at these places; its least value where a place is -1."""
+    least = float(column.min(initial=0.0))
+    return np.array([column[place] if place >= 0 else least for place in places], np.float64)
+
+
+def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """Two of the first, one of the second, and so on; each node once."""
+    mixed: list[int] = []
+    for place in range(max(len(first), 2 * len(second))):
+        mixed += first[place : place + 1]
+        if place % 2:
+            mixed += second[place // 2 : place // 2 + 1]
+    return list(dict.fromkeys(mixed))
+
+
+def _scores(ranked: Sequence[FoundPassage]) -> dict[int, float]:
+    return {one.node: one.score for one in ranked}

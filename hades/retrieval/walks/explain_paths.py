@@ -1,0 +1,119 @@
+"""The path that explains each of the first passages: from what the question names to what the passage is about.
+
+Flow runs from the entities that the question names (of the best passage where it names none) to the entities of the
+ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
+reliable path that touches a passage explains it. A path may explain several passages; it is returned once, with the
+rank of the best of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import Passage
+from hades.retrieval.ranking.relevance import MENTIONS, OUT
+from hades.retrieval.ranking.word_overlap import short_title, words
+from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
+from hades.retrieval.walks.flow import FlowRules, spread_flow
+
+if TYPE_CHECKING:
+    from hades.retrieval.turn.metered_view import MeteredView
+
+NAMES = 24  # entities of a passage that a path may end in
+TITLE_VOICE = 2.0  # what the entity of the passage's title counts against another that it mentions
+NO_NAME = "the passage names no entity of the graph"
+NO_WAY = "no path of at most {hops} edges leads from what the question names to the passage"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Paths in the order of the passages that they explain; for each passage its path, or why it has none."""
+
+    paths: tuple[FoundPath, ...] = ()
+    path_of: tuple[int | None, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def explain_passages(
+    view: MeteredView,
+    question: Question,
+    sources: Sequence[Seed],
+    passages: Sequence[FoundPassage],
+    read: Sequence[Passage],
+    rules: FlowRules,
+) -> Explained:
+    """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
+    ends = _ends(view, question, passages, read)
+    starts = list(sources) or _fallback(ends)
+    targets = sorted({node for own in ends for node in own})
+    if not starts or not targets or view.turn.expired():
+        return Explained((), (None,) * len(passages), (NO_NAME,) * len(passages))
+    found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
+    chosen: dict[frozenset[int], int] = {}
+    paths: list[FoundPath] = []
+    path_of: list[int | None] = []
+    missing: list[str] = []
+    for rank, (passage, own) in enumerate(zip(passages, ends, strict=True), 1):
+        best = _best_path(found, own)
+        if best is None:
+            path_of.append(None)
+            missing.append(NO_WAY.format(hops=rules.hops) if own else NO_NAME)
+            continue
+        key = frozenset(best.edges)
+        if key not in chosen:
+            chosen[key] = len(paths)
+            paths.append(
+                replace(best, score=passage.score, origin="explain", why=f"leads to passage {rank}; {best.why}")
+            )
+        path_of.append(chosen[key])
+        missing.append("")
+    return Explained(tuple(paths), tuple(path_of), tuple(missing))
+
+
+def _ends(
+    view: MeteredView, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]
+) -> list[dict[int, float]]:
+    """For each passage the entities that it names, with what a path counts that touches them."""
+    nodes = np.array([one.node for one in passages[: len(read)]], np.int64)
+    ends: list[dict[int, float]] = [{} for _ in passages]
+    if not len(nodes):
+        return ends
+    found = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=NAMES, mask=question.mask)
+    titled = [_titled(view, one) for one in read]
+    for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
+        voice = TITLE_VOICE if target in titled[row] else 1.0
+        ends[row][target] = voice * min(1.0, weight)
+    return ends
+
+
+def _titled(view: MeteredView, passage: Passage) -> set[int]:
+    """The entities that the passage's title spells in full."""
+    title = short_title(passage.title)
+    if not title:
+        return set()
+    found = view.match_names(title)
+    spans = zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
+    return {node for node, start, end in spans if words(title[start:end]) == words(title)}
+
+
+def _fallback(ends: Sequence[Mapping[int, float]]) -> list[Seed]:
+    """The entities of the best passage, where the question names none."""
+    own = next((one for one in ends if one), {})
+    most = max(own.values(), default=1.0)
+    ranked = sorted(own.items(), key=lambda one: (-one[1], one[0]))[:4]
+    return [Seed(node, weight / most, {"mention": weight}) for node, weight in ranked]
+
+
+def _best_path(found: Sequence[FoundPath], own: Mapping[int, float]) -> FoundPath | None:
+    """The path that ends in the passage's entities with the most flow; one through them counts half."""
+    best, most = None, 0.0
+    for path in found:
+        touched = max((own.get(node, 0.0) for node in path.nodes[1:-1]), default=0.0) / 2
+        worth = path.reliability * max(own.get(path.nodes[-1], 0.0), own.get(path.nodes[0], 0.0), touched)
+        if worth > most:
+            best, most = path, worth
+    return best
