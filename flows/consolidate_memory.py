@@ -25,4 +25,4 @@ def consolidate_memory(
     """
     summaries = consolidate(level, as_of)
     tiers = place_in_tiers(as_of)
-    return {"summaries": summaries, "tiers": tiers, "check": check_memory()}
+    return {"summaries": summaries, "tiers": tiers, "check": check_memory(write_out=True)}

@@ -1,7 +1,6 @@
-"""Asking as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
+"""Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
 
-A process keeps its graph open between tasks: opening the model costs more than an answer. `flows` call them like any
-task; a worker that takes delayed ones is `prefect.task_worker.serve(*DELAYABLE)`, and `awaited` waits for them.
+A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `awaited` waits for their results.
 """
 
 from __future__ import annotations
@@ -15,39 +14,28 @@ from prefect.context import TaskRunContext
 from prefect.futures import PrefectDistributedFuture
 
 from hades.build_state.ledger import digest_of
-from hades.ports.store import Mode
 from hades.retrieval import functions
 from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
-from hades.retrieval.answer.query_report import write_dashboard
-from hades.retrieval.turn.answers import Answers
 from hades.settings import load_settings
-from hades.wiring import open_answers
-from tasks import artifacts, policies
-from tasks.context import opened_store
+from hades.surfaces.capabilities.judge import QUERIES
+from hades.surfaces.capabilities.query import QUERY
+from tasks import policies
+from tasks.capability import capability_task
+from tasks.graph import open_graph
 
 
 def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
     """The same call of the same snapshot with the same settings has the same answer; a new snapshot has a new one."""
-    opened = answers()
     shown = load_settings().masked()
     settings = {name: shown[name] for name in ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")}
-    return digest_of(context.task.name, opened.view.info.snapshot, settings, parameters)
-
-
-def answers() -> Answers:
-    """The open graph of this process; other settings open another one."""
-    settings = load_settings()
-    key = digest_of(settings.masked())
-    if key not in _open:
-        _open[key] = open_answers(settings)
-    return _open[key]
+    return digest_of(context.task.name, open_graph().view.info.snapshot, settings, parameters)
 
 
 def awaited(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0) -> Any:
-    """What a delayed task returned.
+    """The result of a delayed task.
 
-    Prefect's own `result` does not hear of a run that was answered from the cache and waits until its time is over, so
-    the run is looked at every second.
+    Prefect's own `result` is not notified of a run that the cache answered and waits until its timeout, so the state of
+    the run is read every second.
     """
     give_up = time.monotonic() + timeout_seconds
     while not future.state.is_final():
@@ -57,14 +45,9 @@ def awaited(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0
     return future.result(timeout=1)
 
 
-_open: dict[str, Answers] = {}
 _ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
 
-
-@task(name="retrieve", **_ASKED)
-def retrieve(text: str, recipe: str = "hirag_pathrag", plan: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A whole answer, in the shape of `hades query --json`."""
-    return answers().retrieve(text, recipe=recipe, plan=plan).model_dump(mode="json")
+retrieve = capability_task(QUERY, _ASKED)
 
 
 @task(name="retrieve paths", **_ASKED)
@@ -72,7 +55,7 @@ def retrieve_paths(
     query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
 ) -> functions.FoundPaths | functions.Failed:
     """Paths for a question."""
-    return functions.retrieve_paths(answers(), query, max_paths, domain_filter, as_of_version)
+    return functions.retrieve_paths(open_graph(), query, max_paths, domain_filter, as_of_version)
 
 
 @task(name="retrieve and format", **_ASKED)
@@ -80,7 +63,7 @@ def retrieve_and_format(
     query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
 ) -> functions.FoundPrompt | functions.Failed:
     """The prompt for a question."""
-    return functions.retrieve_and_format(answers(), query, max_paths, domain_filter, as_of_version)
+    return functions.retrieve_and_format(open_graph(), query, max_paths, domain_filter, as_of_version)
 
 
 @task(name="get hierarchy candidates", **_ASKED)
@@ -88,7 +71,7 @@ def get_hierarchy_candidates(
     query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
 ) -> dict[str, Any]:
     """The nodes worth searching and the topics that led there."""
-    return functions.get_hierarchy_candidates(answers(), query, k_topic, thresholds)
+    return functions.get_hierarchy_candidates(open_graph(), query, k_topic, thresholds)
 
 
 @task(name="get best paths", **_ASKED)
@@ -96,55 +79,46 @@ def get_best_paths(
     query: str, M: int = 6, L: int = 5, relation_boosts: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
     """The best paths between seeds."""
-    return functions.get_best_paths(answers(), query, M, L, relation_boosts)
+    return functions.get_best_paths(open_graph(), query, M, L, relation_boosts)
 
 
 @task(name="format path prompt", **policies.LOCAL)
 def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = "") -> str:
     """Paths as a model is told them."""
-    return prompt_of(paths, hierarchy_summary, tokenizer=answers().tools.tokenizer)
+    return prompt_of(paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer)
 
 
 @task(name="personalized pagerank", **_ASKED)
 def personalized_pagerank(restart: Mapping[str, float], damping: float = 0.85, top: int = 100) -> dict[str, Any]:
     """Where a walk from these ids is."""
-    return functions.personalized_pagerank(answers(), restart, damping=damping, top=top)
+    return functions.personalized_pagerank(open_graph(), restart, damping=damping, top=top)
 
 
 @task(name="rank chunks by ppr", **_ASKED)
 def rank_chunks_by_ppr(restart: Mapping[str, float], damping: float = 0.85, limit: int = 10) -> dict[str, Any]:
     """Passages by a walk from these ids."""
-    return functions.rank_chunks_by_ppr(answers(), restart, damping=damping, limit=limit)
+    return functions.rank_chunks_by_ppr(open_graph(), restart, damping=damping, limit=limit)
 
 
 @task(name="multi hop search", **_ASKED)
 def multi_hop_search(query: str, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
     """Passages by walks that go on from what they found."""
-    return functions.multi_hop_search(answers(), query, max_hops=max_hops, top_k=top_k)
+    return functions.multi_hop_search(open_graph(), query, max_hops=max_hops, top_k=top_k)
 
 
 @task(name="expand with synonyms", **_ASKED)
 def expand_with_synonyms(mass: Mapping[str, float]) -> dict[str, Any]:
     """The ids with other names of the same things."""
-    return functions.expand_with_synonyms(answers(), mass)
+    return functions.expand_with_synonyms(open_graph(), mass)
 
 
 @task(name="get entity neighborhood", **_ASKED)
 def get_entity_neighborhood(entity: str, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity."""
-    return functions.get_entity_neighborhood(answers(), entity, hops=hops, fanout=fanout)
+    return functions.get_entity_neighborhood(open_graph(), entity, hops=hops, fanout=fanout)
 
 
-@task(name="report queries", **policies.LOCAL)
-def report_queries() -> dict[str, Any]:
-    """The page over the logged questions, and its figures as an artifact of the run."""
-    with opened_store(Mode.READ_ONLY) as store:
-        figures = write_dashboard(store, load_settings().home / "reports" / "queries.html")
-    rows = [{"stage": name, **{key: round(value, 3) for key, value in own.items()}}
-            for name, own in figures["stages"].items()]  # fmt: skip
-    artifacts.table("query stages", rows, f"{figures['questions']} logged questions, mean of each stage")
-    return figures
-
+report_queries = capability_task(QUERIES, policies.LOCAL)
 
 DELAYABLE = (
     retrieve,

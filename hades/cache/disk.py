@@ -1,38 +1,64 @@
-"""A tier on disk: one file an entry in `data/`, and an index in SQLite that several processes share.
+"""A tier on disk: one SQLite file with the values as blobs, shared by several processes.
 
-Whoever writes or removes a file holds SQLite's write lock, so the index and the files change together, and a file that
-the index does not name is left over from a process that died: it is swept away under the same lock. Entries that a
-process evicts leave before the new one comes, so the files never exceed the budget. A file whose checksum is wrong, or
-that is gone, reads as a miss and its entry is removed. A disk that fails costs a miss, never an answer.
+SQLite's write lock keeps values and their accounting together: a process that is killed leaves either the old entry or
+the new one. The least recently used entries leave before a new one is written, so the values never exceed the budget.
+A value whose checksum is wrong is a miss and its entry is removed. A file that is no database is replaced. A disk that
+fails costs a miss, never an answer.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection, DatabaseError
+from sqlite3 import Connection, DatabaseError, OperationalError
+from threading import RLock
 from typing import Any, TypeVar
 
 import orjson
 
-from hades.cache.disk_index import DiskIndex
 from hades.cache.tier import GIB, MIB, Counts, Metadata, from_json, to_json
 
 logger = logging.getLogger(__name__)
 
-_PARTIAL = ".partial"
+FILE_NAME = "cache.db"
+BUSY_SECONDS = 10.0
 Result = TypeVar("Result")
+_FIELDS = ("size", "created", "last_accessed", "access_count", "metadata")
+# The sums are kept by the database itself: no sequence of changes, and no process that dies, can make them drift.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entry (
+  key TEXT PRIMARY KEY, payload BLOB NOT NULL, size INTEGER NOT NULL, checksum TEXT NOT NULL,
+  created REAL NOT NULL, last_accessed REAL NOT NULL, access_count INTEGER NOT NULL, metadata TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS entry_by_use ON entry (last_accessed, access_count, key);
+CREATE TABLE IF NOT EXISTS total (
+  id INTEGER PRIMARY KEY CHECK (id = 0), bytes INTEGER NOT NULL, entries INTEGER NOT NULL
+) STRICT;
+INSERT OR IGNORE INTO total VALUES (0, 0, 0);
+CREATE TRIGGER IF NOT EXISTS grows AFTER INSERT ON entry BEGIN
+  UPDATE total SET bytes = bytes + NEW.size, entries = entries + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS shrinks AFTER DELETE ON entry BEGIN
+  UPDATE total SET bytes = bytes - OLD.size, entries = entries - 1;
+END;
+"""
+_TOUCH = (
+    "UPDATE entry SET last_accessed = ?, access_count = access_count + 1 WHERE key = ?"
+    " RETURNING payload, checksum, access_count, metadata"
+)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A value with how often it was stored and used, and what was noted with it."""
+    """A value with how often it was stored and used, and the metadata stored with it."""
 
     value: Any
     access_count: int
@@ -40,7 +66,7 @@ class Entry:
 
 
 class DiskCache:
-    """Values by key, kept as JSON. `durable` waits for the disk, so that an entry outlives a loss of power too."""
+    """Values by key, stored as JSON. `durable` waits for the disk, so that an entry survives a power failure too."""
 
     def __init__(
         self,
@@ -51,30 +77,35 @@ class DiskCache:
         now: Callable[[], float] = time.time,
     ) -> None:
         if max_size_gb <= 0:
-            raise ValueError(f"max_size_gb is {max_size_gb}; a cache needs room for something")
+            raise ValueError(f"max_size_gb is {max_size_gb}; give a size above 0")
         self.base_path = Path(base_path)
-        self.data_path = self.base_path / "data"
         self.max_size_gb = max_size_gb
         self.max_bytes = int(max_size_gb * GIB)
         self.counts = Counts()
         self._durable, self._now = durable, now
-        self._index = DiskIndex(self.base_path, durable=durable)
-        self._swept = False
+        self._connection: Connection | None = None
+        self._pid = 0
+        self._lock = RLock()
+
+    @property
+    def path(self) -> Path:
+        """The file of the tier."""
+        return self.base_path / FILE_NAME
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value, counted as used; `default` on a miss (pass `MISS` to tell one from a stored None)."""
+        """The value, counted as used; `default` on a miss (pass `MISS` to distinguish a stored None)."""
         entry = self.read(key)
         return default if entry is None else entry.value
 
     def read(self, key: str) -> Entry | None:
-        """The entry, counted as used; None on a miss. A damaged one is removed."""
+        """The entry, counted as used; None on a miss. A damaged entry is removed."""
         self.counts.asked += 1
         return self._attempt("read", lambda: self._read(key), None)
 
     def put(self, key: str, value: Any, metadata: Metadata | None = None) -> bool:
-        """Keep a value; False, and the key holds nothing, when JSON or the budget cannot hold it or the disk fails.
+        """Store a value; False, and the key holds nothing, when JSON or the budget cannot hold it or the disk fails.
 
-        Least recently used entries leave first; of those used at the same time, the least used.
+        The least recently used entries leave first; of those used at the same time, the least used.
         """
         payload = to_json(value)
         if payload is None or len(payload) > self.max_bytes:
@@ -83,34 +114,42 @@ class DiskCache:
         return self._attempt("written", lambda: self._put(key, payload, dict(metadata or {})), False)
 
     def remove(self, key: str) -> bool:
-        """Delete an entry and its file; whether it was there."""
+        """Delete an entry; whether it was there."""
         return self._attempt("changed", lambda: self._remove(key), False)
 
     def clear(self) -> int:
-        """Delete everything, also what dead processes left; how many entries went.
+        """Delete everything, also from free pages and the write-ahead log; how many entries there were.
 
-        A disk that fails reaches the caller here: who clears wants it gone.
+        A disk that fails reaches the caller here: nothing may be left without notice.
         """
-        with self._index.writing() as connection:
-            count = self._index.delete_all(connection)
-            if self.data_path.is_dir():
-                for path in self.data_path.iterdir():
-                    path.unlink(missing_ok=True)
+        with self._writing() as connection:
+            count = connection.execute("DELETE FROM entry").rowcount
+        with self._open() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return count
 
     @property
     def index(self) -> dict[str, Any]:
         """What is held: `items` by key with filename, size_mb, created, last_accessed, access_count and metadata."""
+        with self._open() as connection:
+            rows = connection.execute(f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key").fetchall()
         items = {
-            key: {"size_mb": fields.pop("size") / MIB, **fields, "metadata": orjson.loads(fields["metadata"])}
-            for key, fields in self._index.items()
+            key: {
+                "filename": FILE_NAME,
+                "size_mb": size / MIB,
+                "created": created,
+                "last_accessed": last_accessed,
+                "access_count": access_count,
+                "metadata": orjson.loads(metadata),
+            }
+            for key, size, created, last_accessed, access_count, metadata in rows
         }
         return {"items": items, "total_size_mb": self.current_size_mb}
 
     @property
     def current_bytes(self) -> int:
-        """The sum of the sizes held."""
-        return self._attempt("read", self._index.total, 0)
+        """The sum of the sizes of the values."""
+        return self._attempt("read", lambda: self._number("SELECT bytes FROM total"), 0)
 
     @property
     def current_size_mb(self) -> float:
@@ -118,109 +157,134 @@ class DiskCache:
         return self.current_bytes / MIB
 
     def __contains__(self, key: str) -> bool:
-        """Whether there is an entry; says nothing about use, nor whether its file is sound."""
-        return self._attempt("read", lambda: self._index.holds(key), False)
+        """Whether there is an entry; does not count as a use."""
+        return self._attempt("read", lambda: self._holds(key), False)
 
     def __len__(self) -> int:
-        return self._attempt("read", self._index.count, 0)
+        return self._attempt("read", lambda: self._number("SELECT entries FROM total"), 0)
 
     def close(self) -> None:
-        """Give back the connection; the entries stay."""
-        self._index.close()
+        """Close the connection; the entries stay."""
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
 
     def _read(self, key: str) -> Entry | None:
-        row = self._index.touch(key, self._now())
-        if row is None:
+        if not self.path.exists():
             return None
-        payload = self._sound(row.filename, row.checksum)
-        if payload is None:
+        with self._open() as connection:
+            found = connection.execute(_TOUCH, (self._now(), key)).fetchall()
+        if not found:
+            return None
+        payload, checksum, access_count, metadata = found[0]
+        if _hash(payload) != checksum:
             self.counts.damaged += 1
-            self._drop(key, row.filename)
+            with self._writing() as connection:
+                connection.execute("DELETE FROM entry WHERE key = ? AND checksum = ?", (key, checksum))
             return None
         self.counts.hits += 1
-        return Entry(from_json(payload), row.access_count, orjson.loads(row.metadata))
+        return Entry(from_json(payload), access_count, orjson.loads(metadata))
 
     def _put(self, key: str, payload: bytes, metadata: dict[str, Any]) -> bool:
-        """The old value and whoever must make room leave before the new one comes, all under one lock."""
-        checksum = _hash(payload)
-        filename = f"{_hash(key.encode())}-{checksum}.json"
+        """The old value and whatever must make room leave in the same transaction."""
+        now, about = self._now(), orjson.dumps(metadata).decode()
         with self._writing() as connection:
-            before = self._index.delete(connection, key)
-            if before is not None and before != filename:
-                self._unlink(before)
+            connection.execute("DELETE FROM entry WHERE key = ?", (key,))
             self._make_room(connection, len(payload))
-            self._write(filename, payload)
-            about = orjson.dumps(metadata).decode()
-            self._index.insert(connection, key, filename, len(payload), checksum, self._now(), about)
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
+                (key, payload, len(payload), _hash(payload), now, now, about),
+            )
         self.counts.stored += 1
         return True
 
+    def _make_room(self, connection: Connection, needed: int) -> None:
+        excess = connection.execute("SELECT bytes FROM total").fetchone()[0] + needed - self.max_bytes
+        leaving = []
+        if excess > 0:
+            order = "SELECT key, size FROM entry ORDER BY last_accessed, access_count, key"
+            for key, size in connection.execute(order):
+                if excess <= 0:
+                    break
+                leaving.append((key,))
+                excess -= size
+        connection.executemany("DELETE FROM entry WHERE key = ?", leaving)
+        self.counts.evicted += len(leaving)
+
     def _remove(self, key: str) -> bool:
-        if not self._index.holds(key):
+        if not self._holds(key):
             return False
         with self._writing() as connection:
-            filename = self._index.delete(connection, key)
-            if filename is not None:
-                self._unlink(filename)
-        return filename is not None
+            return connection.execute("DELETE FROM entry WHERE key = ?", (key,)).rowcount > 0
+
+    def _holds(self, key: str) -> bool:
+        return bool(self._number("SELECT EXISTS (SELECT 1 FROM entry WHERE key = ?)", (key,)))
+
+    def _number(self, query: str, values: tuple[str, ...] = ()) -> int:
+        if not self.path.exists() and self._connection is None:
+            return 0
+        with self._open() as connection:
+            return int(connection.execute(query, values).fetchone()[0])
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """SQLite's write lock, with the folder there and without leftovers of processes that died."""
-        with self._index.writing() as connection:
-            self.data_path.mkdir(parents=True, exist_ok=True)
-            if not self._swept:
-                self._sweep(connection)
-                self._swept = True
-            yield connection
-
-    def _sweep(self, connection: Connection) -> None:
-        named = self._index.filenames(connection)
-        for path in self.data_path.iterdir():
-            if path.name not in named:
-                path.unlink(missing_ok=True)
-
-    def _make_room(self, connection: Connection, needed: int) -> None:
-        excess = self._index.total_inside(connection) + needed - self.max_bytes
-        for key, filename in self._index.least_used(connection, excess):
-            self._index.delete(connection, key)
-            self._unlink(filename)
-            self.counts.evicted += 1
-
-    def _write(self, filename: str, payload: bytes) -> None:
-        partial = self.data_path / f"{filename}{_PARTIAL}"
-        with partial.open("wb") as file:
-            file.write(payload)
+        """A write transaction; rolled back when the body raises."""
+        with self._open() as connection:
             if self._durable:
-                file.flush()
-                os.fsync(file.fileno())
-        partial.replace(self.data_path / filename)
+                connection.execute("PRAGMA synchronous = FULL")  # for stored values; a use need not survive
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            finally:
+                connection.execute("PRAGMA synchronous = NORMAL")
 
-    def _sound(self, filename: str, checksum: str) -> bytes | None:
-        """The bytes of a file; None when they are gone or not those that were written."""
+    @contextmanager
+    def _open(self) -> Iterator[Connection]:
+        """The connection, used by one thread at a time; a child of fork opens its own."""
+        with self._lock:
+            if self._connection is None or self._pid != os.getpid():
+                self._connection, self._pid = self._connect(), os.getpid()
+            yield self._connection
+
+    def _connect(self) -> Connection:
+        self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.base_path / ".lock").open("a") as lock:  # two processes must not both create or replace the file
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                return self._prepare()
+            except OperationalError:  # busy, or no rights: the file itself may be sound
+                raise
+            except DatabaseError:
+                for suffix in ("", "-wal", "-shm"):
+                    (self.base_path / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
+                return self._prepare()
+
+    def _prepare(self) -> Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            payload = (self.data_path / filename).read_bytes()
-        except OSError:
-            return None
-        return payload if _hash(payload) == checksum else None
+            connection.execute("PRAGMA auto_vacuum = FULL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")  # a deleted value is overwritten, not only unlinked
+            connection.executescript(_SCHEMA)
+        except DatabaseError:
+            connection.close()
+            raise
+        return connection
 
-    def _drop(self, key: str, filename: str) -> None:
-        """Remove a damaged entry, unless somebody has replaced it meanwhile."""
-        with self._writing() as connection:
-            if self._index.filename(connection, key) == filename:
-                self._index.delete(connection, key)
-                self._unlink(filename)
-
-    def _unlink(self, filename: str) -> None:
-        (self.data_path / filename).unlink(missing_ok=True)
-
-    def _attempt(self, done: str, work: Callable[[], Result], otherwise: Result) -> Result:
-        """A disk or an index that fails is counted and logged, and costs the caller no more than a miss."""
+    def _attempt(self, action: str, work: Callable[[], Result], otherwise: Result) -> Result:
+        """A disk that fails is counted and logged, and costs the caller no more than a miss."""
         try:
             return work()
         except (OSError, DatabaseError) as error:
             self.counts.failed += 1
-            logger.warning("the cache in %s cannot be %s: %s", self.base_path, done, error)
+            logger.warning("the cache in %s cannot be %s: %s", self.base_path, action, error)
             return otherwise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -27,14 +27,14 @@ LOG_SECONDS = 2.0  # a build may hold the store for longer; the answer does not 
 
 
 class LocalContext:
-    """See `CallContext`. `answers` are lent by a process that keeps its graph open; `logs_turns` keeps the turns."""
+    """See `CallContext`. `answers` gives the graph that a process keeps open; `logs_turns` writes the turns."""
 
     def __init__(
         self,
         settings: Settings,
         who: str,
         *,
-        answers: Answers | None = None,
+        answers: Callable[[], Answers] | None = None,
         progress: Progress | None = None,
         logs_turns: bool = True,
     ) -> None:
@@ -47,7 +47,7 @@ class LocalContext:
         """See `CallContext.answers`."""
         from hades.wiring import open_answers
 
-        return self._lent or self._opened.enter_context(open_answers(self.settings))
+        return self._lent() if self._lent is not None else self._opened.enter_context(open_answers(self.settings))
 
     @cached_property
     def embedder(self) -> Embedder:

@@ -164,9 +164,20 @@ class Capability:
         """What it does: the docstring of the request."""
         return inspect.cleandoc(self.request.__doc__ or "")
 
+    @property
+    def task_name(self) -> str:
+        """The name of its Prefect task."""
+        assert isinstance(self.task, Task)
+        return self.task.name
+
     def check(self, values: Mapping[str, Any]) -> Request:
         """The request of these values, or pydantic's `ValidationError`."""
         return self.request.model_validate(dict(values))
+
+
+def document_of(reply: Reply) -> dict[str, Any]:
+    """The reply as plain values."""
+    return reply.document if isinstance(reply, JsonReply) else dict(reply)
 
 
 def load(name: str) -> Any:

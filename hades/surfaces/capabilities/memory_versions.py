@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -25,6 +26,9 @@ from hades.surfaces.capabilities.memory_records import (
     plain,
     state_document,
 )
+
+if TYPE_CHECKING:
+    from hades.memory.service import Memory
 
 Tag = Annotated[str, Field(max_length=100)]
 _STATE = "hades.surfaces.mcp.replies:MemoryStateReply"
@@ -119,17 +123,24 @@ def history(request: HistoryRequest, context: CallContext) -> dict[str, Any]:
 def at(request: AtRequest, context: CallContext) -> dict[str, Any]:
     """The version that held, and its edges."""
     from hades.memory.history.names import UnknownMemory
-    from schemas.intervals import Mask
 
-    memory = context.memory
-    state = memory.at(request.topic, request.moment, known_at=request.known_at)
-    if state is None:
+    document = at_or_null(context.memory, request.topic, request.moment, request.known_at)
+    if document["state"] is None:
         when = request.moment.isoformat()
         raise UnknownMemory(
             f"nothing was known of {request.topic!r} at {when}; `hades memory history` lists its versions"
         )
-    edges = memory.edges(request.topic, mask=Mask(as_of=request.moment, known_at=request.known_at))
-    return {"topic": request.topic, "state": state_document(state), "edges": edge_documents(memory, edges)}
+    return document
+
+
+def at_or_null(memory: Memory, topic: str, moment: datetime, known_at: datetime | None = None) -> dict[str, Any]:
+    """The same with `state` None before the first version."""
+    from schemas.intervals import Mask
+
+    state = memory.at(topic, moment, known_at=known_at)
+    edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known_at)) if state is not None else []
+    shown = None if state is None else state_document(state)
+    return {"topic": topic, "state": shown, "edges": edge_documents(memory, edges)}
 
 
 def topics(request: TopicsRequest, context: CallContext) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def home(folder, monkeypatch):
 
 @pytest.fixture
 def entity():
-    view = retrieval.answers().view
+    view = retrieval.open_graph().view
     return view.ids(view.match_names("Rhine").numbers[:1])[0]
 
 

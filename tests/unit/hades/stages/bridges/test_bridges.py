@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.build_state import ledger
-from hades.cache.bridges import pin
 from hades.ports.store import GraphStore
 from hades.stages.bridges.build_bridges import BridgeRules, EdgesNotWeighed, build_bridges
 from tests.contract.examples import day, entity, put
@@ -317,7 +317,7 @@ def test_a_pinned_bridge_stays_while_its_edges_do(store: GraphStore) -> None:
     rules = replace(RULES, paths_per_pair=1)
     build(store, rules=rules)
     (key,) = cached(store)
-    pin(store, key)
+    store.patch("bridge_cache", pa.table({"_key": [key], "pinned": [True]}))
     join(store, "a d .6")
     report = build(store, "2", rules=rules)
     assert (walks(store), report.pinned, report.notes) == (["a>d", "b>d"], 1, ())

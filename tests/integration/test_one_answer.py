@@ -1,0 +1,100 @@
+"""Whoever asks, the same question of the same snapshot has the same paths and passages in the same order."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.client import Client
+from typer.testing import CliRunner
+
+from hades import MemoryEnhancedPathRAG, open_hades
+from hades.ports.store import Mode
+from hades.settings import Settings, load_settings
+from hades.surfaces.access.callers import Door
+from hades.surfaces.cli.main import app
+from hades.surfaces.mcp.server import build_server
+from hades.surfaces.mcp.service import open_service
+from tests.integration.rest_site import serving
+from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
+
+PATHS = 4
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return make_home(tmp_path_factory.mktemp("one_answer"))
+
+
+@pytest.fixture(autouse=True)
+def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("HADES_HOME", str(settings.home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.chdir(tmp_path)
+
+
+def by_command_line(question: str) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["query", question, "--paths", str(PATHS), "--json"])
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def by_rest(settings: Settings, question: str) -> dict[str, Any]:
+    with serving(settings) as running:
+        document: dict[str, Any] = running.client.post("/v1/query", json={"query": question, "max_paths": PATHS}).json()
+    return document
+
+
+def by_mcp(settings: Settings, question: str) -> dict[str, Any]:
+    service = open_service(settings, Door(Mode.READ_ONLY))
+
+    async def session() -> Any:
+        async with Client(build_server(service)) as client:
+            return await client.call_tool("pathrag_retrieve", {"query": question, "max_paths": PATHS})
+
+    try:
+        document: dict[str, Any] = anyio.run(session).structured_content
+        return document
+    finally:
+        service.close()
+
+
+def by_task(question: str) -> dict[str, Any]:
+    from tasks.retrieval import retrieve
+    from tasks.unit import without_server
+
+    with without_server():
+        return retrieve(question, max_paths=PATHS)
+
+
+def by_python(question: str) -> dict[str, Any]:
+    with open_hades(load_settings()) as hades:
+        return hades.retrieve(question, max_paths=PATHS).model_dump(mode="json")
+
+
+def by_memory_enhanced_pathrag(question: str) -> dict[str, Any]:
+    with MemoryEnhancedPathRAG() as rag:
+        return dict(rag.retrieve_paths(question, PATHS))
+
+
+def test_six_ways_of_asking_give_one_answer(settings: Settings) -> None:
+    answers = {
+        "command line": by_command_line(QUESTION),
+        "rest": by_rest(settings, QUESTION),
+        "mcp": by_mcp(settings, QUESTION),
+        "task": by_task(QUESTION),
+        "python": by_python(QUESTION),
+        "MemoryEnhancedPathRAG": by_memory_enhanced_pathrag(QUESTION),
+    }
+    expected = answers["python"]
+    assert len(expected["paths"]) > 1
+    assert len(expected["passages"]) > 1
+    for name, answer in answers.items():
+        assert answer["snapshot"] == expected["snapshot"], name
+        assert answer["paths"] == expected["paths"], name
+        if "passages" in answer:
+            assert answer["passages"] == expected["passages"], name
+    assert [name for name, answer in answers.items() if "passages" not in answer] == ["mcp", "MemoryEnhancedPathRAG"]
