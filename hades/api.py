@@ -75,7 +75,7 @@ class Hades:
         return estimate(self.store, self._context.tokenizer, self._asked().model)
 
     def read_triples(self, max_calls: int) -> Extracted:
-        """Let the language model read texts it has not read yet, at most so many, and derive what follows."""
+        """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
         bill = extract(self.store, self._asked(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.rules, self._context.progress)
         return bill

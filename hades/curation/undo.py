@@ -24,7 +24,7 @@ from schemas.curation import EditState
 def undo(
     store: GraphStore, edit_id: str, *, who: str, why: str, at: datetime, embedder: Embedder | None = None
 ) -> EditReport:
-    """Take an edit back, applied or waiting; the row of the edit stays and says who did. Twice is once."""
+    """Take an edit back, applied or waiting; the row of the edit stays and says who did. Idempotent."""
     checked_words(who, why)
     with store.transaction(COLLECTIONS) as inside:
         edit = edit_named(inside, edit_id)

@@ -32,7 +32,7 @@ def embed_chunks(store: GraphStore, embedder: Embedder, scratch: Path, progress:
 
 
 def pending_ranges(store: RowStore, tag: str, *, most: int = 64) -> list[tuple[str, str]]:
-    """Chunks without a vector as at most so many ranges of keys, first and last, to be embedded side by side.
+    """Chunks without a vector as a bounded number of key ranges, first and last, to be embedded side by side.
 
     None when vectors of another model are there: they are replaced all at once, by `embed_chunks`.
     """

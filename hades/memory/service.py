@@ -335,7 +335,7 @@ class Memory(Recall):
         return self._in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
 
     def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[Consolidated]:
-        """Summaries of the days (1), also the weeks (2), also the months (3) that are over; twice is once."""
+        """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
         return consolidate(self, level, as_of=as_of or self.now(), who=who)
 
     # Who, when, why

@@ -54,7 +54,7 @@ class Tokenizer(Protocol):
         """Number of tokens in each text; much faster than one by one."""
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The longest prefix of the text that ends with a token and holds at most so many of them."""
+        """The longest prefix of the text that ends with a token and holds at most `tokens` of them."""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets [start, end) of each token."""
@@ -83,7 +83,7 @@ class LanguageModel(Protocol):
         """Name of the model that answers."""
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
-        """Continue the prompt with at most so many tokens."""
+        """Continue the prompt with at most `max_tokens` tokens."""
 
     def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
         """The same, piece by piece as it is written; ends after a bounded time and length whatever the server sends."""

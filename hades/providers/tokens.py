@@ -45,7 +45,7 @@ class MiniLmTokenizer:
         ]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The prefix that holds at most so many word pieces."""
+        """The prefix of at most `tokens` word pieces."""
         spans = self.spans(text)
         if len(spans) <= tokens:
             return text
@@ -109,7 +109,7 @@ class ByteTokenizer:
         return [self.count(text) for text in texts]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The prefix that fits into so many tokens, never half a character."""
+        """The prefix that fits into `tokens`, never half a character."""
         return text[: int(np.searchsorted(_byte_ends(text), BYTES_PER_TOKEN * max(tokens, 0), side="right"))]
 
     def spans(self, text: str) -> list[tuple[int, int]]:

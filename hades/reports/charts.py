@@ -174,7 +174,7 @@ def _middle(counts: Sequence[int]) -> float:
 
 
 def _clip(text: str, room: float) -> str:
-    """As much of a text as fits into so many units of width."""
+    """As much of a text as fits into a width."""
     fitting = max(6, int(room / 7.0))
     return text if len(text) <= fitting else f"{text[: fitting - 1].rstrip()}…"
 

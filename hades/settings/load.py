@@ -65,11 +65,11 @@ def _from_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{FILE_NAME} cannot be read: {error}; mend or remove it") from None
+        raise SettingsError(f"{FILE_NAME} cannot be read: {error}; fix or remove it") from None
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise SettingsError(f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; mend or remove it") from None
+        raise SettingsError(f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; fix or remove it") from None
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -103,7 +103,7 @@ class BridgeRows:
         return same and all((bound[list(edges)] == FOREVER).all() for bound in self._until)
 
     def _check(self, key: str, walk: tuple[int, ...], edges: tuple[int, ...]) -> None:
-        """Refuse a bridge that is no path: it was written wrong, and waiting will not mend it."""
+        """Refuse a bridge that is no path: it was written wrong, and waiting does not fix it."""
         steps = list(pairwise(walk))
         joined = ({int(self._source[edge]), int(self._target[edge])} for edge in edges)
         if (

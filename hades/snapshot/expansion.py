@@ -122,7 +122,7 @@ def microseconds(moment: datetime) -> int:
 
 
 def instant(value: int) -> datetime:
-    """The moment so many microseconds after 1970."""
+    """The moment this number of microseconds after 1970."""
     return _EPOCH + timedelta(microseconds=value)
 
 

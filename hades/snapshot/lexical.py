@@ -23,7 +23,7 @@ from hades.text.identifiers import with_identifiers
 K1 = 1.2
 B = 0.75
 _BLOCK_WORDS = 4_000_000
-_COMMON = 16  # a word in more than one of so many rows is worth avoiding
+_COMMON = 16  # a word in more than one of this number of rows is worth avoiding
 _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
 
 

@@ -14,7 +14,7 @@ from hades.snapshot.top_k import best
 
 _REMEMBERED_BYTES = 1 << 26  # of cosines with questions asked lately, in each space
 _REMEMBERED = 16
-_FEW = 8  # fewer rows than one in so many are compared by themselves
+_FEW = 8  # fewer rows than one in this number are compared one by one
 
 
 class VectorSpace:

@@ -74,6 +74,6 @@ def generation_of(context: BuildContext, stage: str) -> str:
 
 
 def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
-    """Whether so many seconds have passed from now; never, when there is no limit."""
+    """A function that says whether `seconds` have passed from now; never, without a limit."""
     end = None if seconds is None else clock() + seconds
     return lambda: end is not None and clock() >= end

@@ -49,7 +49,7 @@ class Region:
     digests: Hashes
 
     def within(self, size: int) -> Region:
-        """The same region with only its first so many topics."""
+        """The same region with only its first topics."""
         cut = slice(size)
         return Region(self.topics[cut], self.first[cut, cut], self.last[cut, cut], self.digests[cut, cut])
 

@@ -276,7 +276,7 @@ def _full_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -
 
 
 def _sampled_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
-    """One epoch in parts: so many edges at a time, with the neighbourhoods drawn around their ends."""
+    """One epoch in parts: a number of edges at a time, with the neighbourhoods drawn around their ends."""
     rules, edges = batch.rules, batch.edges
     order = batch.random.permutation(len(edges.left))
     losses = []

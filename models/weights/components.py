@@ -21,7 +21,7 @@ PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
 NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
-_FORGOTTEN = 16.0  # after so many time constants freshness rounds to 0
+_FORGOTTEN = 16.0  # after this number of time constants freshness rounds to 0
 
 
 @dataclass(frozen=True)

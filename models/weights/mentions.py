@@ -15,7 +15,7 @@ class MentionRules:
     """How mentions are weighed.
 
     `title_counts`: the title says what the whole passage is about, so it stands for several mentions.
-    `half`: so many mentions weigh one half of what endless ones would.
+    `half`: this number of mentions weighs one half of what endless ones would.
     `term_share`: a plain repeated term weighs this much of a name; it is in many passages and tells less about each.
     """
 

@@ -132,7 +132,7 @@ def enhance(
     newest: int | None = None,
     caps: Caps = CAPS,
 ) -> Enhancement:
-    """The same for what was found already; `newest` follows of each relation of a topic only the last so many."""
+    """The same for what was found already; `newest` follows of each relation of a topic only the last few."""
     if depth < 0:
         raise MemoryRefused(f"depth is {depth}; give how many edges may be followed, 0 or more")
     turn = Turn(caps)

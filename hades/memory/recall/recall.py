@@ -74,7 +74,7 @@ class Recall:
     def retrieve_within_budget(
         self, query: str, max_tokens: int = budget.MAX_TOKENS, *, focus: Sequence[str] = (), mask: Mask = Mask()
     ) -> budget.Context:
-        """The context for a question that fits into so many tokens."""
+        """The context for a question that fits into a number of tokens."""
         return budget.retrieve_within_budget(self.reader(mask), self._counted(), query, max_tokens, focus=focus)
 
     def retrieve_in_passes(

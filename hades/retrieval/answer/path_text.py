@@ -127,7 +127,7 @@ def _with_snippets(
 
 
 def _cut_words(counter: TokenCounter, words: Sequence[str], over: int) -> list[str]:
-    """Names and relations with so many tokens less, the longest first; each keeps at least one."""
+    """Names and relations cut by a number of tokens, the longest first; each keeps at least one."""
     wanted = counter.count_many(words)
     given = shares(wanted, sum(wanted) - over)
     return [

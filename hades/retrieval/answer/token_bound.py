@@ -20,7 +20,7 @@ class TokenCounter(Protocol):
         ...
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The longest prefix of the text that holds at most so many tokens."""
+        """The longest prefix of the text within a number of tokens."""
         ...
 
 

@@ -161,7 +161,7 @@ def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: Hir
 
 
 def _best(numbers: Numbers, hscore: NDArray[np.float64], limit: int) -> Numbers:
-    """Places of the best so many, then by number; only what may be among them is sorted."""
+    """Places of the best, then by number; only what may be among them is sorted."""
     places = np.arange(len(numbers))
     if limit < len(numbers):
         places = np.flatnonzero(hscore >= np.partition(hscore, len(hscore) - limit)[len(hscore) - limit])

@@ -50,7 +50,7 @@ class Fused:
             own[search] = max(score, own.get(search, 0.0))
 
     def ranked(self, view: MeteredView, limit: int) -> list[int]:
-        """The best so many, then by key; only the keys of what may be among them are looked up."""
+        """The best `limit`, then by key; only the keys of what may be among them are looked up."""
         scores = sorted(self.scores.values(), reverse=True)
         bar = scores[min(limit, len(scores)) - 1] if scores else 0.0
         numbers = [number for number, score in self.scores.items() if score >= bar]

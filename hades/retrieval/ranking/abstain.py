@@ -16,7 +16,7 @@ from hades.ports.view import Passage
 from hades.retrieval.ranking.word_overlap import content_words, stem, words
 from hades.retrieval.turn.types import Question
 
-LOOKED_AT = 20  # passages; the rule was fitted on so many
+LOOKED_AT = 20  # passages; the rule was fitted on this number
 CALIBRATED_MODEL = "all-MiniLM-L6-v2@"
 _WORD = re.compile(r"\w+")
 

@@ -119,19 +119,19 @@ class MeteredView:
         return self._view.adjacency()
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
-        """See `GraphView.nodes`: the first so many that may be read."""
+        """See `GraphView.nodes`: as many of the first as may be read."""
         return self._once(self._nodes, numbers, self._view.nodes)
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
-        """See `GraphView.edges`: the first so many that may be read."""
+        """See `GraphView.edges`: as many of the first as may be read."""
         return self._once(self._edges, handles, self._view.edges)
 
     def passages(self, numbers: Numbers) -> list[Passage]:
-        """See `GraphView.passages`: the first so many that may be read."""
+        """See `GraphView.passages`: as many of the first as may be read."""
         return self._once(self._passages, numbers, self._view.passages)
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
-        """See `GraphView.sources`: the first so many that may be read."""
+        """See `GraphView.sources`: as many of the first as may be read."""
         return self._kept(self._sources, document_ids, self._view.sources)
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
@@ -221,7 +221,7 @@ class MeteredView:
     def _kept(
         self, known: dict[Key, Document], wanted: Sequence[Key], read: Callable[[list[Key]], list[Document]]
     ) -> list[Document]:
-        """The first so many of what is asked for; only what this turn has not read yet is read."""
+        """As many of the first as the budget allows; only what this turn has not read yet is read."""
         missing = [key for key in dict.fromkeys(wanted) if key not in known]
         may_read = not missing or self.turn.reads_left <= 0 or self._may_ask(kept=True)
         allowed = missing[: self.turn.reads(len(missing))] if may_read else []

@@ -85,7 +85,7 @@ _Edges = tuple[Numbers, Numbers, Numbers, Flags, Floats]
 
 
 def _ball(view: MeteredView, centre: int, radius: int, costs: Costs, direction: Direction, mask: Mask) -> _Edges:
-    """Edges as near end, far end, handle, direction and cost, up to so many steps from a node."""
+    """Edges as near end, far end, handle, direction and cost, up to a number of steps from a node."""
     seen, frontier = np.array([centre], np.int64), np.array([centre], np.int64)
     parts: list[_Edges] = []
     for _ in range(radius):

@@ -131,7 +131,7 @@ def _arrays(rows: Csr) -> tuple[Any, ...]:
 
 
 def _borrowed(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
-    """This thread's arrays for a graph of so many nodes: state, flags, queue, touched nodes, counters; all zero."""
+    """This thread's arrays for a graph of this size: state, flags, queue, touched nodes, counters; all zero."""
     if not hasattr(_of_thread, "spare"):
         _of_thread.spare = {}
     kept = _of_thread.spare.pop(n_nodes, None)

@@ -115,7 +115,7 @@ def _decide(
     last: dict[str, Any],
     gone: int,
 ) -> _Decision:
-    """Repair the standing hierarchy where that is allowed and enough; otherwise build afresh, and say why."""
+    """Repair the standing hierarchy where that is allowed and enough; otherwise build in full, and say why."""
     drift = 0.0
     why = _why_not_local(standing, mode, params, last)
     if why is None:

@@ -22,7 +22,7 @@ def mean_drift(drift: np.ndarray, sizes: np.ndarray) -> float:
 
 
 def too_many_changes(changed: int, entities: int, rules: HierarchyRules) -> str | None:
-    """Why so many changed entities call for a full build; None when they do not."""
+    """Why this number of changed entities requires a full build; None when they do not."""
     share = changed / max(1, entities)
     if share <= rules.rebuild_changed:
         return None

@@ -32,7 +32,7 @@ Entries = list[Callable[[], pa.Table | None]]  # one for each look-up of a colle
 def prepared(registry: Registry, collection: Collection, rows: pa.Table | None) -> Iterator[Entries]:
     """The look-ups' entries for rows about to be written.
 
-    Sorting is Arrow's work and leaves other threads running, so many rows are prepared while the rows themselves are
+    Sorting is Arrow's work and leaves other threads running; rows are prepared while the rows themselves are
     being written.
     """
     kept = [(registry.lookup(collection, lookup), lookup) for lookup in lookups_of(collection)]

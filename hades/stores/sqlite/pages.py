@@ -112,7 +112,7 @@ def mark(connection: sqlite3.Connection, tree: Tree) -> str:
 
 
 def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The pages in which these sorted keys would stand, in order; a page may come again for a later slice of keys."""
+    """The pages in which these sorted keys would stand, in order; a page can repeat for a later slice of keys."""
     if len(keys) == 1:
         for _, *page in connection.execute(_PAGE_UP_TO, (tree.id, keys[0])):
             yield tree.codec.decode(tree, *page)

@@ -22,7 +22,7 @@ from schemas.intervals import Mask
 from schemas.record import repeated
 
 _FEW = 1_000  # rows that are always found one by one
-_MANY = 8  # reading every page is faster than finding more than one in so many rows
+_MANY = 8  # reading every page is faster than finding more than one row in this number
 
 
 class Session:

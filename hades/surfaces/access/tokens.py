@@ -109,7 +109,7 @@ class Tokens:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise TokenError(f"{self._path} cannot be read ({error}); mend or remove it, then add tokens") from error
+            raise TokenError(f"{self._path} cannot be read ({error}); fix or remove it, then add tokens") from error
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:

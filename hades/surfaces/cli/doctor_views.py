@@ -36,7 +36,7 @@ def examine(*, deep: bool = False) -> Answer:
     try:
         settings = load_settings()
     except SettingsError as error:
-        checks.append(Check("settings", "fail", str(error), "mend the variable or hades.yaml"))
+        checks.append(Check("settings", "fail", str(error), "fix the variable or hades.yaml"))
     else:
         document["settings"] = settings.masked()
         checks += _examine_graph(settings, document, deep)
@@ -78,7 +78,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
     except HadesError as error:
-        yield Check("store", "fail", f"{settings.store}: {error}", "mend what the message names, then run doctor again")
+        yield Check("store", "fail", f"{settings.store}: {error}", "fix what the message names, then run doctor again")
     else:
         part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
         yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")

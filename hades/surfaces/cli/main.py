@@ -222,7 +222,7 @@ def ingest_conversation(
 @ingest_app.command("triples")
 def ingest_triples(
     max_calls: Annotated[
-        int | None, typer.Option(min=1, help="Ask at most so many times; without it only the cost is estimated.")
+        int | None, typer.Option(min=1, help="Maximum number of calls; without it only the cost is estimated.")
     ] = None,
     as_json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -267,7 +267,7 @@ def forget(
 
 @app.command()
 def publish(
-    prune: Annotated[int | None, typer.Option(help="Afterwards keep only so many of the newest snapshots.")] = None,
+    prune: Annotated[int | None, typer.Option(help="Afterwards keep only this number of the newest snapshots.")] = None,
     as_json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:

@@ -23,7 +23,7 @@ def backup(
     ] = False,
     logs: Annotated[bool, typer.Option("--logs", help="Also the audit and alert logs.")] = False,
     dated: Annotated[bool, typer.Option("--dated", help="Write to a folder inside TARGET named by the time.")] = False,
-    keep: Annotated[int | None, typer.Option(min=1, help="With --dated: keep only so many of the newest.")] = None,
+    keep: Annotated[int | None, typer.Option(min=1, help="With --dated: keep only this number of the newest.")] = None,
     as_json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:

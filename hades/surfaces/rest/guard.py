@@ -83,7 +83,7 @@ class Guard:
         caller = self._caller(scope, headers)
         wait = self._rates.wait(_address(scope) if caller is None else caller.name)
         if wait > 0:
-            return problem(429, "TooMany", "this client comes too often", headers={"Retry-After": str(math.ceil(wait))})
+            return problem(429, "TooMany", "Rate limit exceeded", headers={"Retry-After": str(math.ceil(wait))})
         if caller is None:
             return problem(
                 401, "NotAuthenticated", "Not authenticated", expectation="a token of this service",

@@ -47,9 +47,9 @@ _NEXT = {
     408: "send the request without pausing",
     413: "send less",
     415: "send Content-Type: application/json",
-    429: "come again after the seconds of Retry-After",
+    429: "retry after the seconds of Retry-After",
     500: "report it with the time; the service's log has the details",
-    503: "come again after the seconds of Retry-After",
+    503: "retry after the seconds of Retry-After",
     504: "ask for less, or with a smaller plan",
 }
 
@@ -121,7 +121,7 @@ def of_validation(problems: Sequence[Any]) -> JSONResponse:
         "BadRequest",
         f"{place} cannot be used",
         expectation=str(first["msg"]).removeprefix("Value error, "),
-        next_step="mend it; /v1/openapi.json shows the shape",
+        next_step="fix the request; /v1/openapi.json shows the shape",
     )
 
 

@@ -58,7 +58,7 @@ async def around(
     as_of: AsOf = None,
     known_at: KnownAt = None,
 ) -> dict[str, Any]:
-    """Nodes and edges within so many hops, inside a budget; `capped` says that there was more."""
+    """Nodes and edges within a number of hops, inside a budget; `capped` says that there was more."""
     reach = Reach(hops, fanout, nodes, edges, direction, _types(types))
     return await services.work(_subgraph, services, id, reach, Mask(as_of, known_at))
 
