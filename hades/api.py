@@ -19,6 +19,7 @@ from hades.ingest.ingest_api import Ingest
 from hades.ingest.openie import Estimate, Extracted, estimate, extract
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.report import IngestReport, Progress, silent
+from hades.ingest.sources.history_documents import HistoryRules
 from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
@@ -52,12 +53,15 @@ class Hades:
         progress: Progress = silent,
         answers: Answers | None = None,
         build_context: BuildContext | None = None,
+        history: HistoryRules | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
-        self._context = IngestContext(store, embedder, tokenizer, home / "cache", EntityRules(), progress)
+        self._context = IngestContext(
+            store, embedder, tokenizer, home / "cache", EntityRules(), progress, history or HistoryRules()
+        )
         self.ingest = Ingest(self._context)
         self._build_context = build_context
         self.answers = answers or Answers(self.view, lambda: served(home), Tools(tokenizer, embedder))

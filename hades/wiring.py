@@ -33,6 +33,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     """
     from hades.api import Hades
     from hades.cache.place import CachePlace
+    from hades.ingest.sources.history_documents import HistoryRules
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
     from hades.stages.build_context import BuildContext
@@ -63,6 +64,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         progress or silent,
         answers,
         context,
+        HistoryRules(**settings.history.model_dump()),
     )
 
 

@@ -187,15 +187,23 @@ COLLECTIONS: tuple[Collection, ...] = (
     ),
     Collection("mentions", Mention, "chunk names entity", edge=EdgeShape(("doc_chunks",), ("entities",))),
     Collection("references", Reference, "chunk to chunk", edge=EdgeShape(("doc_chunks",), ("doc_chunks",))),
-    Collection("contains", CodeEdge, "file to its functions", edge=EdgeShape(("files",), ("funcs",))),
+    Collection(
+        "contains",
+        CodeEdge,
+        "file to its symbols, class to its members",
+        edge=EdgeShape(("files", "funcs"), ("funcs",)),
+    ),
     Collection(
         "imports",
         CodeEdge,
-        "module imports module; function imports or calls function",
+        "code to code: imports, calls, inherits, overrides, tests, changes with",
         edge=EdgeShape(("files", "funcs"), ("files", "funcs")),
     ),
     Collection(
-        "chunk_code_edges", CodeEdge, "chunk to the code it describes", edge=EdgeShape(("doc_chunks",), ("funcs",))
+        "chunk_code_edges",
+        CodeEdge,
+        "chunk to the code it is a unit of, documents or, as a commit, touched",
+        edge=EdgeShape(("doc_chunks",), ("funcs", "files")),
     ),
     Collection(
         "memory_edges",

@@ -21,6 +21,7 @@ class ChunkKind(StrEnum):
     CLASS = "class"
     MODULE = "module"
     TEXT = "text"
+    COMMIT = "commit"
 
 
 # Units of code and of configuration: whole lines, cut where the language says, not at sentence ends.

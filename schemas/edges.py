@@ -150,11 +150,18 @@ class CodeEdgeType(StrEnum):
     IMPORTS = "imports"
     CALLS = "calls"
     DESCRIBES = "describes"
+    INHERITS = "inherits"
+    OVERRIDES = "overrides"
+    TESTS = "tests"
+    DOCUMENTS = "documents"
+    TOUCHED = "touched"
+    CHANGES_WITH = "changes_with"
 
 
 class CodeEdge(Edge):
-    """File contains function, module imports module, function calls function, chunk describes function."""
+    """File contains function, function calls function, page documents function, commit touched file, and the like."""
 
     type: CodeEdgeType
     weight: Unit | None = None
     count: int = Field(1, ge=1)
+    provenance: Provenance | None = None

@@ -16,6 +16,7 @@ class SourceSpec(Record):
     citations: str | None = Field(None, description="arxiv only: who cites whom")
     code_links: str | None = Field(None, description="arxiv only: which repository belongs to which paper")
     triples: str | None = Field(None, description="passages only: ready-made triples")
+    history: bool = Field(True, description="workspace only: read the commits of a git repository")
 
 
 class KnownSource(Keyed):
@@ -26,3 +27,4 @@ class KnownSource(Keyed):
     citations: str | None = None
     code_links: str | None = None
     triples: str | None = None
+    history: bool = True

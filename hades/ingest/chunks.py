@@ -14,7 +14,7 @@ from hades.errors import HadesError
 from hades.ingest.source_document import Section
 from hades.ports.text import Tokenizer
 from hades.text.identifiers import identifier_words
-from schemas.chunks import CODE_KINDS
+from schemas.chunks import CODE_KINDS, ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
 
 CHUNKER_VERSION = 2  # raise it with any change of the cut: documents are then chunked again
@@ -91,7 +91,7 @@ def _row(
     document: ChunkedText, section: Section, start: int, end: int, text: str, tokens: int, index: int, twin: int
 ) -> Row:
     check_span(document.key, document.text, start, end, text)
-    title = document.path if section.kind in CODE_KINDS and document.path else document.title
+    title = _title(document, section)
     return {
         "_key": content_key("c", document.key, text, *([str(twin)] if twin else [])),
         "document": node_id("documents", document.key),
@@ -105,13 +105,20 @@ def _row(
         "file_path": document.path,
         "symbol": section.symbol or "",
         "signature": section.signature,
-        "words": _search_words(title, section, text) if document.path else "",
+        "words": _search_words(title, section, text) if document.path or section.kind is ChunkKind.COMMIT else "",
         "start_line": 0,
         "end_line": 0,
         "timestamp": document.created,
         "sha256": sha256_text(embedding_text(title, section.headings, text)),
         "metadata": "{}",
     }
+
+
+def _title(document: ChunkedText, section: Section) -> str:
+    """The path of code, the subject of a commit, else the title of the document."""
+    if section.kind is ChunkKind.COMMIT:
+        return section.headings[0]
+    return document.path if section.kind in CODE_KINDS and document.path else document.title
 
 
 def _search_words(title: str, section: Section, text: str) -> str:

@@ -1,93 +1,61 @@
-"""Edges between code: files contain functions, modules import modules, functions import and call functions.
-
-Names are resolved as the language's reader would: the function's own module and class first, then what the module
-imported; a name that could be several things, or is none of ours, gives no edge.
-"""
+"""Edges between code: contains, imports, calls, inherits, overrides and tests, each with the place it was read in."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hades.ingest.code_names import CodeDocument, CodeNames
 from schemas.edges import CodeEdgeType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
+FuncSpans = Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$")
+_TEST_NAME = re.compile(r"^test_|_test$|^test(?=[A-Z])|\.(?:test|spec)$|Test$")
 
 
-@dataclass(frozen=True)
-class CodeDocument:
-    """A code file: its document key, file key, what its facts say, and its functions in order of appearance."""
-
-    document: str
-    file: str
-    code: dict[str, Any]
-    funcs: Sequence[tuple[str, str]]  # key, qualified name
-
-
-@dataclass
-class _Index:
-    """Where names lead: modules to files, qualified names to functions."""
-
-    modules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    functions: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-
-def contains_edges(documents: Iterable[CodeDocument]) -> list[Row]:
-    """File to each of its functions."""
-    return [
-        _edge(node_id("files", document.file), node_id("funcs", key), CodeEdgeType.CONTAINS)
-        for document in documents
-        for key, _ in document.funcs
-    ]
-
-
-def import_edges(documents: Sequence[CodeDocument]) -> list[Row]:
-    """Module to module, and function to the functions it imports or calls."""
-    index = _indexed(documents)
-    found: Counter[tuple[str, str, CodeEdgeType]] = Counter()
+def contains_edges(documents: Iterable[CodeDocument], funcs: FuncSpans) -> list[Row]:
+    """File to each of its symbols, class to each of its members."""
+    rows = []
     for document in documents:
-        here = node_id("files", document.file)
-        for module, name, *_ in document.code.get("imports", ()):
-            for target in _module_files(index, module, name):
-                if target != document.file:
-                    found[here, node_id("files", target), CodeEdgeType.IMPORTS] += 1
-        for source, target, kind in _function_edges(document, index):
-            found[source, target, kind] += 1
-    return [_edge(source, target, kind, count) for (source, target, kind), count in found.items()]
+        keys = {qualified: key for key, qualified in reversed(document.funcs)}
+        for key, qualified in document.funcs:
+            place = _place(funcs, key)
+            rows.append(code_edge("files", document.file, "funcs", key, CodeEdgeType.CONTAINS, place))
+            owner = keys.get(qualified.rpartition(".")[0])
+            if owner and owner != key:
+                rows.append(code_edge("funcs", owner, "funcs", key, CodeEdgeType.CONTAINS, place))
+    return rows
 
 
-def resolved_calls(documents: Sequence[CodeDocument]) -> list[tuple[str, str]]:
+def import_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: FuncSpans) -> list[Row]:
+    """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what it tests."""
+    found: dict[str, Row] = {}
+    for row in _all_edges(documents, names, funcs):
+        held = found.get(row["_key"])
+        if held is None:
+            found[row["_key"]] = row
+        else:
+            held["count"] += 1
+    return list(found.values())
+
+
+def resolved_calls(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
     """Pairs of function keys, caller and called, each once; for relations between code symbols."""
-    index = _indexed(documents)
-    pairs = {
-        (source.partition("/")[2], target.partition("/")[2])
-        for document in documents
-        for source, target, kind in _function_edges(document, index)
-        if kind is CodeEdgeType.CALLS
-    }
-    return sorted(pairs)
+    return sorted({(caller, called) for document in documents for caller, called, *_ in _calls(document, names)})
 
 
-def resolved_bases(documents: Sequence[CodeDocument]) -> list[tuple[str, str]]:
+def resolved_bases(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
     """Pairs of function keys, class and the class it extends."""
-    index = _indexed(documents)
-    pairs = set()
-    for document in documents:
-        names = _names_in_scope(document)
-        for (key, _), symbol in zip(document.funcs, document.code.get("symbols", ()), strict=False):
-            for base in symbol.get("bases", ()):
-                target = _resolve(base, symbol["qualified_name"], document, names, index)
-                if target is not None and target != key:
-                    pairs.add((key, target))
-    return sorted(pairs)
+    return sorted({pair for document in documents for pair in _bases(document, names)})
 
 
-def symbol_at(funcs: Mapping[str, tuple[str, str, Sequence[int]]]) -> Callable[[str, int], str | None]:
-    """The key of the innermost symbol around a character of a document; `funcs`: key -> name, document key, span."""
+def symbol_at(funcs: FuncSpans) -> Callable[[str, int], str | None]:
+    """The key of the innermost symbol around a character of a document."""
     spans: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for key, (_, document, span) in funcs.items():
         spans[document].append((span[0], -span[1], key))
@@ -104,69 +72,110 @@ def symbol_at(funcs: Mapping[str, tuple[str, str, Sequence[int]]]) -> Callable[[
     return find
 
 
-def _function_edges(document: CodeDocument, index: _Index) -> Iterable[tuple[str, str, CodeEdgeType]]:
-    names = _names_in_scope(document)
-    for (key, _), symbol in zip(document.funcs, document.code.get("symbols", ()), strict=False):
-        for call in symbol.get("calls", ()):
-            target = _resolve(call, symbol["qualified_name"], document, names, index)
-            if target is not None and target != key:
-                yield node_id("funcs", key), node_id("funcs", target), CodeEdgeType.CALLS
-                if call.partition(".")[0] in names:
-                    yield node_id("funcs", key), node_id("funcs", target), CodeEdgeType.IMPORTS
+def is_test(path: str) -> bool:
+    """Whether a path is that of a test."""
+    return _TEST_PATH.search(path) is not None
 
 
-def _indexed(documents: Iterable[CodeDocument]) -> _Index:
-    index = _Index()
-    for document in documents:
-        index.modules[document.code.get("module", "")].append(document.file)
-        for key, qualified in document.funcs:
-            index.functions[qualified].append(key)
-    return index
-
-
-def _names_in_scope(document: CodeDocument) -> dict[str, str]:
-    """What imported names stand for: `from a.b import c as d` makes d mean a.b.c."""
-    scope: dict[str, str] = {}
-    for module, name, alias, *_ in document.code.get("imports", ()):
-        if name is None:
-            scope[alias or module.partition(".")[0]] = module if alias else module.partition(".")[0]
-        elif name != "*":
-            scope[alias or name] = f"{module}.{name}"
-    return scope
-
-
-def _resolve(call: str, caller: str, document: CodeDocument, names: dict[str, str], index: _Index) -> str | None:
-    head, _, rest = call.partition(".")
-    module = document.code.get("module", "")
-    if head in ("self", "cls", "this") and rest:
-        candidates = [f"{caller.rpartition('.')[0]}.{rest}"]
-    else:
-        enclosing = caller.split(".")
-        candidates = [".".join([*enclosing[:depth], call]) for depth in range(len(enclosing), 0, -1)]
-        candidates.append(f"{module}.{call}" if module else call)
-        if head in names:
-            candidates.insert(0, f"{names[head]}.{rest}" if rest else names[head])
-    for candidate in candidates:
-        keys = index.functions.get(candidate)
-        if keys:
-            return keys[0] if len(keys) == 1 else None
-    return None
-
-
-def _module_files(index: _Index, module: str, name: str | None) -> list[str]:
-    """Files an import reaches: the submodule it names, else the module; none when the name is not unique."""
-    for candidate in ([f"{module}.{name}"] if name else []) + [module]:
-        files = index.modules.get(candidate)
-        if files:
-            return files if len(files) == 1 else []
-    return []
-
-
-def _edge(source: str, target: str, kind: CodeEdgeType, count: int = 1) -> Row:
+def code_edge(
+    source: str,
+    source_key: str,
+    target: str,
+    target_key: str,
+    kind: CodeEdgeType,
+    place: tuple[str, Sequence[int]] | None,
+    count: int = 1,
+) -> Row:
+    """One row; `place` is the document key and the span it was read in."""
+    tail, head = node_id(source, source_key), node_id(target, target_key)
     return {
-        "_key": edge_key(source, str(kind), target),
-        "_from": source,
-        "_to": target,
+        "_key": edge_key(tail, str(kind), head),
+        "_from": tail,
+        "_to": head,
         "type": str(kind),
         "count": count,
+        "provenance": {"doc": node_id("documents", place[0]), "span": list(place[1])} if place else None,
     }
+
+
+def _all_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: FuncSpans) -> Iterator[Row]:
+    targets = _TestTargets(documents)
+    for document in documents:
+        yield from _module_imports(document, names)
+        in_test = is_test(str(document.code.get("path", "")))
+        for caller, called, call, span in _calls(document, names):
+            place = (document.document, span) if span else _place(funcs, caller)
+            yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.CALLS, place)
+            if names.is_imported(call, document):
+                yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS, place)
+            if in_test and funcs[called][1] != document.document and called not in targets.test_symbols:
+                yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.TESTS, place)
+        for child, parent in _bases(document, names):
+            yield code_edge("funcs", child, "funcs", parent, CodeEdgeType.INHERITS, _place(funcs, child))
+        yield from _overrides(document, names, funcs)
+        target = targets.tested(document) if in_test else None
+        if target is not None:
+            yield code_edge("files", document.file, "files", target, CodeEdgeType.TESTS, (document.document, [0, 0]))
+
+
+def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[Row]:
+    for module, name, _, _, *span in document.code.get("imports", ()):
+        target = names.file_of(module, name)
+        if target is not None and target != document.file:
+            place = (document.document, span or [0, 0])
+            yield code_edge("files", document.file, "files", target, CodeEdgeType.IMPORTS, place)
+
+
+def _calls(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str, str, list[int]]]:
+    """Caller, called, the name as written, and where it stands; facts of older stores have no place."""
+    for key, symbol in document.symbols():
+        for one in symbol.get("calls", ()):
+            call, span = (one, []) if isinstance(one, str) else (one[0], one[1:])
+            target = names.resolve(call, symbol["qualified_name"], document)
+            if target is not None and target != key:
+                yield key, target, call, span
+
+
+def _bases(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str]]:
+    for key, symbol in document.symbols():
+        for base in symbol.get("bases", ()):
+            target = names.resolve(base, symbol["qualified_name"], document)
+            if target is not None and target != key:
+                yield key, target
+
+
+def _overrides(document: CodeDocument, names: CodeNames, funcs: FuncSpans) -> Iterator[Row]:
+    """A method to the nearest method of its name in a base class."""
+    for key, symbol in document.symbols():
+        if symbol.get("kind") != "method":
+            continue
+        owner, _, method = symbol["qualified_name"].rpartition(".")
+        for base in names.ancestors(owner):
+            target = names.find(f"{base}.{method}")
+            if target is not None and target != key:
+                yield code_edge("funcs", key, "funcs", target, CodeEdgeType.OVERRIDES, _place(funcs, key))
+                break
+
+
+class _TestTargets:
+    """Files by the last part of their module, to pair `test_reader` with `reader`."""
+
+    def __init__(self, documents: Sequence[CodeDocument]) -> None:
+        self._files: dict[str, list[str]] = defaultdict(list)
+        self.test_symbols: set[str] = set()
+        for document in documents:
+            if is_test(str(document.code.get("path", ""))):
+                self.test_symbols.update(key for key, _ in document.funcs)
+            elif document.module:
+                self._files[document.module.rpartition(".")[2].lower()].append(document.file)
+
+    def tested(self, document: CodeDocument) -> str | None:
+        """The one file that a test is named after."""
+        name = document.module.rpartition(".")[2]
+        files = self._files.get(_TEST_NAME.sub("", name).lower(), [])
+        return files[0] if _TEST_NAME.search(name) and len(files) == 1 else None
+
+
+def _place(funcs: FuncSpans, key: str) -> tuple[str, Sequence[int]]:
+    _, document, span = funcs[key]
+    return document, span

@@ -36,7 +36,8 @@ def _prose_of(documents: pa.Table) -> dict[str, list[list[int]]]:
     columns = (documents.column(name).to_pylist() for name in ("_key", "facts"))
     for key, text in zip(*columns, strict=True):
         if text and _MARK in text:
-            code: dict[str, Any] = orjson.loads(text).get("code", {})
+            facts = orjson.loads(text)
+            code: dict[str, Any] = facts.get("code") or facts.get("commit") or {}
             if "prose" in code:
                 found[key] = code["prose"]
     return found

@@ -20,8 +20,9 @@ from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities,
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
-from hades.ingest.code_edges import CodeDocument, contains_edges, import_edges, symbol_at
+from hades.ingest.code_names import CodeDocument
 from hades.ingest.code_prose import blank_code
+from hades.ingest.code_tables import CODE_COLLECTIONS, CodeCorpus, code_tables, symbol_mentions
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import Derived, derive
 from hades.ingest.entities.rules import EntityRules
@@ -36,12 +37,12 @@ from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_wri
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
-from schemas.edges import CodeEdgeType, RelationType
+from schemas.edges import RelationType
 from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 3  # raise it with any change of what is derived: the next run derives anew
+DERIVE_VERSION = 4  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
@@ -55,6 +56,7 @@ _FOREIGN = {
         "weight", "weight_components", "cost", "learned", "layer_bridge", "sim",
         "valid_from", "valid_until", "recorded_at", "retracted_at",
     },
+    **{name: {"valid_until", "recorded_at", "retracted_at"} for name in CODE_COLLECTIONS},
     "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
 }  # fmt: skip
 _BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
@@ -66,8 +68,8 @@ class _Corpus:
 
     documents: pa.Table
     chunks: pa.Table
-    code: list[CodeDocument]
-    funcs: dict[str, tuple[str, str, list[int]]]
+    code: CodeCorpus
+    code_edges: dict[str, pa.Table]
     following: list[dict[str, Any]]
 
 
@@ -84,7 +86,7 @@ def derive_edges(
     corpus = _read(store)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
-    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "title"]))  # the texts have been read
+    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     wanted = _wanted(store, embedder, corpus, derived, edits, progress)
     progress("edges", 3, 4)
@@ -130,7 +132,7 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
 def _read(store: RowStore) -> _Corpus:
     columns = ["_key", "origin", "title", "source", "created", "facts", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
-    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol"])
+    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol", "kind"])
     documents = with_extractions(store, documents, chunks)
     chunks = blank_code(chunks, documents)
     funcs = {
@@ -142,7 +144,9 @@ def _read(store: RowStore) -> _Corpus:
     }
     facts = zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True)
     code = [_code_document(key, files[key], read_facts(text)["code"]) for key, text in facts if key in files]
-    return _Corpus(documents, chunks, code, funcs, next_edges(documents, chunks))
+    corpus = CodeCorpus(code, funcs, files)
+    tables = code_tables(corpus, documents, chunks)
+    return _Corpus(documents, chunks, corpus, tables, next_edges(documents, chunks))
 
 
 def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocument:
@@ -158,26 +162,27 @@ def _wanted(
         zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
     )
     rows = corpus.documents.to_pylist()
+    symbols = symbols_of(derived.entities)
     stated = stated_relations(
         StatedCorpus(
             documents=[{**row, "facts": read_facts(row["facts"])} for row in rows],
-            code=corpus.code,
-            func_spans=corpus.funcs,
+            code=corpus.code.code,
+            names=corpus.code.names,
+            func_spans=corpus.code.funcs,
             title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
-            symbol_entity=symbols_of(derived.entities),
+            symbol_entity=symbols,
         )
     )
+    mentions = pa.concat_tables([derived.mentions, symbol_mentions(corpus.code, symbols)], promote_options="default")
     entities = with_vectors(store, embedder, with_edits(derived.entities, edits), derived.titles, progress)
     relations = _one_each(pa.concat_tables([derived.relations, stated, _similar(entities)], promote_options="default"))
     relations = _defaults("relations", relations)
     return {
         "entities": _with_degrees(_defaults("entities", entities), relations),
         "relations": relations,
-        "mentions": _defaults("mentions", derived.mentions),
+        "mentions": _defaults("mentions", _one_each(mentions)),
         "references": next_table(corpus.following),
-        "contains": _code_table("contains", contains_edges(corpus.code)),
-        "imports": _code_table("imports", import_edges(corpus.code)),
-        "chunk_code_edges": _code_table("chunk_code_edges", _described(corpus)),
+        **corpus.code_edges,
         "merge_log": derived.merge_log,
     }
 
@@ -210,22 +215,6 @@ def _similar(entities: pa.Table) -> pa.Table:
             "strength": pa.array(np.clip(cosine, 0.0, 1.0)),
         }
     )
-
-
-def _described(corpus: _Corpus) -> list[dict[str, Any]]:
-    """A chunk that is a unit of a function or class belongs to it: the innermost one around its last character."""
-    inside = symbol_at(corpus.funcs)
-    rows = []
-    columns = (corpus.chunks.column(name).to_pylist() for name in ("_key", "document", "span", "symbol"))
-    for key, document, span, symbol in zip(*columns, strict=True):
-        func = inside(document.partition("/")[2], span[1] - 1) if symbol else None
-        if func:
-            source, target = node_id("doc_chunks", key), node_id("funcs", func)
-            kind = str(CodeEdgeType.DESCRIBES)
-            rows.append(
-                {"_key": edge_key(source, kind, target), "_from": source, "_to": target, "type": kind, "count": 1}
-            )
-    return rows
 
 
 def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
@@ -282,14 +271,6 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
             values = table.column(index).combine_chunks()
             table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
     return table
-
-
-def _code_table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    names = ("_key", "_from", "_to", "type", "count")
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in names])
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ class Ingest:
     def __init__(self, context: IngestContext) -> None:
         self._context = context
 
-    def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
-        """Code: files, functions, docstrings, comments and the pages beside them."""
-        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path)), phases)
+    def workspace(
+        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, *, history: bool = True
+    ) -> IngestReport:
+        """Code by its functions and classes, the pages beside it and, of a git repository, its commits."""
+        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path), history=history), phases)
 
     def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Markdown, text, HTML and PDF."""
@@ -55,7 +58,7 @@ class Ingest:
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
-        source = _opened(spec)
+        source = self._opened(spec)
         report = self.source(source, phases)
         if Phase.NODES in phases:
             remember(self._context.store, _absolute(spec))
@@ -74,7 +77,7 @@ class Ingest:
         if not Path(spec.path).exists():
             missing = IngestReport(str(spec.source)).as_dict()
             return {"note": "not there any more; its documents are kept", **missing}
-        unread = is_unread(self._context.store, _absolute(spec), _opened(spec))
+        unread = is_unread(self._context.store, _absolute(spec), self._opened(spec))
         if unread is None:
             return self.spec(spec, phases).as_dict()
         return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
@@ -89,6 +92,17 @@ class Ingest:
                 self.spec(spec, (Phase.NODES, Phase.CHUNKS))
         self.run_from_store([Phase.CHUNKS])
         return gone
+
+    def _opened(self, spec: SourceSpec) -> Source:
+        path = Path(spec.path)
+        if spec.source == SourceKind.WORKSPACE:
+            history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
+            return WorkspaceSource(path, history=history)
+        if spec.source == SourceKind.DOCUMENTS:
+            return DocumentsSource(path)
+        if spec.source == SourceKind.ARXIV:
+            return ArxivSource(path, _path(spec.citations), _path(spec.code_links))
+        return PassagesSource(path, _path(spec.triples))
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""
@@ -114,17 +128,6 @@ class NoSource:
     def estimate(self) -> int | None:
         """None at all."""
         return 0
-
-
-def _opened(spec: SourceSpec) -> Source:
-    path = Path(spec.path)
-    if spec.source == SourceKind.WORKSPACE:
-        return WorkspaceSource(path)
-    if spec.source == SourceKind.DOCUMENTS:
-        return DocumentsSource(path)
-    if spec.source == SourceKind.ARXIV:
-        return ArxivSource(path, _path(spec.citations), _path(spec.code_links))
-    return PassagesSource(path, _path(spec.triples))
 
 
 def _absolute(spec: SourceSpec) -> SourceSpec:

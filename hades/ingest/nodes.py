@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from hades.ingest.source_document import CodeFile, Material, Rejected, Section
@@ -33,7 +34,7 @@ class NodeRows:
 def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
     key = document_key(material.source, material.origin, corpus)
-    facts = _facts(material)
+    facts = _facts(material, corpus)
     document: Row = {
         "_key": key,
         "origin": material.origin,
@@ -125,7 +126,7 @@ def _kind(name: str) -> ChunkKind:
     return ChunkKind(name) if name in ChunkKind.__members__.values() else ChunkKind.TEXT
 
 
-def _facts(material: Material) -> dict[str, Any]:
+def _facts(material: Material, corpus: str) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
         "sections": [
@@ -156,15 +157,25 @@ def _facts(material: Material) -> dict[str, Any]:
                     "name": symbol.name,
                     "qualified_name": symbol.qualified_name,
                     "kind": str(symbol.kind),
-                    "calls": list(symbol.calls),
+                    "calls": [
+                        [call, *span] for call, span in zip_longest(symbol.calls, symbol.call_spans, fillvalue=())
+                    ],
                     "bases": list(symbol.bases),
                 }
                 for symbol in material.code.symbols
             ],
-            "imports": [[one.module, one.name, one.alias, one.symbol] for one in material.code.imports],
+            "imports": [[one.module, one.name, one.alias, one.symbol, *one.span] for one in material.code.imports],
         }
         if material.code.prose is not None:
             facts["code"]["prose"] = [list(span) for span in material.code.prose]
+    if material.commit:
+        facts["commit"] = {
+            "id": material.commit.id,
+            "author": material.commit.author,
+            "corpus": corpus,
+            "files": [[path, list(names)] for path, names in material.commit.files],
+            "prose": [],  # messages name code, not things of the world
+        }
     if material.paper:
         facts["paper"] = {
             "id": material.paper.arxiv_id,

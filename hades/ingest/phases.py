@@ -27,6 +27,7 @@ from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
 from hades.ingest.source_document import Material, Rejected, Source
+from hades.ingest.sources.history_documents import HistoryRules
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES
@@ -54,6 +55,7 @@ class IngestContext:
     scratch: Path
     rules: EntityRules = field(default_factory=EntityRules)
     progress: Progress = silent
+    history: HistoryRules = field(default_factory=HistoryRules)
 
 
 def ingest(context: IngestContext, source: Source, phases: Sequence[Phase] = tuple(Phase)) -> IngestReport:

@@ -52,6 +52,7 @@ class Symbol:
     docstring: str = ""
     calls: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    call_spans: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class ModuleImport:
     name: str | None = None
     alias: str | None = None
     symbol: str | None = None  # qualified name of the function it stands in; None at module level
+    span: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,15 @@ class CodeFile:
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[ModuleImport, ...] = ()
     prose: tuple[tuple[int, int], ...] | None = None  # docstrings and comments; None: the whole text is prose
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """What a commit did: paths it touched with the names of the definitions it changed in each."""
+
+    id: str
+    author: str
+    files: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,7 @@ class Material:
     sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
     code: CodeFile | None = None
     paper: PaperFacts | None = None
+    commit: CommitFacts | None = None
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
     links: tuple[Link, ...] = ()

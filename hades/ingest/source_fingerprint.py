@@ -12,7 +12,7 @@ from hades.ingest.source_document import Source
 from hades.ports.store import GraphStore, RowStore
 from schemas.sources import SourceSpec
 
-READER_VERSION = 1  # raise it with any change of what a reader makes of a file: the next night reads everything again
+READER_VERSION = 2  # raise it with any change of what a reader makes of a file: the next night reads everything again
 _GIT = ("HEAD", "index", "packed-refs", "ORIG_HEAD")
 _PASSED_OVER = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"}
 

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.code_edges import CodeDocument, resolved_bases, resolved_calls
+from hades.ingest.code_edges import resolved_bases, resolved_calls
+from hades.ingest.code_names import CodeDocument, CodeNames
 from schemas.catalogue import collection_named
 from schemas.edges import RelationType
 from schemas.ids import edge_key, node_id
@@ -24,6 +25,7 @@ class StatedCorpus:
 
     documents: Sequence[Mapping[str, Any]]  # _key, origin, source, text length, created, facts as a dict
     code: Sequence[CodeDocument]
+    names: CodeNames
     func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
     title_entity: Mapping[str, str]  # document key -> entity id
     symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
@@ -65,8 +67,8 @@ def _links(corpus: StatedCorpus) -> Iterable[Row]:
 
 def _code(corpus: StatedCorpus) -> Iterable[Row]:
     pairs = [
-        *((RelationType.REFERS_TO, "calls", pair) for pair in resolved_calls(corpus.code)),
-        *((RelationType.EXTENDS, "extends", pair) for pair in resolved_bases(corpus.code)),
+        *((RelationType.REFERS_TO, "calls", pair) for pair in resolved_calls(corpus.code, corpus.names)),
+        *((RelationType.EXTENDS, "extends", pair) for pair in resolved_bases(corpus.code, corpus.names)),
     ]
     for relation, label, (caller, called) in pairs:
         name, document, span = corpus.func_spans[caller]

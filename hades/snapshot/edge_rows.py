@@ -62,8 +62,7 @@ class EdgeRows:
             before = self._key.count
             for batch in self._scan(store, name):
                 self._common(name, batch)
-                if name == EDGES[0]:  # relations come first, so these columns end with them
-                    self._provenance(batch)
+                self._provenance(batch)
                 progress(name, self._key.count - before)
             counts[name] = self._key.count - before
         if self._key.count > _MAX_EDGES:
@@ -74,7 +73,10 @@ class EdgeRows:
         return counts
 
     def _scan(self, store: RowStore, name: str) -> Iterator[pa.RecordBatch]:
-        columns = [*_COMMON, "provenance", "label"] if name == EDGES[0] else list(_COMMON)
+        collection = collection_named(name)
+        assert collection is not None
+        held = {column.name for column in collection.columns}
+        columns = [*_COMMON, *(one for one in ("provenance", "label") if one in held)]
         return store.scan(name, columns=columns, batch_rows=_BATCH_ROWS)
 
     def _common(self, name: str, batch: pa.RecordBatch) -> None:
@@ -102,7 +104,13 @@ class EdgeRows:
         return numbers
 
     def _provenance(self, batch: pa.RecordBatch) -> None:
-        append_texts(self._label, batch.column("label"))
+        """Where edges were read, and in which words; empty for collections that say neither."""
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        append_texts(self._label, batch.column("label") if "label" in batch.schema.names else nothing)
+        if "provenance" not in batch.schema.names:
+            for column in self._places:
+                column.append(np.full(batch.num_rows, NOWHERE, np.int64))
+            return
         read = batch.column("provenance")
         document, span = pc.struct_field(read, "doc"), pc.struct_field(read, "span")
         for column, values in zip(self._places, (self._documents.find(document), *spans(span)), strict=True):

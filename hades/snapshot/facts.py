@@ -71,7 +71,7 @@ class Facts:
         collection = EDGES[int(np.searchsorted(self._edge_bases, handle, side="right")) - 1]
         weight = float(arrays["edge.weight"][handle])
         ends = self.ids(np.array([arrays["edge.source"][handle], arrays["edge.target"][handle]], np.int64))
-        own: dict[str, Any] = self._provenance(handle) if collection == EDGES[0] else {}
+        own: dict[str, Any] = self._provenance(handle)
         if self._contents.has_validity:
             own |= {
                 bound: _moment(int(arrays[f"edge.{bound}"][handle]))

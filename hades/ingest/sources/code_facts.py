@@ -26,6 +26,7 @@ class SymbolFact(NamedTuple):
     docstring: str = ""
     calls: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    call_spans: tuple[tuple[int, int], ...] = ()  # where each of `calls` stands first
 
 
 class ImportFact(NamedTuple):
@@ -35,6 +36,7 @@ class ImportFact(NamedTuple):
     name: str | None = None
     alias: str | None = None
     symbol: str | None = None
+    span: tuple[int, int] = (0, 0)
 
 
 class SectionFact(NamedTuple):
@@ -76,6 +78,14 @@ def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int,
         if start < end and (not kept or start >= kept[-1][1]):
             kept.append((start, end))
     return tuple(kept)
+
+
+def unique_imports(facts: Iterable[ImportFact]) -> tuple[ImportFact, ...]:
+    """Each import once, at its first place."""
+    found: dict[ImportFact, ImportFact] = {}
+    for fact in facts:
+        found.setdefault(fact._replace(span=(0, 0)), fact)
+    return tuple(found.values())
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -90,10 +90,12 @@ class FileReader:
             return plain_facts(text, module, stopped.reason)
         return facts
 
-    def _import(self, module: str, name: str | None, alias: str | None, symbol: str | None) -> ModuleImport:
+    def _import(
+        self, module: str, name: str | None, alias: str | None, symbol: str | None, span: tuple[int, int]
+    ) -> ModuleImport:
         if self._go_prefix and module.startswith(self._go_prefix + "/"):
             module = module[len(self._go_prefix) + 1 :].replace("/", ".")
-        return ModuleImport(module, name, alias, symbol)
+        return ModuleImport(module, name, alias, symbol, span)
 
 
 def _prose_material(text: str, path: str, language: str, size: int) -> Material:
@@ -142,5 +144,6 @@ def _symbol(
     docstring: str,
     calls: tuple[str, ...],
     bases: tuple[str, ...],
+    call_spans: tuple[tuple[int, int], ...],
 ) -> Symbol:
-    return Symbol(name, qualified_name, FuncKind(kind), start, end, signature, docstring, calls, bases)
+    return Symbol(name, qualified_name, FuncKind(kind), start, end, signature, docstring, calls, bases, call_spans)

@@ -50,6 +50,15 @@ def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
         return None
 
 
+def is_ancestor(git_dir: Path, older: str, newer: str) -> bool:
+    """Whether one commit is part of the history of another."""
+    try:
+        run_git(git_dir, "merge-base", "--is-ancestor", older, newer)
+    except GitError:
+        return False
+    return True
+
+
 def run_git(git_dir: Path, *arguments: str) -> bytes:
     """What a git command prints."""
     try:

@@ -17,6 +17,7 @@ from hades.ingest.sources.code_facts import (
     is_worth_reading,
     one_line,
     prose_spans,
+    unique_imports,
 )
 from hades.ingest.sources.code_units import code_units, plain_facts
 
@@ -64,7 +65,7 @@ class _Scope:
     is_function: bool = False
     start: int = 0
     end: int = 0
-    calls: dict[str, None] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class _Reader:
@@ -103,7 +104,7 @@ class _Reader:
             if isinstance(node, ast.Call):
                 name = _dotted(node.func)
                 if name:
-                    scope.calls[name] = None
+                    scope.calls[name] = self._span(node.func)
             elif isinstance(node, _STRINGS):
                 if node.end_lineno is not None and node.end_lineno > node.lineno:
                     self._inside_strings.update(range(node.lineno + 1, node.end_lineno + 1))
@@ -113,7 +114,8 @@ class _Reader:
                     continue
                 self._add_docstring(node)
             elif isinstance(node, _IMPORTS):
-                facts = tuple(self._resolve(node, scope.qualified_name))
+                span = self._span(node)
+                facts = tuple(one._replace(span=span) for one in self._resolve(node, scope.qualified_name))
                 self._imports.append((node.lineno, node.col_offset, facts))
             pending += _children(node)
         return inner
@@ -124,14 +126,14 @@ class _Reader:
         comments = self._comment_blocks()
         leads = {line for first, last, _, _ in comments for line in range(first - 1, last)}
         units = code_units(self._text, self._module, symbols, leads, self._statement_lines)
-        imports = dict.fromkeys(fact for _, _, facts in sorted(self._imports) for fact in facts)
+        imports = unique_imports(fact for _, _, facts in sorted(self._imports) for fact in facts)
         worth = [
             (start, end)
             for first, last, start, end in comments
             if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3)
         ]
         prose = prose_spans(self._text, [*self._prose, *worth])
-        return CodeFacts(self._module, tuple(symbols), tuple(imports), units, prose)
+        return CodeFacts(self._module, tuple(symbols), imports, units, prose)
 
     def _statement_lines(self) -> set[int]:
         """Lines on which a statement begins, with its decorators, counted from 0."""
@@ -166,6 +168,7 @@ class _Reader:
             signature=self._signature(node),
             docstring=ast.get_docstring(node) or "",
             calls=tuple(reversed(scope.calls)),
+            call_spans=tuple(reversed(scope.calls.values())),
             bases=_bases(node) if isinstance(node, ast.ClassDef) else (),
         )
 
@@ -219,6 +222,9 @@ class _Reader:
             kept = parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
             module = ".".join([*kept, *([module] if module else [])])
         yield from (ImportFact(module, name.name, name.asname, symbol) for name in node.names)
+
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def _offset(self, line: int | None, byte_column: int | None) -> int:
         assert line is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -23,6 +23,7 @@ from hades.ingest.sources.code_facts import (
     SymbolFact,
     one_line,
     prose_spans,
+    unique_imports,
 )
 from hades.ingest.sources.code_units import Lines, code_units
 from hades.ingest.sources.doc_comments import CommentBlocks
@@ -68,7 +69,7 @@ class _Scope:
     end: int
     row: int = 0
     body: int | None = None
-    calls: dict[str, None] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int]] = field(default_factory=dict)
     bases: dict[str, None] = field(default_factory=dict)
 
 
@@ -86,7 +87,7 @@ class _Reader:
             self._module = f"{self._prefix}.{path.rpartition('/')[2].rpartition('.')[0]}"
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
-        self._imports: dict[ImportFact, None] = {}
+        self._imports: list[ImportFact] = []
         self._comments = CommentBlocks(text, data, self._chars)
         self._traits: dict[str, list[str]] = {}
 
@@ -127,7 +128,7 @@ class _Reader:
             lambda: {lines.at(self._chars[byte]) for byte in _statement_starts(root)},
         )
         prose = prose_spans(self._text, self._comments.prose())
-        return CodeFacts(self._module, tuple(symbols), tuple(self._imports), units, prose)
+        return CodeFacts(self._module, tuple(symbols), unique_imports(self._imports), units, prose)
 
     def _open_scope(self, node: Node, kind: str) -> None:
         """Begins a region, unless it stands inside a function: what is defined there belongs to the function."""
@@ -180,7 +181,7 @@ class _Reader:
         needed = language.import_field
         if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
             text = self._names.slice(node, _MAX_IMPORT_BYTES)
-            self._imports.update(dict.fromkeys(language.imported(text, self._path)))
+            self._add_imports(node, language.imported(text, self._path))
         if kind in language.calls:
             self._note_call(node, scope)
 
@@ -188,9 +189,15 @@ class _Reader:
         called = self._names.called(node)
         if called == "require" and self._language.import_field:
             arguments = self._names.field(node, "arguments")
-            self._imports.update(dict.fromkeys(import_forms.required(arguments, self._path)))
+            self._add_imports(node, import_forms.required(arguments, self._path))
         elif called and scope is not None:
-            scope.calls[called] = None
+            scope.calls.setdefault(called, self._span(node))
+
+    def _add_imports(self, node: Node, facts: Iterable[ImportFact]) -> None:
+        self._imports += [one._replace(span=self._span(node)) for one in facts]
+
+    def _span(self, node: Node) -> tuple[int, int]:
+        return self._chars[node.start_byte], self._chars[node.end_byte]
 
     def _close_before(self, byte: int) -> None:
         while self._open and self._open[-1].end <= byte:
@@ -212,6 +219,7 @@ class _Reader:
             signature=one_line(self._text[start : body if body >= 0 else end]).rstrip("{; "),
             docstring=docstring,
             calls=tuple(scope.calls),
+            call_spans=tuple(scope.calls.values()),
             bases=tuple(dict.fromkeys(bases)),
         )
 

@@ -11,6 +11,7 @@ from hades.ingest.source_document import Material, Rejected
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
+from hades.ingest.sources.history_documents import HistoryRules, history_documents
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, shown
 from hades.ingest.sources.walk import Found, walk
@@ -22,13 +23,14 @@ class WorkspaceSource:
 
     kind = SourceKind.WORKSPACE
 
-    def __init__(self, root: Path, packages: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path, packages: Sequence[str] = (), history: HistoryRules | None = None) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
         self._root = root.resolve()
         self._starts = _starts(self._root, packages) if packages else ("",)
         self.corpus = self._root.name
         self.place = str(self._root)
+        self._history = history if not packages else None
         self.mirrors = not packages  # what is outside the named packages is not gone
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
         self._reader = FileReader(self._root.name, is_package, _go_mod(self._root))
@@ -38,9 +40,11 @@ class WorkspaceSource:
         return sum(1 for found in self._files() if found.problem is None)
 
     def read(self) -> Iterator[Material | Rejected]:
-        """Files in the order of their paths."""
+        """Files in the order of their paths, then commits, newest first."""
         with ConfinedPool(PARSER, WORKERS) as parsers:
             yield from in_order(partial(self._outcome, parsers), self._files())
+        if self._history is not None:
+            yield from history_documents(self._root, self._history)
 
     def _files(self) -> Iterator[Found]:
         for found in walk(str(self._root), self._starts):

@@ -147,11 +147,15 @@ def ingest_workspace(
     path: Annotated[Path, typer.Argument(help="Folder of code; .gitignore is respected.")],
     phase: PhaseOption = None,
     no_edges: NoEdgesFlag = False,
+    no_history: Annotated[bool, typer.Option("--no-history", help="Leave out the commits of the repository.")] = False,
     as_json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
-    """Ingest code: files, functions, docstrings, comments and pages. Files that are gone are forgotten."""
-    _ingest(lambda hades, phases: hades.ingest.workspace(path, phases), phase, no_edges, as_json, debug)
+    """Ingest code by its functions and classes, pages and commits. Files that are gone are forgotten."""
+    history = not no_history
+    _ingest(
+        lambda hades, phases: hades.ingest.workspace(path, phases, history=history), phase, no_edges, as_json, debug
+    )
 
 
 @ingest_app.command("documents")

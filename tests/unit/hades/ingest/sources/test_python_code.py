@@ -129,7 +129,7 @@ def test_bases_are_names() -> None:
 
 
 def test_imports_are_absolute_and_know_their_function() -> None:
-    assert [tuple(one) for one in facts().imports] == [
+    assert [tuple(one)[:4] for one in facts().imports] == [
         ("os.path", None, "p", None),
         ("pkg.sub", "sibling", None, None),
         ("pkg.base", "Thing", "T", None),

@@ -1,0 +1,99 @@
+"""Every edge of code and history as tables, from documents, chunks, files and symbols together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from hades.ingest.code_edges import FuncSpans, code_edge, contains_edges, import_edges, symbol_at
+from hades.ingest.code_names import CodeDocument, CodeNames
+from hades.ingest.documentation_edges import documentation_edges
+from hades.ingest.history_edges import commit_rows, together_edges, touched_edges
+from schemas.catalogue import collection_named
+from schemas.edges import CodeEdgeType, MentionType
+from schemas.ids import edge_key, node_id
+
+Row = dict[str, Any]
+CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
+_COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "valid_from")
+
+
+@dataclass(frozen=True)
+class CodeCorpus:
+    """What code edges are made from. `files`: document key -> file key."""
+
+    code: Sequence[CodeDocument]
+    funcs: FuncSpans
+    files: Mapping[str, str]
+
+    @cached_property
+    def names(self) -> CodeNames:
+        """What names in the code mean."""
+        return CodeNames(self.code)
+
+    @cached_property
+    def owners(self) -> dict[str, str]:
+        """The symbol that each chunk is a unit of; filled by `code_tables`."""
+        return {}
+
+
+def code_tables(corpus: CodeCorpus, documents: pa.Table, chunks: pa.Table) -> dict[str, pa.Table]:
+    """The collections contains, imports and chunk_code_edges as they should be.
+
+    `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created, length and facts.
+    """
+    commits = commit_rows(documents, chunks, corpus.files)
+    of_file = {file: document for document, file in corpus.files.items()}
+    return {
+        "contains": _table("contains", contains_edges(corpus.code, corpus.funcs)),
+        "imports": _table(
+            "imports", [*import_edges(corpus.code, corpus.names, corpus.funcs), *together_edges(commits)]
+        ),
+        "chunk_code_edges": _table(
+            "chunk_code_edges",
+            [
+                *_units(corpus, chunks),
+                *documentation_edges(chunks, corpus.names, corpus.funcs),
+                *touched_edges(commits, of_file, corpus.funcs),
+            ],
+        ),
+    }
+
+
+def symbol_mentions(corpus: CodeCorpus, symbol_entity: Mapping[str, str]) -> pa.Table:
+    """Each unit of code mentions the entity of its own symbol."""
+    rows = []
+    for chunk, func in corpus.owners.items():
+        entity = symbol_entity.get(corpus.funcs[func][0])
+        if entity:
+            tail, kind = node_id("doc_chunks", chunk), str(MentionType.MENTIONS)
+            rows.append({"_key": edge_key(tail, kind, entity), "_from": tail, "_to": entity, "type": kind, "count": 1})
+    declared = collection_named("mentions")
+    assert declared is not None
+    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type", "count")])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _units(corpus: CodeCorpus, chunks: pa.Table) -> list[Row]:
+    """A chunk that is a unit of a function or class belongs to it: the innermost one around its last character."""
+    inside = symbol_at(corpus.funcs)
+    rows = []
+    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "span", "symbol"))
+    for key, document, span, symbol in zip(*columns, strict=True):
+        owner = document.partition("/")[2]
+        func = inside(owner, span[1] - 1) if symbol else None
+        if func:
+            corpus.owners[key] = func
+            rows.append(code_edge("doc_chunks", key, "funcs", func, CodeEdgeType.DESCRIBES, (owner, span)))
+    return rows
+
+
+def _table(collection: str, rows: Sequence[Row]) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
+    return pa.Table.from_pylist(list(rows), schema=schema)

@@ -1,0 +1,129 @@
+"""Edges from history: a commit touched files and symbols; files that change together, recent commits counting more."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from hades.ingest.code_edges import FuncSpans, code_edge
+from hades.ingest.nodes import document_key
+from schemas.edges import CodeEdgeType
+from schemas.nodes import SourceKind
+
+Row = dict[str, Any]
+COMMIT_ORIGIN = "commit:"
+HALF_LIFE_DAYS = 365.0  # a commit of a year ago counts half
+MAX_FILES_TOGETHER = 20  # a commit that touches more says little about any two of them
+TOGETHER_PER_FILE = 10
+_LEAST_TIMES = 2
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class CommitRow:
+    """A commit in the store: its document and first passage, its moment, and what its facts say it touched."""
+
+    document: str
+    chunk: str
+    length: int
+    moment: datetime
+    files: Sequence[tuple[str, Sequence[str]]]  # file key, names of definitions
+
+
+def commit_rows(documents: pa.Table, chunks: pa.Table, files: Mapping[str, str]) -> list[CommitRow]:
+    """The commits among the documents; files that are gone are left out. `files`: document key -> file key."""
+    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "created", "length", "facts"))
+    found = [row for row in zip(*columns, strict=True) if row[1].startswith(COMMIT_ORIGIN) and row[2] is not None]
+    if not found:
+        return []
+    first = _first_chunks(chunks)
+    rows = []
+    for key, _, moment, length, facts in found:
+        stated = orjson.loads(facts).get("commit", {})
+        touched = [
+            (files[document], names)
+            for path, names in stated.get("files", ())
+            if (document := document_key(SourceKind.WORKSPACE, path, stated.get("corpus", ""))) in files
+        ]
+        if key in first:
+            rows.append(CommitRow(key, first[key], length, moment, touched))
+    return sorted(rows, key=lambda row: (row.moment, row.document))
+
+
+def touched_edges(commits: Sequence[CommitRow], file_documents: Mapping[str, str], funcs: FuncSpans) -> list[Row]:
+    """From the first passage of a commit to each file it touched and to each symbol whose definition it changed.
+
+    Names are those of the time; one that the file has several of today names none. `file_documents`: file key ->
+    document key.
+    """
+    by_name: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, (qualified, document, _) in funcs.items():
+        by_name[document, qualified.rpartition(".")[2]].append(key)
+    rows: dict[str, Row] = {}
+    for commit in commits:
+        message = (commit.document, [0, commit.length])
+        for file, names in commit.files:
+            held = [by_name.get((file_documents[file], name), []) for name in names]
+            ends = [("files", file), *(("funcs", keys[0]) for keys in held if len(keys) == 1)]
+            for collection, key in ends:
+                row = code_edge("doc_chunks", commit.chunk, collection, key, CodeEdgeType.TOUCHED, message)
+                rows[row["_key"]] = {**row, "valid_from": commit.moment}
+    return list(rows.values())
+
+
+def together_edges(commits: Sequence[CommitRow]) -> list[Row]:
+    """Pairs of files that at least two commits changed together, the strongest of each file.
+
+    The weight is 1 - exp(-s), where s sums 2^(-age / half-life) / (files of the commit - 1). Age counts from the newest
+    commit.
+    """
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    first: dict[tuple[str, str], CommitRow] = {}
+    times: dict[tuple[str, str], int] = defaultdict(int)
+    for commit in commits:
+        together = sorted({file for file, _ in commit.files})
+        if not 2 <= len(together) <= MAX_FILES_TOGETHER:
+            continue
+        age = (commits[-1].moment - commit.moment).total_seconds() / _DAY
+        share = 2.0 ** (-age / HALF_LIFE_DAYS) / (len(together) - 1)
+        for pair in combinations(together, 2):
+            sums[pair] += share
+            times[pair] += 1
+            first.setdefault(pair, commit)
+    rows = []
+    for pair in _strongest(sums, times):
+        place = (first[pair].document, [0, first[pair].length])
+        row = code_edge("files", pair[0], "files", pair[1], CodeEdgeType.CHANGES_WITH, place, times[pair])
+        weight = round(1.0 - math.exp(-sums[pair]), 6)
+        rows.append({**row, "weight": weight, "valid_from": first[pair].moment})
+    return rows
+
+
+def _strongest(sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
+    """Pairs that are among the strongest of either file."""
+    kept: set[tuple[str, str]] = set()
+    taken: dict[str, int] = defaultdict(int)
+    for pair in sorted((one for one in sums if times[one] >= _LEAST_TIMES), key=lambda one: (-sums[one], one)):
+        if min(taken[pair[0]], taken[pair[1]]) < TOGETHER_PER_FILE:
+            kept.add(pair)
+            taken[pair[0]] += 1
+            taken[pair[1]] += 1
+    return sorted(kept)
+
+
+def _first_chunks(chunks: pa.Table) -> dict[str, str]:
+    """The chunk that begins first in each document, by its key."""
+    first: dict[str, tuple[int, str]] = {}
+    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "span"))
+    for key, document, span in zip(*columns, strict=True):
+        owner = document.partition("/")[2]
+        first[owner] = min(first.get(owner, (span[0], key)), (span[0], key))
+    return {document: key for document, (_, key) in first.items()}

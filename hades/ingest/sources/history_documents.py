@@ -1,0 +1,138 @@
+"""Commits as documents: the message and the files it changed; read once, then only what is new."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hades.ingest.source_document import CommitFacts, Material, Section
+from hades.ingest.sources.git_command import find_git_dir, is_ancestor, resolve_commit
+from hades.ingest.sources.git_history import (
+    MAX_AGE_DAYS,
+    MAX_COMMITS,
+    Commit,
+    FileChange,
+    Hunk,
+    read_history,
+)
+from schemas.chunks import ChunkKind
+from schemas.nodes import SourceKind
+
+_CACHE_VERSION = 1
+_LISTED_FILES = 30
+_KEPT_FILES = 200
+
+
+@dataclass(frozen=True)
+class HistoryRules:
+    """How much of a repository's history is read; `cache` is a folder that keeps what was read."""
+
+    max_commits: int = MAX_COMMITS
+    max_age_days: int = MAX_AGE_DAYS
+    keep_emails: bool = False
+    cache: Path | None = None
+
+
+def history_documents(root: Path, rules: HistoryRules) -> Iterator[Material]:
+    """The commits of the repository whose root is this folder, newest first; none where there is no repository."""
+    git_dir = find_git_dir(root)
+    if git_dir is not None:
+        yield from map(_material, _commits(git_dir, rules))
+
+
+def _commits(git_dir: Path, rules: HistoryRules) -> list[Commit]:
+    newest = resolve_commit(git_dir)
+    if newest is None:
+        return []
+    file = _cache_file(git_dir, rules)
+    known, kept = _load(file) if file else ("", [])
+    if known == newest:
+        return kept
+    follows = bool(known) and is_ancestor(git_dir, known, newest)
+    commits = read_history(
+        git_dir,
+        newest,
+        max_commits=rules.max_commits,
+        max_age_days=rules.max_age_days,
+        known=known if follows else None,
+        keep_emails=rules.keep_emails,
+    )
+    if follows:
+        commits = _bounded([*commits, *kept], rules)
+    if file:
+        _save(file, newest, commits)
+    return commits
+
+
+def _bounded(commits: list[Commit], rules: HistoryRules) -> list[Commit]:
+    """What one reading of the whole history would give: newest first, within number and age."""
+    ordered = sorted(commits, key=lambda one: one.at, reverse=True)[: rules.max_commits]
+    oldest = ordered[0].at - timedelta(days=rules.max_age_days) if ordered else None
+    return [one for one in ordered if oldest is None or one.at >= oldest]
+
+
+def _material(commit: Commit) -> Material:
+    paths = [change.path for change in commit.changes]
+    more = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
+    listed = f"\n\nChanged files: {', '.join(paths[:_LISTED_FILES])}{more}" if paths else ""
+    text = f"{commit.message or commit.id[:12]}{listed}".encode("utf-8", "replace").decode()
+    heading = text.partition("\n")[0].strip()[:200] or commit.id[:12]
+    return Material(
+        origin=f"commit:{commit.id}",
+        source=SourceKind.WORKSPACE,
+        text=text,
+        mime="text/x-git-commit",
+        created=commit.at,
+        sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
+        commit=CommitFacts(commit.id, commit.author, tuple(_touched(commit))),
+        metadata={"author": commit.author},
+    )
+
+
+def _touched(commit: Commit) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for change in commit.changes[:_KEPT_FILES]:
+        yield change.path, tuple(dict.fromkeys(name for hunk in change.hunks for name in hunk.names))
+
+
+def _cache_file(git_dir: Path, rules: HistoryRules) -> Path | None:
+    if rules.cache is None:
+        return None
+    told = repr((os.fspath(git_dir), rules.max_commits, rules.max_age_days, rules.keep_emails, _CACHE_VERSION))
+    return rules.cache / f"history-{hashlib.sha256(told.encode()).hexdigest()[:24]}.json"
+
+
+def _load(file: Path) -> tuple[str, list[Commit]]:
+    """The newest commit that was read and all of them; nothing when the file is absent or damaged."""
+    try:
+        body = orjson.loads(file.read_bytes())
+        return body["newest"], [_commit(row) for row in body["commits"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", []
+
+
+def _save(file: Path, newest: str, commits: list[Commit]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_bytes(orjson.dumps({"newest": newest, "commits": [asdict(one) for one in commits]}, default=str))
+    partial.replace(file)
+
+
+def _commit(row: dict[str, Any]) -> Commit:
+    changes = [
+        FileChange(
+            one["path"],
+            one["status"],
+            one["old_path"],
+            tuple(Hunk(hunk["first"], hunk["last"], tuple(hunk["names"])) for hunk in one["hunks"]),
+        )
+        for one in row["changes"]
+    ]
+    moment = datetime.fromisoformat(row["at"])
+    return Commit(row["id"], tuple(row["parents"]), moment, row["author"], row["message"], tuple(changes))
