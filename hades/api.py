@@ -24,6 +24,7 @@ from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
+from hades.retrieval.channels.code import PASSAGE
 from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.pipeline import Tools
 from hades.retrieval.turn.query_log import judge, log_if_possible, log_of
@@ -135,10 +136,19 @@ class Hades:
         max_paths: int | None = None,
         mode: str = MODES[0],
         near: Sequence[str] = (),
+        level: str = PASSAGE,
     ) -> Retrieval:
         """Answer a question from the published graph, and log the turn."""
         answer = self.answers.retrieve(
-            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near
+            text,
+            recipe=recipe,
+            plan=plan,
+            as_of=as_of,
+            known_at=known_at,
+            max_paths=max_paths,
+            mode=mode,
+            near=near,
+            level=level,
         )
         log_if_possible(self.store, log_of(answer, utc_now()))
         return answer

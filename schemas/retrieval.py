@@ -75,6 +75,18 @@ class CitedPassage(Shape):
     headings: tuple[str, ...] = Field((), description="where it stands: headings, page, slide, cells, time")
     tiers: dict[str, float] = Field(default_factory=dict)
     propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
+    path: str = Field("", description="path of the file inside its workspace; empty where there is none")
+    lines: tuple[int, int] | None = Field(None, description="first and last line in the file, from 1")
+    symbol: str = Field("", description="qualified name inside the file; empty at module level and in prose")
+    kind: str = Field("", description="function, method, class, module, prose, passage ...")
+
+
+class RankedItem(Shape):
+    """A file or symbol of a ranking that was asked for with `level`; a symbol is `path:Qualified.name`."""
+
+    rank: int = Field(ge=1)
+    id: str
+    score: float = Field(description="1 for the first, falling with the place")
 
 
 class Topic(Shape):
@@ -159,3 +171,5 @@ class Retrieval(Shape):
     telemetry: Telemetry = Telemetry()
     conveyance: Conveyance
     why: str = Field("", description="why this recipe, where `auto` chose it")
+    level: str = Field("passage", description="what was ranked: passage, symbol or file")
+    ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")

@@ -312,6 +312,10 @@ class GraphView(Protocol):
         """The arrays behind `expand` where they lie in memory; None where they do not, then walk by `expand`."""
         ...
 
+    def file_chunks(self) -> Numbers:
+        """The chunks that were cut from files of a workspace, where they lie in memory; none where they do not."""
+        ...
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each."""
         ...

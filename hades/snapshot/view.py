@@ -131,6 +131,10 @@ class SnapshotView:
         """See `GraphView.adjacency`."""
         return self._adjacency
 
+    def file_chunks(self) -> Numbers:
+        """See `GraphView.file_chunks`."""
+        return np.flatnonzero(self._arrays["chunk.path"] >= 0) + self._range(Kind.CHUNK)[0]
+
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
         return [self._facts.node(number) for number in self._checked(numbers).tolist()]

@@ -89,6 +89,10 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
             headings=tuple(passage.headings),
             tiers=dict(sorted(found.tiers.items())),
             propensity=found.propensity,
+            path=passage.path,
+            lines=passage.lines,
+            symbol=passage.symbol,
+            kind=passage.kind,
         )
         for rank, (found, passage) in enumerate(kept, 1)
     )

@@ -18,6 +18,7 @@ from typing import Any, Self
 from hades.errors import HadesError
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
+from hades.retrieval.channels.code import PASSAGE
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
@@ -118,6 +119,7 @@ class Answers:
         near: Sequence[str] = (),
         domain: str | None = None,
         pruning: FlowPruning | None = None,
+        level: str = PASSAGE,
     ) -> Retrieval:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
@@ -136,6 +138,7 @@ class Answers:
                 near=near,
                 domain=domain,
                 pruning=pruning,
+                level=level,
             )
             mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
         logger.info("answered", extra=turn_fields(answer))

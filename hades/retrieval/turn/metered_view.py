@@ -118,6 +118,10 @@ class MeteredView:
         """See `GraphView.adjacency`. Kernels that walk it ask `turn.work_left` first and report to `turn.worked`."""
         return self._view.adjacency()
 
+    def file_chunks(self) -> Numbers:
+        """See `GraphView.file_chunks`."""
+        return self._view.file_chunks()
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
         return self._once(self._nodes, numbers, self._view.nodes)

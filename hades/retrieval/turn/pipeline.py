@@ -19,9 +19,20 @@ from hades.retrieval.answer.domain_filter import within_domain
 from hades.retrieval.answer.pack import pack
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
+from hades.retrieval.channels.code import (
+    LEVELS,
+    PASSAGE,
+    RANKED,
+    SnapshotCode,
+    code_of,
+    find_code,
+    join_code,
+    rank_level,
+)
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
 from hades.retrieval.channels.near import nodes_near
 from hades.retrieval.channels.seeds import Found, entry_points, find_seeds
+from hades.retrieval.code.search import CodeHits
 from hades.retrieval.ranking.exploration import Swapping, swap_some
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge
@@ -82,13 +93,15 @@ def retrieve(
     near: Sequence[str] = (),
     domain: str | None = None,
     pruning: FlowPruning | None = None,
+    level: str = PASSAGE,
 ) -> Retrieval:
     """Answer a question from the graph.
 
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
     from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
     a `domain`, paths of which a vertex belongs to another are left out. With `pruning`, paths that carry less flow than
-    its threshold are dropped.
+    its threshold are dropped. `level` asks for a ranking of files or symbols beside the passages. The default recipe
+    searches code where the graph holds files of a workspace.
     """
     if not isinstance(text, str):
         raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
@@ -96,6 +109,8 @@ def retrieve(
         raise BadQuestion("the question is empty; ask something")
     if mode not in MODES:
         raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
+    if level not in LEVELS:
+        raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
     turn = Turn(caps_of(plan), tools.clock)
     for reason in plan.reasons:
         turn.because(reason)
@@ -105,6 +120,7 @@ def retrieve(
     chosen = recipe_named(recipe)
     with turn.paused():
         make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
+        code = code_of(view) if recipe in (AUTO, DEFAULT) else None
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
         parts = _placed(metered, parts, near)
@@ -113,15 +129,17 @@ def retrieve(
     candidates, reached = _walked(metered, parts, found, chosen, plan, tools, judge, mode, domain)
     if pruning is not None and reached.paths:
         reached = _pruned(metered, reached, pruning)
+    reached, hits = _with_code(metered, code, text, found, reached, plan)
+    must_support = recipe == AUTO and hits is None
     selected = select(
-        metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=recipe == AUTO
+        metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=must_support
     )
     why = "; ".join(filter(None, (reached.why, selected.doubt)))
-    asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near))
+    asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near), level)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _packed(metered, tools, parts[0], found, candidates, reached, selected, plan)
-    return reported(asked, turn, view.info.snapshot, turned)
+    return reported(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
 
 
 def embedded(
@@ -223,6 +241,18 @@ def _pruned(view: MeteredView, reached: Reached, pruning: FlowPruning) -> Reache
     if not kept:
         view.turn.because(Reason.NO_PATHS)
     return replace(reached, paths=kept)
+
+
+def _with_code(
+    view: MeteredView, code: SnapshotCode | None, text: str, found: Found, reached: Reached, plan: Plan
+) -> tuple[Reached, CodeHits | None]:
+    """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
+    hits = None if code is None else find_code(view, code, text, max(plan.reranker.m, RANKED))
+    if code is None or hits is None or not hits.units:
+        return reached, None
+    others = found.passages if reached.passages is None else reached.passages
+    joined = join_code(code, hits, text, others, plan.reranker.m)
+    return replace(reached, passages=joined, is_ranked=True), hits
 
 
 def _packed(

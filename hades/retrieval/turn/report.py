@@ -17,7 +17,7 @@ from hades.telemetry.turn import Stage, Turn
 from schemas.ids import content_key
 from schemas.intervals import Mask, iso
 from schemas.plan import Plan
-from schemas.retrieval import CitedPassage, Path, Retrieval, StageReport, Telemetry, Tokens, Topic
+from schemas.retrieval import CitedPassage, Path, RankedItem, Retrieval, StageReport, Telemetry, Tokens, Topic
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Asked:
     mask: Mask
     at: datetime
     near: tuple[str, ...] = ()
+    level: str = "passage"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Turned:
         return len(asked & spoken), len(asked)
 
 
-def reported(asked: Asked, turn: Turn, snapshot: str, turned: Turned) -> Retrieval:
+def reported(
+    asked: Asked, turn: Turn, snapshot: str, turned: Turned, ranking: tuple[RankedItem, ...] = ()
+) -> Retrieval:
     """The answer in the shape that programs know."""
     shown, packed = turned.shown, turned.packed
     offered = len(shown.paths) + len(shown.passages)
@@ -86,6 +89,8 @@ def reported(asked: Asked, turn: Turn, snapshot: str, turned: Turned) -> Retriev
         tokens=Tokens(**packed.tokens),
         telemetry=telemetry_of(turn, _counters(turned)),
         conveyance=convey(measured),
+        level=asked.level,
+        ranking=ranking,
     )
 
 

@@ -150,6 +150,10 @@ class ArangoView:
         """See `GraphView.adjacency`: never in memory."""
         return None
 
+    def file_chunks(self) -> Numbers:
+        """See `GraphView.file_chunks`: never in memory."""
+        return np.empty(0, np.int64)
+
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
         ids = self._nodes.names(numbers)

@@ -139,6 +139,41 @@ def memory(
     answer_with(body, as_json=as_json, debug=debug)
 
 
+@app.command("code")
+def code(
+    repo: Annotated[
+        Path | None, typer.Option(help="A git repository, or a folder that holds those that the cases name.")
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="Rows of id, repo, commit, question, gold (paths) and gold_symbols.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="Ask every case at this commit instead of its own.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only this many cases, spread over the file.")] = None,
+    files: Annotated[Path | None, typer.Option(help="Single functions: rows of id, name and text.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Rows of id, question and gold (ids of functions).")] = None,
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    dense: Annotated[bool, typer.Option(help="Also run the baselines that embed every function; slow.")] = False,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Which file and function an issue is about, at its own commit; or which single function a question wants."""
+    if (repo is None or cases is None) == (files is None or questions is None):
+        raise typer.BadParameter("give --repo and --cases, or --files and --questions")
+
+    def body() -> Answer:
+        from hades.surfaces.cli.eval_code_views import run_cases, run_functions
+
+        if repo is not None and cases is not None:
+            return run_cases(repo, cases, at, limit, recipes, home, dense, out)
+        assert files is not None
+        assert questions is not None
+        return run_functions(files, questions, limit, recipes, home, out)
+
+    answer_with(body, as_json=as_json, debug=debug)
+
+
 def _one_of(given: str, *known: str) -> None:
     if given not in known:
         raise typer.BadParameter(f"{given!r} is no way to ask; use {' or '.join(known)}")

@@ -1,0 +1,179 @@
+"""Fit the ranker of code on issues with known fixes, by cross-validation over repositories.
+
+    python -m benchmarks.fit_code_ranker --repos DIR --cases cases.jsonl.gz [--features FILE]
+
+Each issue is read twice: whole, and its title alone, as people type questions. A repository is never judged by trees
+that saw it: the figures printed and stored are those of the held-out folds. The trees that are written to
+`models/code_ranker/` are fitted on all repositories. `--features` keeps what was measured, so that a second run only
+fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.evaluation.cases import digest
+from hades.evaluation.code_cases import CodeCase, find_repository, read_code_cases
+from hades.evaluation.code_metrics import CodeRanking, summarise_code
+from hades.evaluation.code_repository import CodeRepository
+from hades.retrieval.code.columns import file_columns, symbol_columns
+from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence
+from hades.retrieval.code.ranker import FORMAT, POOL_FILES, POOL_SYMBOLS, score_files, score_symbols, symbol_base
+from hades.text.code_question import read_code_question
+from models.code_ranker.fit import FitRules, fit_forest
+from models.code_ranker.trees import Forest
+
+FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
+DEPTH = 50
+COMMAND = "python -m benchmarks.fit_code_ranker --repos DIR --cases swe_dev/cases.jsonl.gz"
+FILE_RULES = FitRules(trees=150, depth=3, rate=0.08)
+SYMBOL_RULES = FitRules(trees=150, depth=3, rate=0.08, least_rows=30)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One question with what was measured for it."""
+
+    case: CodeCase
+    is_whole: bool
+    files: tuple[str, ...]
+    symbols: tuple[str, ...]
+    symbol_file: NDArray[np.int64]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The candidates of one question: their names, columns, and which are right."""
+
+    columns: tuple[str, ...]
+    names: list[str]
+    values: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+
+def main() -> None:
+    """Measure, fit, judge, write."""
+    options = _options()
+    asked = _measured(options)
+    repos = sorted({one.case.repo for one in asked})
+    held_out: dict[int, CodeRanking] = {}
+    for repo in repos:
+        seen = [one for one in asked if one.case.repo != repo]
+        files = _fit([file_rows(one) for one in seen], FILE_RULES)
+        symbols = _fit([symbol_rows(one, score_files(one.evidence, files)) for one in seen], SYMBOL_RULES)
+        held_out |= {place: rank(one, files, symbols) for place, one in enumerate(asked) if one.case.repo == repo}
+        print("held out", repo, flush=True)
+    for is_whole, title in ((False, "titles alone"), (True, "whole issues")):
+        places = [place for place, one in enumerate(asked) if one.is_whole == is_whole]
+        metric = summarise_code([asked[place].case for place in places], [held_out[place] for place in places])
+        print(title, json.dumps({name: metric[name] for name in ("one_file", "file_acc", "file_recall", "symbol_acc")}))
+        for repo in repos:
+            own = [place for place in places if asked[place].case.repo == repo]
+            found = summarise_code([asked[place].case for place in own], [held_out[place] for place in own])
+            print("  ", repo, found["one_file"], found["file_recall"], found["symbol_acc"])
+    metric.pop("ms")
+    forest = _fit([file_rows(one) for one in asked], FILE_RULES)
+    _write("files", forest, options.cases, metric, FILE_RULES)
+    rows = [symbol_rows(one, score_files(one.evidence, forest)) for one in asked]
+    _write("symbols", _fit(rows, SYMBOL_RULES), options.cases, metric, SYMBOL_RULES)
+
+
+def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[Asked]:
+    """What is measured for each question, in the order of the commits."""
+    for repo in sorted({case.repo for case in cases}):
+        repository = CodeRepository(find_repository(place, repo))
+        own = [case for case in cases if case.repo == repo]
+        for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
+            index = repository.at(case.commit).index
+            symbols = tuple(f"{symbol.path}:{symbol.name}" for symbol in index.symbols)
+            for is_whole in (True, False):
+                text = case.question if is_whole else case.question.strip().partition("\n")[0]
+                found = collect_evidence(index, read_code_question(text))
+                yield Asked(case, is_whole, tuple(index.files), symbols, index.symbol_file, _smaller(found))
+        print("measured", repo, len(own), flush=True)
+
+
+def file_rows(one: Asked) -> Rows:
+    """The files that the trees choose among."""
+    base = base_score(one.evidence.files)
+    pool = np.argsort(-base, kind="stable")[:POOL_FILES]
+    columns, values = file_columns(one.evidence)
+    names = [one.files[place] for place in pool]
+    return Rows(columns, names, values[pool], np.array([name in one.case.gold for name in names]))
+
+
+def symbol_rows(one: Asked, file_scores: NDArray[np.float64]) -> Rows:
+    """The symbols that the trees choose among."""
+    base = symbol_base(one.symbol_file, one.evidence, file_scores)
+    pool = np.argsort(-base, kind="stable")[:POOL_SYMBOLS]
+    columns, values = symbol_columns(one.symbol_file, one.evidence, file_scores)
+    names = [one.symbols[place] for place in pool]
+    return Rows(columns, names, values[pool], np.array([name in one.case.gold_symbols for name in names]))
+
+
+def rank(one: Asked, files: Forest, symbols: Forest) -> CodeRanking:
+    """What the trees give for a question."""
+    file_scores = score_files(one.evidence, files)
+    symbol_scores = score_symbols(one.symbol_file, one.evidence, file_scores, symbols)
+    first = np.argsort(-file_scores, kind="stable")[:DEPTH]
+    named = np.argsort(-symbol_scores, kind="stable")[:DEPTH]
+    return CodeRanking(tuple(one.files[row] for row in first), tuple(one.symbols[row] for row in named), 0.0)
+
+
+def _measured(options: argparse.Namespace) -> list[Asked]:
+    kept: Path | None = options.features
+    if kept is not None and kept.exists():
+        loaded: list[Asked] = pickle.loads(kept.read_bytes())
+        return loaded
+    asked = list(measure(options.repos, read_code_cases(options.cases)))
+    if kept is not None:
+        kept.write_bytes(pickle.dumps(asked))
+    return asked
+
+
+def _smaller(evidence: Evidence) -> Evidence:
+    symbols = {name: values.astype(np.float32) for name, values in evidence.symbols.items()}
+    return Evidence(evidence.files, symbols, np.empty(0))
+
+
+def _fit(rows: Sequence[Rows], rules: FitRules) -> Forest:
+    group = np.repeat(np.arange(len(rows)), [len(one.names) for one in rows])
+    values, right = np.concatenate([one.values for one in rows]), np.concatenate([one.right for one in rows])
+    return fit_forest(rows[0].columns, values, right, group, rules)
+
+
+def _write(name: str, forest: Forest, cases: Path, metric: dict[str, Any], rules: FitRules) -> None:
+    stored = {
+        "format": FORMAT,
+        "version": 1,
+        "data_sha256": digest([cases]),
+        "metric": {"held_out_repositories": metric},
+        "command": COMMAND,
+        "rules": asdict(rules),
+        "trees": forest.to_json(),
+    }
+    (FOLDER / f"{name}.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repos", type=Path, required=True, help="folder of the repositories that the cases name")
+    parser.add_argument(
+        "--cases", type=Path, required=True, help="rows of id, repo, commit, question, gold, gold_symbols"
+    )
+    parser.add_argument("--features", type=Path, help="keep what is measured here, and read it from here next time")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

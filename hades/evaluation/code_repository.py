@@ -1,0 +1,68 @@
+"""A repository at one commit after another: what changed is parsed and its words are read, the rest is reused."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hades.evaluation.code_history import CommitLog
+from hades.ingest.source_document import Material
+from hades.ingest.sources.git_command import run_git
+from hades.ingest.sources.git_tree import GitTreeSource
+from hades.retrieval.code.history import History
+from hades.retrieval.code.index import CodeIndex, CodeUnit, Words
+
+
+@dataclass(frozen=True, eq=False)
+class Checkout:
+    """A repository at a commit, ready to be asked."""
+
+    index: CodeIndex
+    seconds: float
+    parsed: int
+
+
+class CodeRepository:
+    """Builds the index of any commit of a repository; what two commits share is parsed once."""
+
+    def __init__(self, git_dir: Path) -> None:
+        self._git_dir = git_dir
+        self._parsed: dict[str, Material] = {}
+        self._units: dict[tuple[str, str], list[CodeUnit]] = {}
+        self._words = Words()
+        self._log = CommitLog(git_dir)
+
+    def committed_at(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        return int(run_git(self._git_dir, "log", "--max-count=1", "--format=%ct", commit))
+
+    def at(self, commit: str) -> Checkout:
+        """The index of a commit, with the history before it and nothing later."""
+        began = time.perf_counter()
+        known = len(self._parsed)
+        units: list[CodeUnit] = []
+        for one in GitTreeSource(self._git_dir, commit, parsed=self._parsed).read():
+            if isinstance(one, Material):
+                key = (one.code.path if one.code else one.origin, one.text)
+                if key not in self._units:
+                    self._units[key] = list(material_units(one))
+                units += self._units[key]
+        index = CodeIndex(units, History(self._log.before(commit)), self._words)
+        return Checkout(index, round(time.perf_counter() - began, 3), len(self._parsed) - known)
+
+
+def material_units(material: Material) -> Iterator[CodeUnit]:
+    """The units of a file as ingestion cuts it; prose is one unit a section."""
+    text = material.text
+    path = material.code.path if material.code else material.origin
+    starts = [0]
+    while (found := text.find("\n", starts[-1])) >= 0:
+        starts.append(found + 1)
+    if not material.sections and text.strip():
+        yield CodeUnit(path, "", "prose", 1, len(starts), text)
+    for section in material.sections:
+        first, last = (bisect_right(starts, place) for place in (section.start, max(section.start, section.end - 1)))
+        yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[section.start : section.end])

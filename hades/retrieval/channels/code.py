@@ -1,0 +1,105 @@
+"""Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search found.
+
+The index is made of the snapshot once in a process and kept for the next questions; making it is not part of a turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.view import GraphView, Kind, Numbers
+from hades.retrieval.code.index import CodeIndex, CodeUnit
+from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.turn.types import FoundPassage
+from hades.text.code_question import read_code_question
+from schemas.retrieval import CitedPassage, RankedItem
+
+if TYPE_CHECKING:
+    from hades.retrieval.turn.metered_view import MeteredView
+
+CODE = "code"
+PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")
+_CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
+RANKED = 50  # files or symbols of a ranking
+_KEPT = 2  # snapshots whose index is kept: the one that serves and the one before
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotCode:
+    """The index of a snapshot; `nodes[row]` is the chunk of a unit."""
+
+    index: CodeIndex
+    nodes: Numbers
+    share: float
+
+
+_lock = threading.Lock()
+_indexes: dict[str, SnapshotCode | None] = {}
+
+
+def code_of(view: GraphView) -> SnapshotCode | None:
+    """The index of a snapshot that holds files of a workspace; None where it holds none."""
+    key = view.info.snapshot
+    with _lock:
+        if key not in _indexes:
+            _indexes[key] = _read(view)
+            while len(_indexes) > _KEPT:
+                _indexes.pop(next(iter(_indexes)))
+        return _indexes[key]
+
+
+def find_code(view: MeteredView, code: SnapshotCode, text: str, limit: int) -> CodeHits:
+    """Search, in a stage of its own."""
+    with view.turn.stage("code") as stage:
+        hits = search_code(code.index, text, limit)
+        stage.taken, stage.given = len(code.index.units), len(hits.units)
+        stage.coverage = float(bool(hits.units))
+    return hits
+
+
+def join_code(
+    code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
+) -> list[FoundPassage]:
+    """Code first where the graph is about code or the question is; what else was found follows."""
+    found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
+    leads = code.share >= _CODE_SHARE or read_code_question(text).has_evidence
+    first, second = (found, list(others)) if leads else (list(others), found)
+    joined: dict[int, FoundPassage] = {}
+    for passage in (*first, *second):
+        before = joined.get(passage.node)
+        tiers = passage.tiers if before is None else {**passage.tiers, **before.tiers}
+        joined[passage.node] = replace(before or passage, tiers=tiers)
+    return list(joined.values())[:limit]
+
+
+def rank_level(level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]) -> tuple[RankedItem, ...]:
+    """Files or symbols, best first; where code was not searched, those of the passages."""
+    if level == PASSAGE:
+        return ()
+    if hits is not None:
+        names = [(one.id, one.score) for one in (hits.files if level == FILE else hits.symbols)]
+    else:
+        best: dict[str, float] = {}
+        for passage in passages:
+            path = passage.path or passage.document
+            if level == FILE or passage.symbol:
+                best.setdefault(path if level == FILE else f"{path}:{passage.symbol}", passage.score)
+        names = list(best.items())
+    return tuple(RankedItem(rank=rank, id=name, score=score) for rank, (name, score) in enumerate(names, 1))
+
+
+def _read(view: GraphView) -> SnapshotCode | None:
+    nodes = view.file_chunks()
+    if not len(nodes):
+        return None
+    units = [
+        CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
+        for passage in view.passages(nodes)
+    ]
+    share = len(nodes) / max(1, view.info.nodes.get(Kind.CHUNK, 0))
+    return SnapshotCode(CodeIndex(units), np.asarray(nodes, np.int64), share)

@@ -1,0 +1,314 @@
+"""What a question says of each file and symbol, as columns: words, names, paths, traces, phrases, history."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.postings import Scores
+from hades.retrieval.code.words import code_terms, word_runs
+from hades.text.code_question import CodeQuestion, is_identifier
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
+    re.I,
+)
+_ASIDE = re.compile(
+    r"(?:^|/)(?:docs?|examples?|benchmarks?|asv_bench|build_tools|scripts?|tools?|util(?:s|ities)?_scripts|vendor|third_party|plugins|tutorials?|doc|\.github|ci)(?:/)|(?:^|/)(?:setup|conf|versioneer|_version|noxfile|tasks)\.py$",
+    re.I,
+)
+_CODE = re.compile(
+    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$", re.I
+)
+_DECAY = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Columns by name: (files,) and (symbols,) float64 each; `units` are the words of the question in each unit."""
+
+    files: dict[str, Scores]
+    symbols: dict[str, Scores]
+    units: Scores
+
+
+def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
+    """Every feature of every file and symbol for one question."""
+    files: dict[str, Scores] = {}
+    symbols: dict[str, Scores] = {}
+    every = np.zeros(len(index.units))
+    texts = {
+        "all": f"{question.title}\n{question.title}\n{question.prose}\n{question.code}\n" + "\n".join(question.errors),
+        "title": question.title,
+        "prose": question.prose,
+        "code": question.code + "\n" + "\n".join(question.commands),
+        "inline": "\n".join(question.inline),
+    }
+    for part, text in texts.items():
+        query = _weigh(index, text)
+        files[f"words_{part}"] = index.file_postings.score(query)
+        units = index.unit_postings.score(query)
+        files[f"unit_{part}"] = _top_mean(units, index.unit_file, len(index.files), 1)
+        if part in ("all", "title", "prose", "inline"):
+            symbols[f"words_{part}"] = index.symbol_postings.score(query)[:-1]
+        if part == "all":
+            every = units
+            files["unit3_all"] = _top_mean(units, index.unit_file, len(index.files), 3)
+        if part in ("all", "title"):
+            files[f"path_{part}"] = index.path_postings.score(query)
+    _names(index, question, files, symbols)
+    _dotted(index, question, files, symbols)
+    _paths(index, question, files)
+    _stems(index, question, files)
+    _frames(index, question, files, symbols)
+    _phrases(index, question, files, symbols)
+    _past(index, question, files)
+    _shape(index, files, symbols)
+    _neighbours(index, files, symbols)
+    return Evidence(files, symbols, every)
+
+
+def base_score(files: dict[str, Scores]) -> Scores:
+    """A score by hand, to start walks from; it also ranks where no fitted ranker is at hand."""
+    parts = (
+        (0.8, "words_all"), (0.4, "unit_all"), (0.8, "unit3_all"), (0.7, "words_title"), (0.5, "path_all"),
+        (0.3, "path_title"), (0.4, "stem_title"),
+        (1.0, "name_mark"),
+        (0.4, "name_code"), (0.5, "name_prose"), (1.0, "dotted"), (2.5, "path_exact"), (1.0, "frame_last"),
+        (0.5, "frame_any"), (0.6, "phrase"), (0.6, "past_like"), (0.1, "past_often"),
+    )  # fmt: skip
+    score = sum(weight * unit_scale(files[name]) for weight, name in parts)
+    for name, share in (("is_test", 0.3), ("is_aside", 0.6), ("is_text", 0.3)):
+        score = score * np.where(files[name] > 0, share, 1.0)
+    return np.asarray(score)
+
+
+def unit_scale(values: Scores) -> Scores:
+    """Values as shares of the largest; zeros stay zeros."""
+    top = float(values.max()) if len(values) else 0.0
+    return values / top if top > 0 else values
+
+
+def _weigh(index: CodeIndex, text: str) -> dict[int, float]:
+    counts = Counter(code_terms(text))
+    terms = index.words.terms
+    return {terms[word]: count**0.5 for word, count in counts.items() if word in terms}
+
+
+def _top_mean(values: Scores, group: NDArray[np.int64], groups: int, count: int) -> Scores:
+    """The mean of the best few values of each group, with zeros for those that a group lacks."""
+    total = np.zeros(groups)
+    if not len(values):
+        return total
+    order = np.lexsort((-values, group))
+    sorted_group = group[order]
+    first = np.concatenate(([True], sorted_group[1:] != sorted_group[:-1]))
+    run = np.flatnonzero(first)
+    place = np.arange(len(order)) - np.repeat(run, np.diff(np.append(run, len(order))))
+    kept = place < count
+    np.add.at(total, sorted_group[kept], values[order][kept])
+    return total / count
+
+
+def _names(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Names that the repository defines and the question spells, by where it spells them; rare names count more."""
+    spans = {
+        "mark": [*question.inline, *_marked(question.title), *_marked(question.prose)],
+        "title": [question.title],
+        "prose": [question.prose],
+        "code": [question.code, *question.commands],
+    }
+    for place, texts in spans.items():
+        own_files, own_symbols = np.zeros(len(index.files)), np.zeros(len(index.symbols))
+        for name, count in Counter(name for text in texts for name in _NAME.findall(text)).items():
+            hits = index.defined.get(name.lower(), ())
+            exact = [hit for hit in hits if index.symbols[hit].name.rsplit(".", 1)[-1] == name]
+            if not hits or len(name) < 3:
+                continue
+            chosen, worth = (exact, 1.0) if exact else (hits, 0.4)
+            if place in ("title", "prose") and name.islower() and "_" not in name:
+                worth *= 0.5  # an ordinary word that is a name by chance
+            homes = {int(index.symbol_file[hit]) for hit in chosen}
+            gain = worth * (1 + np.log(count)) / len(homes) ** 0.7
+            for home in homes:
+                own_files[home] += gain
+            for hit in chosen:
+                own_symbols[hit] = max(own_symbols[hit], worth * (1 + np.log(count)) / len(chosen) ** 0.5)
+        files[f"name_{place}"], symbols[f"name_{place}"] = own_files, own_symbols
+    used = np.zeros(len(index.files))
+    rare = {name for text in spans["mark"] for name in _NAME.findall(text) if len(name) > 3}
+    for name in rare:
+        users = [row for row, uses in enumerate(index.file_uses) if name in uses]
+        if 0 < len(users) <= 20:
+            used[users] += 1.0 / len(users) ** 0.7
+    files["name_used"] = used
+
+
+def _marked(text: str) -> list[str]:
+    return [word for word in re.findall(r"[\w.]+(?:\(\))?", text) if is_identifier(word)]
+
+
+def _dotted(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Dotted names such as `pkg.module.Class.method`: how many of their parts a symbol and its path agree with."""
+    own_files, own_symbols, modules = (
+        np.zeros(len(index.files)),
+        np.zeros(len(index.symbols)),
+        np.zeros(len(index.files)),
+    )
+    for dotted in question.dotted:
+        parts = dotted.split(".")
+        for depth in range(len(parts), 0, -1):
+            hits = index.defined.get(parts[depth - 1].lower(), ()) if depth > 1 else ()
+            agree = {hit: _agreement(index, hit, parts[: depth - 1]) for hit in hits}
+            best = max(agree.values(), default=0)
+            if best:
+                chosen = [hit for hit, value in agree.items() if value == best]
+                homes = {int(index.symbol_file[hit]) for hit in chosen}
+                for home in homes:
+                    own_files[home] += (1 + 0.5 * best) / len(homes) ** 0.7
+                for hit in chosen:
+                    own_symbols[hit] += (1 + 0.5 * best) / len(chosen) ** 0.5
+                break
+        for part in parts[1:]:
+            for row in index.stems.get(part.lower(), ()) if len(part) > 2 else ():
+                modules[row] += 1.0 / len(index.stems[part.lower()])
+    files["dotted"], files["module"], symbols["dotted"] = own_files, np.log1p(modules), own_symbols
+
+
+def _agreement(index: CodeIndex, hit: int, parts: Iterable[str]) -> int:
+    symbol = index.symbols[hit]
+    around = {*symbol.name.lower().split(".")[:-1], *symbol.path.lower().rsplit(".", 1)[0].split("/")}
+    return sum(part.lower() in around for part in parts)
+
+
+def _paths(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    """Paths that the question writes: the share of a file's path that agrees from its end."""
+    exact = np.zeros(len(index.files))
+    by_name: dict[str, list[int]] = {}
+    for row, path in enumerate(index.files):
+        by_name.setdefault(path.rsplit("/", 1)[-1].lower(), []).append(row)
+    for written in question.paths:
+        parts = written.lower().split("/")
+        shared = {row: _shared_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
+        best = max(shared.values(), default=0)
+        chosen = [row for row, value in shared.items() if value == best]
+        for row in chosen:
+            exact[row] += (1.0 + 0.5 * min(best - 1, 3)) / len(chosen)
+    files["path_exact"] = exact
+
+
+def _stems(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    """Words of the question that are the name of a file, such as a rule or a command; rare names count more."""
+    for place, texts in (("title", (question.title,)), ("any", (question.prose, *question.inline, *question.commands))):
+        named = np.zeros(len(index.files))
+        for word in {word.lower() for text in texts for word in _NAME.findall(text)}:
+            rows = index.stems.get(word, ())
+            if rows and len(word) > 2:
+                named[list(rows)] += 1.0 / len(rows)
+        files[f"stem_{place}"] = named
+
+
+def _shared_tail(first: list[str], second: list[str]) -> int:
+    shared = 0
+    while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
+        shared += 1
+    return shared
+
+
+def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Frames of stack traces that lie in the repository; the innermost counts most."""
+    last, every, own_symbols = np.zeros(len(index.files)), np.zeros(len(index.files)), np.zeros(len(index.symbols))
+    depth = 0
+    for frame in reversed(question.frames):
+        parts = frame.path.lower().split("/")
+        rows = index.stems.get(
+            (parts[-2] if parts[-1].startswith("__init__") and len(parts) > 1 else parts[-1].rsplit(".", 1)[0]), ()
+        )
+        shared = {row: _shared_tail(parts, index.files[row].lower().split("/")) for row in rows}
+        best = max(shared.values(), default=0)
+        if best < min(2, len(parts)):
+            continue
+        for row in (row for row, value in shared.items() if value == best):
+            last[row] = max(last[row], _DECAY**depth)
+            every[row] += 1
+            for hit in index.defined.get(frame.function.lower(), ()):
+                if index.symbol_file[hit] == row:
+                    own_symbols[hit] = max(own_symbols[hit], _DECAY**depth)
+        depth += 1
+    files["frame_last"], files["frame_any"], symbols["frame"] = last, np.log1p(every), own_symbols
+
+
+def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Error messages and quotations that stand in string literals."""
+    known = index.words.phrases
+    runs = {run for text in (*question.errors, *question.quotes, question.title) for run in word_runs(text)}
+    units = index.phrase_postings.score({known[run]: 1.0 for run in runs if run in known})
+    files["phrase"] = _top_mean(units, index.unit_file, len(index.files), 1)
+    everything = set(word_runs(f"{question.title}\n{question.prose}\n{question.code}"))
+    wide = index.phrase_postings.score({known[run]: 1.0 for run in everything if run in known})
+    files["phrase_all"] = _top_mean(wide, index.unit_file, len(index.files), 1)
+    symbols["phrase"] = _by_symbol(index, units)
+
+
+def _by_symbol(index: CodeIndex, units: Scores) -> Scores:
+    scores = np.zeros(len(index.symbols))
+    named = index.unit_symbol >= 0
+    np.maximum.at(scores, index.unit_symbol[named], units[named])
+    return scores
+
+
+def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    history = index.history
+    counts = Counter(code_terms(f"{question.title}\n{question.title}\n{question.prose}"))
+    files["past_like"] = history.similar({word: count**0.5 for word, count in counts.items()}, index.file_row)
+    title = Counter(code_terms(question.title))
+    files["past_like_title"] = history.similar({word: count**0.5 for word, count in title.items()}, index.file_row)
+    files["past_often"] = history.frequency(index.file_row)
+    files["past_recent"] = history.recency(index.file_row)
+
+
+def _shape(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    paths = index.files
+    files["is_test"] = np.array([float(bool(_TEST.search(path))) for path in paths])
+    files["is_aside"] = np.array([float(bool(_ASIDE.search(path))) for path in paths])
+    files["is_text"] = np.array([float(not _CODE.search(path)) for path in paths])
+    files["is_package"] = np.array(
+        [float(path.endswith(("__init__.py", "index.js", "index.ts", "mod.rs"))) for path in paths]
+    )
+    sizes = np.bincount(
+        index.unit_file, weights=[unit.last_line - unit.first_line + 1 for unit in index.units], minlength=len(paths)
+    )
+    files["size"] = np.log1p(sizes)
+    spans = np.array(
+        [
+            sum(index.units[row].last_line - index.units[row].first_line + 1 for row in symbol.rows)
+            for symbol in index.symbols
+        ]
+    )
+    symbols["size"] = np.log1p(spans) if len(spans) else np.zeros(0)
+    symbols["is_class"] = np.array([float(symbol.kind == "class") for symbol in index.symbols])
+    symbols["is_init"] = np.array([float(symbol.name.endswith("__init__")) for symbol in index.symbols])
+
+
+def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """What hits lend along imports and names, and what their classes and files lend to symbols."""
+    base = base_score(files)
+    kept = np.where(base >= np.sort(base)[-min(10, len(base))], base, 0.0) if len(base) else base
+    files["uses_hits"] = index.use_graph.spread(kept, to_users=True)
+    files["used_by_hits"] = index.use_graph.spread(kept, to_users=False)
+    files["past_together"] = index.history.together(kept / (kept.sum() or 1.0), index.file_row)
+    named = symbols["name_mark"] + symbols["dotted"] + 0.3 * symbols["name_code"]
+    family = np.zeros(len(index.symbols))
+    heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(index.symbols)}
+    for place, symbol in enumerate(index.symbols):
+        outer = symbol.name.rpartition(".")[0]
+        if outer and (symbol.path, outer) in heads:
+            family[place] = named[heads[symbol.path, outer]]
+    symbols["in_named_class"] = family

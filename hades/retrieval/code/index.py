@@ -1,0 +1,191 @@
+"""A repository as it is searched: code units with path, symbol and lines, their words, names, imports and history."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.retrieval.code.history import History
+from hades.retrieval.code.postings import Postings, build_postings, count_terms
+from hades.retrieval.code.words import code_terms, phrases
+
+if TYPE_CHECKING:
+    from hades.retrieval.code.graph import UseGraph
+
+_USED = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_NAME_BOOST = 3.0  # a word of the symbol's own name counts as often as this many in its body
+
+
+@dataclass(frozen=True)
+class CodeUnit:
+    """A function, method, class head or region of a file; `symbol` is empty at module level."""
+
+    path: str
+    symbol: str
+    kind: str
+    first_line: int
+    last_line: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class UnitWords:
+    """What the index keeps of a unit's text: numbered terms and phrases with their counts, and the names it uses."""
+
+    term: NDArray[np.int64]
+    times: NDArray[np.float64]
+    phrase: NDArray[np.int64]
+    uses: frozenset[str]
+
+
+class Vocabulary(dict[str, int]):
+    """Words numbered in the order in which they are met."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+@dataclass(eq=False)
+class Words:
+    """Vocabularies, and the words of units read before, so that the next build reads only what changed."""
+
+    terms: Vocabulary = field(default_factory=Vocabulary)
+    phrases: Vocabulary = field(default_factory=Vocabulary)
+    known: dict[tuple[str, str], UnitWords] = field(default_factory=dict)
+
+    def read(self, unit: CodeUnit) -> UnitWords:
+        """The words of a unit; the same symbol and text are read once."""
+        key = (unit.symbol, unit.text)
+        found = self.known.get(key)
+        if found is None:
+            terms = self.terms
+            term, times = count_terms([terms[word] for word in code_terms(unit.text)])
+            own = np.array(sorted({terms[word] for word in code_terms(unit.symbol)}), np.int64)
+            term, times = np.append(term, own), np.append(times, np.full(len(own), _NAME_BOOST))
+            runs = np.unique(np.array([self.phrases[run] for run in phrases(unit.text)], np.int64))
+            found = self.known[key] = UnitWords(term, times, runs, frozenset(_USED.findall(unit.text)))
+        return found
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named function, method or class, with the rows of its units. Rows are sorted."""
+
+    path: str
+    name: str
+    kind: str
+    rows: tuple[int, ...]
+
+
+class CodeIndex:
+    """Units, files and symbols by row; postings of each; names to where they are defined."""
+
+    def __init__(self, units: Sequence[CodeUnit], history: History | None = None, words: Words | None = None) -> None:
+        self.units = tuple(units)
+        self.history = history or History(())
+        self.words = words or Words()
+        self.read = [self.words.read(unit) for unit in self.units]
+        self.files: list[str] = list(dict.fromkeys(unit.path for unit in self.units))
+        self.file_row = {path: row for row, path in enumerate(self.files)}
+        self.unit_file = np.array([self.file_row[unit.path] for unit in self.units], np.int64)
+        self.symbols = _group_symbols(self.units)
+        self.unit_symbol = np.full(len(self.units), -1, np.int64)
+        for place, symbol in enumerate(self.symbols):
+            self.unit_symbol[list(symbol.rows)] = place
+        self.symbol_file = np.array([self.file_row[symbol.path] for symbol in self.symbols], np.int64)
+
+    @cached_property
+    def unit_postings(self) -> Postings:
+        """Words of units."""
+        return self._postings(np.arange(len(self.units)), len(self.units))
+
+    @cached_property
+    def file_postings(self) -> Postings:
+        """Words of whole files."""
+        return self._postings(self.unit_file, len(self.files))
+
+    @cached_property
+    def symbol_postings(self) -> Postings:
+        """Words of symbols, whose units count together; the last row holds what stands at module level."""
+        rows = np.where(self.unit_symbol < 0, len(self.symbols), self.unit_symbol)
+        return self._postings(rows, len(self.symbols) + 1)
+
+    @cached_property
+    def path_postings(self) -> Postings:
+        """Words of paths; those of the file's own name count double."""
+        term: list[int] = []
+        row: list[int] = []
+        for place, path in enumerate(self.files):
+            stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+            found = [self.words.terms[word] for word in code_terms(path.rsplit(".", 1)[0]) + code_terms(stem)]
+            term += found
+            row += [place] * len(found)
+        ones = np.ones(len(term))
+        return build_postings(
+            np.array(term, np.int64), np.array(row, np.int64), ones, len(self.words.terms), len(self.files)
+        )
+
+    @cached_property
+    def phrase_postings(self) -> Postings:
+        """Runs of three words in string literals, by unit."""
+        sizes = [len(words.phrase) for words in self.read]
+        term = np.concatenate([words.phrase for words in self.read]) if self.read else np.empty(0, np.int64)
+        row = np.repeat(np.arange(len(self.read)), sizes)
+        return build_postings(term, row, np.ones(len(term)), len(self.words.phrases), len(self.units))
+
+    @cached_property
+    def defined(self) -> dict[str, tuple[int, ...]]:
+        """Last part of a name, in lower case, to the symbols that are called so."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, symbol in enumerate(self.symbols):
+            found[symbol.name.rsplit(".", 1)[-1].lower()].append(place)
+        return {name: tuple(places) for name, places in found.items()}
+
+    @cached_property
+    def stems(self) -> dict[str, tuple[int, ...]]:
+        """Name of a file without its ending, or of a package, to its files."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for row, path in enumerate(self.files):
+            parts = path.split("/")
+            stem = parts[-1].rsplit(".", 1)[0]
+            found[(parts[-2] if stem in ("__init__", "index", "mod") and len(parts) > 1 else stem).lower()].append(row)
+        return {name: tuple(rows) for name, rows in found.items()}
+
+    @cached_property
+    def file_uses(self) -> list[set[str]]:
+        """The names that each file uses."""
+        uses: list[set[str]] = [set() for _ in self.files]
+        for file, words in zip(self.unit_file.tolist(), self.read, strict=True):
+            uses[file] |= words.uses
+        return uses
+
+    @cached_property
+    def use_graph(self) -> UseGraph:
+        """Which files use which."""
+        from hades.retrieval.code.graph import build_use_graph
+
+        return build_use_graph(self)
+
+    def _postings(self, rows: NDArray[np.int64], count: int) -> Postings:
+        sizes = [len(words.term) for words in self.read]
+        term = np.concatenate([words.term for words in self.read]) if self.read else np.empty(0, np.int64)
+        times = np.concatenate([words.times for words in self.read]) if self.read else np.empty(0)
+        return build_postings(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
+
+
+def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
+    rows: dict[tuple[str, str], list[int]] = defaultdict(list)
+    kinds: dict[tuple[str, str], str] = {}
+    for row, unit in enumerate(units):
+        if unit.symbol:
+            rows[unit.path, unit.symbol].append(row)
+            kinds.setdefault((unit.path, unit.symbol), unit.kind)
+    return tuple(Symbol(path, name, kinds[path, name], tuple(found)) for (path, name), found in rows.items())

@@ -1,0 +1,113 @@
+"""The ranker of code as it is used: the fitted trees where they can be read, weights by hand where they cannot."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from hades.errors import HadesError
+from hades.ports.view import Numbers
+from hades.retrieval.code.columns import file_columns, symbol_columns
+from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence, unit_scale
+from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.postings import Scores
+from hades.text.code_question import CodeQuestion
+from models.code_ranker.trees import Forest
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+POOL_FILES = 60  # files that the trees look at; the rest keep the order of the score by hand
+POOL_SYMBOLS = 300
+_BELOW = -1e6
+
+
+class DamagedRanker(HadesError):
+    """A file of fitted numbers that does not fit this version."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodeScores:
+    """A score for each file and each symbol of an index; only their order means something."""
+
+    files: Scores
+    symbols: Scores
+    evidence: Evidence
+
+
+def score_code(index: CodeIndex, question: CodeQuestion) -> CodeScores:
+    """Score every file and symbol for a question."""
+    evidence = collect_evidence(index, question)
+    file_scores = score_files(evidence, fitted("files"))
+    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores, fitted("symbols")), evidence)
+
+
+def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
+    """By the trees for the best by hand, and by hand for the others, which stay behind them."""
+    base = base_score(evidence.files)
+    names, rows = file_columns(evidence)
+    return base if forest is None else _rescore(base, rows[:, _places(forest, names)], forest, POOL_FILES)
+
+
+def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores, forest: Forest | None) -> Scores:
+    """The same for symbols."""
+    base = symbol_base(symbol_file, evidence, file_scores)
+    names, rows = symbol_columns(symbol_file, evidence, file_scores)
+    return base if forest is None else _rescore(base, rows[:, _places(forest, names)], forest, POOL_SYMBOLS)
+
+
+def symbol_base(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
+    """Symbols by hand: what the question says of them, and how their file ranks."""
+    place = np.empty(len(file_scores))
+    place[np.argsort(-file_scores, kind="stable")] = np.arange(len(file_scores))
+    own = evidence.symbols
+    parts = (
+        (1.0, "words_all"), (0.7, "words_title"), (1.0, "name_mark"), (0.7, "name_title"), (0.4, "name_code"),
+        (0.3, "name_prose"), (1.0, "dotted"), (1.0, "frame"), (0.5, "phrase"), (0.3, "in_named_class"),
+    )  # fmt: skip
+    score = sum((weight * unit_scale(own[name]) for weight, name in parts), np.zeros(len(symbol_file)))
+    score = score + 2.0 / (1.0 + place[symbol_file])
+    return np.asarray(score * np.where(evidence.files["is_test"][symbol_file] > 0, 0.3, 1.0))
+
+
+@cache
+def fitted(name: str) -> Forest | None:
+    """The trees of `models/code_ranker/<name>.json`; None, with a warning, where there are none that can be used."""
+    place = files("models.code_ranker").joinpath(f"{name}.json")
+    if not place.is_file():
+        logger.warning("no fitted ranker of code for %s; weights by hand rank", name)
+        return None
+    return read_fitted(json.loads(place.read_text("utf-8")), str(place))
+
+
+def read_fitted(stored: dict[str, Any], place: str) -> Forest:
+    """Check a file of fitted numbers and give its trees."""
+    if stored.get("format") != FORMAT:
+        raise DamagedRanker(f"{place} has format {stored.get('format')!r}; expected {FORMAT}; fit it again")
+    for key in ("version", "data_sha256", "metric", "command", "trees"):
+        if key not in stored:
+            raise DamagedRanker(f"{place} has no {key!r}; fit it again with benchmarks/fit_code_ranker.py")
+    try:
+        return Forest.from_json(stored["trees"])
+    except (KeyError, ValueError) as error:
+        raise DamagedRanker(f"{place} holds no usable trees: {error}; fit it again") from error
+
+
+def _places(forest: Forest, names: tuple[str, ...]) -> list[int]:
+    missing = [name for name in forest.columns if name not in names]
+    if missing:
+        raise DamagedRanker(f"the fitted ranker of code reads {missing[0]!r}, which is not measured; fit it again")
+    return [names.index(name) for name in forest.columns]
+
+
+def _rescore(base: Scores, rows: Scores, forest: Forest, pool: int) -> Scores:
+    scores = _BELOW + base
+    first = np.argsort(-base, kind="stable")[:pool]
+    scores[first] = forest.score(rows[first])
+    return scores

@@ -1,0 +1,89 @@
+"""One search of code, whoever asks: a question in, files, symbols and units out, best first, near-duplicates merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.postings import Scores
+from hades.retrieval.code.ranker import CodeScores, score_code
+from hades.text.code_question import read_code_question
+
+_SAYS_SOMETHING = ("words_all", "path_exact", "path_all", "frame_any", "name_mark", "dotted", "past_like")
+_UNITS_OF_A_SYMBOL = 1  # of a long function the best part is shown
+
+
+@dataclass(frozen=True)
+class RankedName:
+    """A file or symbol with its score in [0, 1]; a symbol is named `path:Qualified.name`."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True)
+class CodeHits:
+    """What a question finds in an index; `units` are rows of the index with their scores."""
+
+    files: tuple[RankedName, ...]
+    symbols: tuple[RankedName, ...]
+    units: tuple[tuple[int, float], ...]
+
+
+def search_code(index: CodeIndex, text: str, limit: int) -> CodeHits:
+    """The best files, symbols and units for a question of any length, at most `limit` of each."""
+    if not index.units:
+        return CodeHits((), (), ())
+    scores = score_code(index, read_code_question(text))
+    if not any(scores.evidence.files[name].any() for name in _SAYS_SOMETHING):
+        return CodeHits((), (), ())
+    order = np.argsort(-scores.files, kind="stable")[:limit].tolist()
+    named = np.argsort(-scores.symbols, kind="stable")[:limit].tolist()
+    return CodeHits(
+        tuple(RankedName(index.files[row], _place_score(place)) for place, row in enumerate(order)),
+        tuple(RankedName(_symbol_id(index, row), _place_score(place)) for place, row in enumerate(named)),
+        tuple(_units(index, scores, limit)),
+    )
+
+
+def _symbol_id(index: CodeIndex, row: int) -> str:
+    symbol = index.symbols[row]
+    return f"{symbol.path}:{symbol.name}"
+
+
+def _place_score(place: int) -> float:
+    """Scores of trees mean nothing across questions, so a place gives the score that people see."""
+    return round(1.0 / (1.0 + 0.1 * place), 4)
+
+
+def _units(index: CodeIndex, scores: CodeScores, limit: int) -> Iterator[tuple[int, float]]:
+    """Units in the order of their symbols; a file whose best unit has no symbol gives that one at the file's place."""
+    words = scores.evidence.units
+    files = np.argsort(-scores.files, kind="stable").tolist()
+    best_of_file = _best_rows(index, words)
+    queue: list[tuple[float, int]] = []
+    for place, row in enumerate(np.argsort(-scores.symbols, kind="stable")[:limit].tolist()):
+        rows = sorted(index.symbols[row].rows, key=lambda one: -words[one])[:_UNITS_OF_A_SYMBOL]
+        queue += [(float(place), one) for one in rows]
+    for place, file in enumerate(files[:limit]):
+        top = best_of_file.get(file)
+        if top is not None and index.unit_symbol[top] < 0:
+            queue.append((place + 0.5, top))
+    seen: set[str] = set()
+    given = 0
+    for _, row in sorted(queue):
+        text = " ".join(index.units[row].text.split())
+        if text not in seen and given < limit:
+            seen.add(text)
+            yield row, _place_score(given)
+            given += 1
+
+
+def _best_rows(index: CodeIndex, words: Scores) -> dict[int, int]:
+    best: dict[int, int] = {}
+    for row in np.argsort(words, kind="stable").tolist():
+        best[int(index.unit_file[row])] = row
+    return best

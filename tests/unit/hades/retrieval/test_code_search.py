@@ -1,0 +1,125 @@
+"""Questions about code find the file and the function, by each kind of evidence that they may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hades.api import Hades
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.code.history import Commit, History
+from hades.retrieval.code.index import CodeIndex, CodeUnit
+from hades.retrieval.code.ranker import DamagedRanker, read_fitted
+from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.code.words import code_terms, phrases
+from hades.retrieval.turn.pipeline import BadQuestion
+from tests.unit.hades.snapshot.homes import empty_store
+
+FILES = {
+    "shop/cart.py": (
+        "def add_item(cart, item):\n    cart.append(item)\n\n\ndef totalPrice(cart):\n    return sum(cart)\n"
+    ),
+    "shop/payment.py": (
+        "from shop.cart import totalPrice\n\n\nclass Gateway:\n    def charge(self, card, amount):\n"
+        '        if amount <= 0:\n            raise ValueError("the amount to charge must be positive")\n'
+        "        return self.send(card, amount)\n\n    def refund(self, card):\n        return None\n"
+    ),
+    "shop/mail.py": "def send_receipt(address):\n    return address\n",
+    "tests/test_payment.py": (
+        "from shop.payment import Gateway\n\n\ndef test_charge_card():\n    Gateway().charge('card', 1)\n"
+    ),
+    "docs/payment.md": "# Payment\n\nHow to charge a card with the gateway.\n",
+}
+UNITS = [
+    CodeUnit("shop/cart.py", "add_item", "function", 1, 2, FILES["shop/cart.py"].split("\n\n\n")[0]),
+    CodeUnit("shop/cart.py", "totalPrice", "function", 5, 6, FILES["shop/cart.py"].split("\n\n\n")[1]),
+    CodeUnit("shop/payment.py", "", "module", 1, 1, "from shop.cart import totalPrice"),
+    CodeUnit("shop/payment.py", "Gateway.charge", "method", 5, 8, FILES["shop/payment.py"].split("\n\n")[1][15:]),
+    CodeUnit("shop/payment.py", "Gateway.refund", "method", 10, 11, "    def refund(self, card):\n        return None"),
+    CodeUnit("shop/mail.py", "send_receipt", "function", 1, 2, FILES["shop/mail.py"]),
+    CodeUnit("tests/test_payment.py", "test_charge_card", "function", 4, 5, FILES["tests/test_payment.py"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "path", "symbol"),
+    [
+        ("Where is the total price computed?", "shop/cart.py", "totalPrice"),
+        ("`Gateway.refund` returns nothing", "shop/payment.py", "Gateway.refund"),
+        ("Crash\nValueError: the amount to charge must be positive", "shop/payment.py", "Gateway.charge"),
+        ('Crash\n  File "/lib/site-packages/shop/mail.py", line 2, in send_receipt', "shop/mail.py", "send_receipt"),
+        ("The address in shop/mail.py is wrong", "shop/mail.py", "send_receipt"),
+        ("shop.cart.add_item drops items", "shop/cart.py", "add_item"),
+    ],
+)
+def test_each_kind_of_evidence_finds_its_code(question: str, path: str, symbol: str) -> None:
+    hits = search_code(CodeIndex(UNITS), question, 5)
+    assert hits.files[0].id == path
+    assert hits.symbols[0].id == f"{path}:{symbol}"
+    assert UNITS[hits.units[0][0]].path == path
+
+
+def test_a_test_stands_behind_the_code_that_it_tests() -> None:
+    names = [one.id for one in search_code(CodeIndex(UNITS), "charge a card", 9).files]
+    assert names.index("shop/payment.py") < names.index("tests/test_payment.py")
+
+
+def test_commits_like_the_question_bring_up_the_files_that_they_touched() -> None:
+    past = History([Commit("a", 1.0, "Round the invoice to cents", ("shop/mail.py",))])
+    without = [one.id for one in search_code(CodeIndex(UNITS), "invoice shows fractions of cents", 9).files]
+    with_past = [one.id for one in search_code(CodeIndex(UNITS, past), "invoice shows fractions of cents", 9).files]
+    assert with_past[0] == "shop/mail.py"
+    assert with_past.index("shop/mail.py") <= without.index("shop/mail.py")
+
+
+def test_the_same_text_twice_is_shown_once() -> None:
+    copy = CodeUnit("shop/mail2.py", "send_receipt", "function", 1, 2, FILES["shop/mail.py"])
+    index = CodeIndex([*UNITS, copy])
+    shown = [index.units[row].text for row, _ in search_code(index, "send_receipt address", 10).units]
+    assert shown.count(FILES["shop/mail.py"]) == 1
+
+
+def test_an_empty_index_and_a_question_without_words_find_nothing_and_do_not_fail() -> None:
+    assert search_code(CodeIndex([]), "anything", 5).files == ()
+    assert search_code(CodeIndex(UNITS), "?!", 5) == CodeHits((), (), ())
+
+
+def test_identifiers_are_found_whole_and_in_parts() -> None:
+    assert code_terms("parseHTTPHeader") == ["pars", "http", "header", "parsehttpheader"]
+    assert code_terms("max_retries") == ["max", "retri", "max_retries"]
+    assert list(phrases('raise E("no such file here")')) == ["no such file", "such file here"]
+
+
+def test_numbers_of_another_format_are_refused() -> None:
+    with pytest.raises(DamagedRanker, match="format 0"):
+        read_fitted({"format": 0}, "files.json")
+    with pytest.raises(DamagedRanker, match="no 'version'"):
+        read_fitted({"format": 1}, "files.json")
+
+
+def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    for path, text in FILES.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    home = tmp_path / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+        answer = hades.retrieve("Where is a card charged?", level="file")
+        symbols = hades.retrieve("Where is a card charged?", level="symbol")
+        with pytest.raises(BadQuestion, match="no level is called 'line'"):
+            hades.retrieve("anything", level="line")
+    first = answer.passages[0]
+    assert (first.path, first.symbol, first.kind) == ("shop/payment.py", "Gateway.charge", "method")
+    assert first.lines == (5, 8)
+    assert "def charge" in first.text
+    assert answer.ranking[0].id == "shop/payment.py"
+    assert symbols.ranking[0].id == "shop/payment.py:Gateway.charge"
+    assert [one.rank for one in answer.ranking] == list(range(1, len(answer.ranking) + 1))
+    scores = [one.score for one in answer.ranking]
+    assert scores == sorted(scores, reverse=True)
+    assert np.isfinite(scores).all()
