@@ -1,6 +1,6 @@
 """Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search found.
 
-The index is made of the snapshot once in a process and kept for the next questions; making it is not part of a turn.
+The index is made once for each open view and kept as long as the view; making it is not part of a turn.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,7 +27,6 @@ CODE = "code"
 PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
 RANKED = 50  # files or symbols of a ranking
-_KEPT = 2  # snapshots whose index is kept: the one that serves and the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +39,15 @@ class SnapshotCode:
 
 
 _lock = threading.Lock()
-_indexes: dict[str, SnapshotCode | None] = {}
+_indexes: WeakKeyDictionary[GraphView, SnapshotCode | None] = WeakKeyDictionary()
 
 
 def code_of(view: GraphView) -> SnapshotCode | None:
     """The index of a snapshot that holds files of a workspace; None where it holds none."""
-    key = view.info.snapshot
     with _lock:
-        if key not in _indexes:
-            _indexes[key] = _read(view)
-            while len(_indexes) > _KEPT:
-                _indexes.pop(next(iter(_indexes)))
-        return _indexes[key]
+        if view not in _indexes:
+            _indexes[view] = _read(view)
+        return _indexes[view]
 
 
 def find_code(view: MeteredView, code: SnapshotCode, text: str, limit: int) -> CodeHits:

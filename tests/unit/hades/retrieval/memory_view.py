@@ -142,6 +142,9 @@ class MemoryView:
     def adjacency(self) -> Adjacency | None:
         return Adjacency(self._rows["outbound"], self._rows["inbound"], None) if self.info.is_local else None
 
+    def file_chunks(self) -> Numbers:
+        return np.empty(0, np.int64)
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         asked = np.asarray(numbers).tolist()
         return [
