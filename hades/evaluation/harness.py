@@ -82,6 +82,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             },
             "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
+            **_path_recall(cases, one),
             **_prompted(one),
             **_conveyed(one),
             "groups": _groups(cases, one, middle),
@@ -120,6 +121,13 @@ def _prompted(scores: Scores) -> dict[str, Any]:
     """How good the prompt is: the share of questions whose answer stands in it."""
     known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
     return {"prompt": {"has_answer": _round(float(np.mean(known))), "questions": len(known)}} if known else {}
+
+
+def _path_recall(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
+    """Share of gold documents on the returned paths or cited by them; nothing for rankers without paths."""
+    pairs = [(ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)]
+    shares = [len(found & set(gold)) / max(1, len(gold)) for found, gold in pairs if found is not None]
+    return {"path_recall": _round(float(np.mean(shares)))} if shares else {}
 
 
 def _conveyed(scores: Scores) -> dict[str, Any]:

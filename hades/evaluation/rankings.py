@@ -43,6 +43,7 @@ class Ranking:
     reasons: tuple[str, ...] = ()
     conveyance: Conveyance | None = None
     has_answer: bool | None = None
+    on_paths: frozenset[str] | None = None  # documents that lie on a returned path or are cited by one of its edges
 
 
 Ranker = Callable[[Case], Ranking]
@@ -134,6 +135,7 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
             tuple(str(reason) for reason in answer.reasons),
             answer.conveyance,
             _has_answer(case, answer.prompt),
+            path_documents(answer),
         )
 
     return rank
@@ -155,6 +157,12 @@ def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
         return answer, (time.perf_counter() - began) * 1000
 
     return ask
+
+
+def path_documents(answer: Retrieval) -> frozenset[str]:
+    """The documents that the paths of an answer run through or cite."""
+    nodes = {node.document for path in answer.paths for node in path.nodes}
+    return frozenset(nodes | {edge.provenance.doc for path in answer.paths for edge in path.edges}) - {""}
 
 
 def _documents(case: Case, documents: Iterable[str]) -> tuple[str, ...]:

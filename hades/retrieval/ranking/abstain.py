@@ -1,9 +1,9 @@
 """Whether anything found supports an answer: a question whose names the corpus does not know gets none.
 
 Three signals of the passages that came first: the best cosine, how many of the question's key words any of them holds,
-and how many the best one holds together. A logistic rule weighs them; docs/context.md says on what it was fitted and
-how often it errs on corpora that it was not fitted on. Cosines of other models lie elsewhere, so for those (and where
-the question has no vector) the words decide alone.
+and how many the best one holds together. A logistic rule weighs them (`models/abstain/default.json`, fitted by
+`benchmarks/fit_abstain.py`). Cosines of other models lie elsewhere, so for those (and where the question has no vector)
+the words decide alone.
 """
 
 from __future__ import annotations
@@ -13,26 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hades.ports.view import Passage
+from hades.retrieval.ranking.fitted_files import abstain_rules
 from hades.retrieval.ranking.word_overlap import content_words, stem, words
 from hades.retrieval.turn.types import Question
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
 CALIBRATED_MODEL = "all-MiniLM-L6-v2@"
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Weights of the signals; below 0 there is no support. `similarity` 0 means that cosine is not asked."""
-
-    similarity: float
-    held: float
-    together: float
-    bias: float
-
-
-WITH_VECTORS = Rule(similarity=22.7, held=6.8, together=2.6, bias=-17.4)
-WITHOUT_VECTORS = Rule(similarity=0.0, held=10.7, together=2.3, bias=-9.5)
 
 
 @dataclass(frozen=True)
@@ -58,7 +45,8 @@ def should_abstain(question: Question, passages: Sequence[Passage], similarity: 
     held = _share(keys, frozenset().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
-    rule = WITH_VECTORS if is_calibrated else WITHOUT_VECTORS
+    rules = abstain_rules()
+    rule = rules.with_vectors if is_calibrated else rules.without_vectors
     margin = rule.bias + rule.held * held + rule.together * together
     if is_calibrated and similarity is not None:
         margin += rule.similarity * similarity

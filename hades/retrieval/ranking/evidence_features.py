@@ -28,16 +28,6 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Floats]:
     return {**alone, **told, **own}, linked
 
 
-def gated(columns: Columns, is_told: bool, has_time: bool) -> Columns:
-    """The columns, and each again where the corpus is told in an order and where the question names a time."""
-    told, dated = float(is_told), float(has_time)
-    return {
-        **columns,
-        **{f"{name}|told": column * told for name, column in columns.items()},
-        **{f"{name}|time": column * dated for name, column in columns.items() if name.startswith("told_")},
-    }
-
-
 def second_columns(evidence: Evidence, first: Floats, linked: Floats) -> Columns:
     """Columns of the passages beside each other, given the worth that the first look gave."""
     return {

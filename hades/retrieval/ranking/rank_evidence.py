@@ -1,7 +1,7 @@
 """One ranking of what every channel found: weights that follow the corpus and the question, not a choice between parts.
 
-Two judgements are made of every passage that was read: by the closer look, which sees how passages name each other, and
-by the look at what was told, which sees neighbours, times and titles. A corpus with a stated order leans to the second.
+The fitted ranking (`models/fusion`) judges each passage by the figures of every channel, alone and beside others. In
+its absence weights by hand serve: the closer look, or the look at what was told where the corpus states an order.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from hades.retrieval.channels.search_names import LEXICAL, VECTOR
+from hades.retrieval.ranking.evidence_features import first_columns, second_columns
+from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, Floats, weighed
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.evidence_search import Evidence
+from models.fusion.infer import FusionModel
 
 # What a candidate counts before it is read; chosen on the training questions of musique and hotpotqa.
 PICK = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank": 1.0, "years": 1.0}
@@ -41,9 +44,20 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge) -> list[
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
+    model = fusion_model()
+    if model is not None and evidence.pool.asked.any():
+        return fused_worth(model, evidence)
     if evidence.is_told:
         return weighed(evidence.columns, SECOND)
     return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+
+
+def fused_worth(model: FusionModel, evidence: Evidence) -> Floats:
+    """(n,) the worth of each passage by the fitted ranking."""
+    told = float(evidence.is_told)
+    columns, linked = first_columns(evidence)
+    first = model.look.score(columns, told)
+    return model.rank.score({**columns, **second_columns(evidence, first, linked)}, told)
 
 
 def _tiers(evidence: Evidence) -> list[dict[str, float]]:

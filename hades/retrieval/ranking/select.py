@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,26 +38,40 @@ def select(
     *,
     max_paths: int | None,
     must_support: bool,
+    anyway: bool = False,
 ) -> Selected:
-    """Rerank in the stage's time, then cut to `final_context`; `must_support`: no answer rather than a weak one."""
+    """Rerank in the stage's time, then cut to `final_context`.
+
+    `must_support`: no answer rather than a weak one, unless it is wanted `anyway`.
+    """
     with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
         passages = _pooled(view, question, found, reached, plan.reranker.m)
         stage.taken = len(reached.paths) + len(passages) + stage.repeats
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
             passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
         paths = list(reached.paths)
-        if paths and not view.turn.expired():
+        if paths and not reached.is_ranked and not view.turn.expired():
             paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
         doubt = _doubt(view, question, passages, judge) if must_support else ""
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
-        chosen = Selected(tuple(paths[: min(most, plan.final_context)]), tuple(passages[: plan.final_context]))
-        stage.given = 0 if doubt else len(chosen.paths) + len(chosen.passages)
+        shown = falling(paths[: min(most, plan.final_context)])
+        chosen = Selected(shown, tuple(passages[: plan.final_context]))
+        if doubt:
+            chosen = replace(chosen, doubt=doubt) if anyway else Selected(doubt=doubt)
+        stage.given = len(chosen.paths) + len(chosen.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
-    if doubt:
-        return Selected(doubt=doubt)
-    if found.seeds and not chosen.paths and not chosen.passages:
+    if found.seeds and not doubt and not chosen.paths and not chosen.passages:
         view.turn.because(Reason.NO_PATHS)
     return chosen
+
+
+def falling(paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
+    """The paths with scores that never rise with rank: a later path counts at most what the one before it does."""
+    least, found = float("inf"), []
+    for path in paths:
+        least = min(least, path.score)
+        found.append(replace(path, score=least))
+    return tuple(found)
 
 
 def _pooled(view: MeteredView, question: Question, found: Found, reached: Reached, m: int) -> list[FoundPassage]:

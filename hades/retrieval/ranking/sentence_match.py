@@ -17,21 +17,6 @@ Floats = NDArray[np.float64]
 
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
-# Words that ask for what the others state: a mother is found in a sentence that says "daughter of".
-_SAME = {
-    word: group.split()[0]
-    for group in (
-        "parent parents mother father son sons daughter daughters child children",
-        "spouse wife husband married marry marries marriage",
-        "die died dies death deaths",
-        "born birth birthplace birthday",
-        "write wrote written writes author authors",
-        "film films movie movies",
-        "sing sang sung singer singers vocalist",
-        "found founded founder founders founding",
-    )
-    for word in group.split()
-}
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
 
@@ -116,8 +101,6 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
 @lru_cache(maxsize=1 << 16)
 def root(word: str) -> str:
     """A word without its endings, those of doers too, so that a director is found where something is directed."""
-    if word in _SAME:
-        return _SAME[word]
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
             return word[: -len(ending)]

@@ -120,6 +120,7 @@ class Answers:
         domain: str | None = None,
         pruning: FlowPruning | None = None,
         level: str = PASSAGE,
+        anyway: bool = False,
     ) -> Retrieval:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
@@ -137,6 +138,7 @@ class Answers:
                 mode=mode,
                 near=near,
                 domain=domain,
+                anyway=anyway,
                 pruning=pruning,
                 level=level,
             )

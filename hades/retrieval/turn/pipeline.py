@@ -94,6 +94,7 @@ def retrieve(
     domain: str | None = None,
     pruning: FlowPruning | None = None,
     level: str = PASSAGE,
+    anyway: bool = False,
 ) -> Retrieval:
     """Answer a question from the graph.
 
@@ -101,7 +102,8 @@ def retrieve(
     from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
     a `domain`, paths of which a vertex belongs to another are left out. With `pruning`, paths that carry less flow than
     its threshold are dropped. `level` asks for a ranking of files or symbols beside the passages. The default recipe
-    searches code where the graph holds files of a workspace.
+    searches code where the graph holds files of a workspace. `anyway` shows evidence that is too weak to answer from;
+    the reason and the doubt stay.
     """
     if not isinstance(text, str):
         raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
@@ -130,9 +132,18 @@ def retrieve(
     if pruning is not None and reached.paths:
         reached = _pruned(metered, reached, pruning)
     reached, hits = _with_code(metered, code, text, found, reached, plan)
-    must_support = recipe == AUTO and hits is None
+    must_support = recipe == AUTO and hits is None and not near
     selected = select(
-        metered, parts[0], found, reached, chosen, plan, judge, max_paths=max_paths, must_support=must_support
+        metered,
+        parts[0],
+        found,
+        reached,
+        chosen,
+        plan,
+        judge,
+        max_paths=max_paths,
+        must_support=must_support,
+        anyway=anyway,
     )
     why = "; ".join(filter(None, (reached.why, selected.doubt)))
     asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near), level)

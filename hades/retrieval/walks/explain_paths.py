@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
 
 NAMES = 24  # entities of a passage that a path may end in
-TITLE_VOICE = 2.0  # what the entity of the passage's title counts against another that it mentions
+TITLE_VOICE = 10.0  # what the entity of the passage's title counts against another that it mentions
+NEXT_STEPS = 3  # first passages whose own entities a path may also start from
+NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
 NO_NAME = "the passage names no entity of the graph"
 NO_WAY = "no path of at most {hops} edges leads from what the question names to the passage"
 
@@ -48,7 +50,7 @@ def explain_passages(
 ) -> Explained:
     """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
     ends = _ends(view, question, passages, read)
-    starts = list(sources) or _fallback(ends)
+    starts = _starts(sources, ends)
     targets = sorted({node for own in ends for node in own})
     if not starts or not targets or view.turn.expired():
         return Explained((), (None,) * len(passages), (NO_NAME,) * len(passages))
@@ -100,20 +102,23 @@ def _titled(view: MeteredView, passage: Passage) -> set[int]:
     return {node for node, start, end in spans if words(title[start:end]) == words(title)}
 
 
-def _fallback(ends: Sequence[Mapping[int, float]]) -> list[Seed]:
-    """The entities of the best passage, where the question names none."""
-    own = next((one for one in ends if one), {})
-    most = max(own.values(), default=1.0)
-    ranked = sorted(own.items(), key=lambda one: (-one[1], one[0]))[:4]
-    return [Seed(node, weight / most, {"mention": weight}) for node, weight in ranked]
+def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]]) -> list[Seed]:
+    """What the question names, then what the first passages are about: a second step starts where the first ended."""
+    starts = {seed.node: seed for seed in sources}
+    for own in ends[:NEXT_STEPS]:
+        for node in [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]:
+            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
+    return list(starts.values())
 
 
 def _best_path(found: Sequence[FoundPath], own: Mapping[int, float]) -> FoundPath | None:
-    """The path that ends in the passage's entities with the most flow; one through them counts half."""
+    """The path with the most flow that touches what the passage is about, in its end, its start or between.
+
+    The score of a path is its flow by the weight of where it starts.
+    """
     best, most = None, 0.0
     for path in found:
-        touched = max((own.get(node, 0.0) for node in path.nodes[1:-1]), default=0.0) / 2
-        worth = path.reliability * max(own.get(path.nodes[-1], 0.0), own.get(path.nodes[0], 0.0), touched)
-        if worth > most:
-            best, most = path, worth
+        touched = max(own.get(node, 0.0) for node in path.nodes)
+        if touched * path.score > most:
+            best, most = path, touched * path.score
     return best

@@ -8,7 +8,7 @@ walks together is its resource, the paper's S(v); pruning looks at each walk by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -92,11 +92,18 @@ def flow_paths(
 def spread_flow(
     view: MeteredView, question: Question, seeds: Sequence[Seed], targets: Numbers, rules: FlowRules
 ) -> list[FoundPath]:
-    """Spread flow from the seeds and return the paths that end in one of the targets, most reliable first."""
+    """Spread flow from the seeds and return the paths that end in one of the targets.
+
+    The score of a path is its reliability by the score of the seed that it starts from; best first.
+    """
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, None, np.unique(targets))
     scores = dict.fromkeys(targets.tolist(), 1.0) | {seed.node: seed.score for seed in ordered}
-    paths = {path.edges: path for one in found for path in _paths_of(one, scores)}
+    paths = {
+        path.edges: replace(path, score=path.reliability * scores[path.nodes[0]])
+        for one in found
+        for path in _paths_of(one, scores)
+    }
     return sorted(paths.values(), key=_rank)
 
 

@@ -72,6 +72,7 @@ class QueryRequest(Request):
     domain: Annotated[str, Field(max_length=ID_CHARACTERS)] | None = Field(
         None, description="Leave out paths through entities of another domain."
     )
+    anyway: bool = Field(False, description="Show weak evidence that the default recipe would hold back.")
 
 
 class QueryView(Request):

@@ -1,0 +1,49 @@
+"""Fitted numbers that come with the library: JSON files under `models/`, checked when they are read."""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from models.abstain.infer import BadRules, Rule, Rules, read_rules
+from models.fusion.infer import BadFusion, FusionModel, read_fusion
+
+log = logging.getLogger(__name__)
+FILE = "default.json"
+# Where the fitted file is missing: answer wherever a word or a likeness speaks for it.
+RULES_BY_HAND = Rules(Rule(20.0, 0.5, 2.0, -9.0), Rule(0.0, 10.0, 2.0, -9.0))
+
+
+@lru_cache(maxsize=1)
+def fusion_model() -> FusionModel | None:
+    """The fitted ranking; None, with a warning, where the file is missing or cannot be used: weights by hand serve."""
+    body = _read("models.fusion")
+    try:
+        return None if body is None else read_fusion(body)
+    except BadFusion as error:
+        log.warning("models/fusion/%s cannot be used: %s; weights by hand serve", FILE, error)
+        return None
+
+
+@lru_cache(maxsize=1)
+def abstain_rules() -> Rules:
+    """The fitted rules of abstention; rules by hand, with a warning, where the file is missing or cannot be used."""
+    body = _read("models.abstain")
+    try:
+        return RULES_BY_HAND if body is None else read_rules(body)
+    except BadRules as error:
+        log.warning("models/abstain/%s cannot be used: %s; rules by hand serve", FILE, error)
+        return RULES_BY_HAND
+
+
+def _read(package: str) -> dict[str, Any] | None:
+    file = files(package).joinpath(FILE)
+    try:
+        body: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        log.warning("%s of %s cannot be read: %s", FILE, package, error)
+        return None
+    return body

@@ -1,0 +1,1 @@
+"""The fitted ranking of the default recipe."""

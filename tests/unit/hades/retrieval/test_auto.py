@@ -1,0 +1,68 @@
+"""The default recipe: every channel, one ranking, paths that explain it, and no answer where nothing supports one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hades.evaluation.rankings import MOMENT, path_documents
+from hades.ports.view import GraphView
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.retrieval.turn.recipes import DEFAULT
+from schemas.plan import Plan, Profile, Reason
+from schemas.retrieval import Retrieval
+from tests.unit.hades.retrieval.films import published
+
+ACTOR = "Where was the Irish actor of Glass Harbour born?"
+FOREIGN = "Which enzyme limits the Zorblax cycle of Quuxfield?"
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    home: Path = tmp_path_factory.mktemp("films")
+    return published(home)
+
+
+def ask(view: GraphView, text: str = ACTOR, **options: object) -> Retrieval:
+    plan = Plan(profile=Profile.EVALUATION)
+    return retrieve(view, text, Tools(ByteTokenizer(), HashingEmbedder()), at=MOMENT, plan=plan, **options)  # type: ignore[arg-type]
+
+
+def test_the_default_is_auto_and_finds_every_step_of_a_question(view: GraphView):
+    found = ask(view)
+    assert (DEFAULT, found.recipe) == ("auto", "auto")
+    assert {"Glass Harbour", "Peter Dunn"} <= {one.document for one in found.passages[:3]}
+
+
+def test_paths_explain_the_first_passages_and_fall_with_rank(view: GraphView):
+    found = ask(view)
+    assert found.paths
+    assert all(one.score >= two.score for one, two in pairwise(found.paths))
+    assert {"Glass Harbour", "Peter Dunn"} <= path_documents(found)
+    assert "leads to passage 1" in found.paths[0].why
+
+
+def test_no_path_is_longer_than_the_plan_allows(view: GraphView):
+    assert max(len(path.edges) for path in ask(view).paths) <= Plan(profile=Profile.EVALUATION).graph.hops
+
+
+def test_weak_evidence_is_held_back_and_shown_anyway(view: GraphView):
+    held = ask(view, FOREIGN)
+    shown = ask(view, FOREIGN, anyway=True)
+    assert Reason.ABSTAINED in held.reasons
+    assert not held.passages
+    assert Reason.ABSTAINED in shown.reasons
+    assert shown.passages
+
+
+def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
+    plan = Plan(profile=Profile.EVALUATION).model_copy(update={"final_context": 2})
+    small = plan.model_copy(update={"reranker": plan.reranker.model_copy(update={"m": 3})})
+    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    found = retrieve(view, ACTOR, tools, at=MOMENT, plan=small)
+    assert len(found.passages) <= 2
+    assert sum(stage.given for stage in found.telemetry.stages if stage.name == "rerank") <= 2 + len(found.paths)
