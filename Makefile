@@ -97,10 +97,10 @@ up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_AR
 	@command -v docker >/dev/null || { echo "make up needs docker with the compose plugin" >&2; exit 1; }
 	@docker compose -f deployments/compose.yaml up -d --wait arangodb
 
-test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL=... make test-arango
+test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL, _USER and _PASSWORD name it
 	@if [ -z "$${HADES_TEST_ARANGO_URL:-}" ]; then \
-		echo "set HADES_TEST_ARANGO_URL to a server whose data may be lost, for example http://127.0.0.1:8529" >&2; exit 1; fi
-	@$(BIN)/python -m pytest -q tests/contract
+		echo "set HADES_TEST_ARANGO_URL to a server, for example http://127.0.0.1:8529, and HADES_TEST_ARANGO_PASSWORD" >&2; exit 1; fi
+	@$(BIN)/python -m pytest -q -p no:randomly tests/contract
 
 soak: $(STAMP)  ## minutes of random work on both stores
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600

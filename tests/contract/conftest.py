@@ -1,4 +1,8 @@
-"""Every store under the same suite: SQLite, ArangoDB on the loopback double, and a real server where one is given."""
+"""Every store under the same suite: SQLite, ArangoDB on the loopback double, and a real server where one is given.
+
+A server gets two databases for the whole run, emptied between tests and dropped at the end. At the end a table says
+which query files ran.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from hades.ports.store import GraphStore, Mode
+from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
@@ -20,13 +26,55 @@ REAL_SERVER = os.environ.get("HADES_TEST_ARANGO_URL")
 OpenStore = Callable[[Mode], GraphStore]
 PASSWORD = "of the double"
 SMALL = 256 * 1024  # so small a limit makes every build of the suite span several transactions
+RUN = uuid.uuid4().hex[:8]
+DATABASE, VIEW_DATABASE = f"hades_test_{RUN}", f"hades_test_view_{RUN}"
+QUERIES = sorted(path for path in (Path(__file__).resolve().parents[2] / "aql").rglob("*.aql"))
+executed: dict[str, tuple[int, int]] = {}
 
 
 @pytest.fixture(scope="session")
 def double() -> Iterator[ArangoDouble]:
-    """One loopback double for the whole run; each test has a database of its own."""
+    """One loopback double for the whole run."""
     with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def query_log() -> Iterator[None]:
+    """Count which query files run and how many rows they give."""
+    names = {path.read_text("utf-8"): _name(path) for path in QUERIES}
+    run = ArangoSession._execute
+
+    def noted(self: ArangoSession, db: Any, text: str, *arguments: Any, **options: Any) -> Any:
+        cursor = run(self, db, text, *arguments, **options)
+        times, rows = executed.get(names.get(text, ""), (0, 0))
+        changed = (cursor.statistics() or {}).get("modified", 0)
+        executed[names.get(text, "")] = (times + 1, rows + len(cursor.batch() or ()) + int(changed))
+        return cursor
+
+    ArangoSession._execute = noted  # type: ignore[method-assign]
+    yield
+    ArangoSession._execute = run  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases() -> Iterator[None]:
+    """Drop what the run made on a real server."""
+    yield
+    if REAL_SERVER:
+        system = ArangoStore.open(real_endpoints("_system"), mode=Mode.ADMIN).session.system_database()
+        for name in (DATABASE, VIEW_DATABASE):
+            system.delete_database(name, ignore_missing=True)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The table of query files, on a real server."""
+    if not REAL_SERVER:
+        return
+    terminalreporter.section("query files")
+    for path in QUERIES:
+        times, rows = executed.get(_name(path), (0, 0))
+        terminalreporter.write_line(f"{_name(path):40} executed {times:>6}   rows {rows:>8}")
 
 
 @pytest.fixture(params=["sqlite", "arango-socket", "arango"])
@@ -51,6 +99,8 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenS
 
     admin = remembered(Mode.ADMIN)
     admin.provision()
+    if isinstance(admin, ArangoStore):
+        empty(admin)
     yield remembered
     for handle in handles:
         handle.close()
@@ -62,28 +112,45 @@ def store(open_store: OpenStore) -> GraphStore:
     return open_store(Mode.READ_WRITE)
 
 
+def empty(store: ArangoStore) -> None:
+    """Remove every row of a provisioned database."""
+    db = store.session.patient_db
+    listed: Any = db.collections()
+    for one in listed:
+        if not one["system"] and db.collection(one["name"]).count():
+            db.collection(one["name"]).truncate()
+
+
+def real_endpoints(database: str) -> ArangoEndpoints:
+    """The server that the environment names."""
+    parts = urlsplit(str(REAL_SERVER))
+    return ArangoEndpoints(
+        url=f"{parts.scheme}://{parts.hostname}:{parts.port or 8529}",
+        database=database,
+        user=parts.username or os.environ.get("HADES_TEST_ARANGO_USER", "root"),
+        password=parts.password or os.environ.get("HADES_TEST_ARANGO_PASSWORD", ""),
+    )
+
+
 def _endpoints(request: pytest.FixtureRequest, tmp_path: Path) -> ArangoEndpoints:
-    database = f"test_{uuid.uuid4().hex[:12]}"
     if REAL_SERVER:
         if request.param == "arango-socket":
             pytest.skip("a real ArangoDB server is tested by its URL")
-        parts = urlsplit(REAL_SERVER)
-        return ArangoEndpoints(
-            url=f"{parts.scheme}://{parts.hostname}:{parts.port or 8529}",
-            database=database,
-            user=parts.username or os.environ.get("HADES_TEST_ARANGO_USER", "root"),
-            password=parts.password or os.environ.get("HADES_TEST_ARANGO_PASSWORD", ""),
-        )
+        return real_endpoints(DATABASE)
     server: ArangoDouble = request.getfixturevalue("double")
     if request.param == "arango":
-        return ArangoEndpoints(url=server.url, database=database, user="root", password=PASSWORD)
+        return ArangoEndpoints(url=server.url, database=DATABASE, user="root", password=PASSWORD)
     path = str(server.unix_socket(tmp_path / "arangod.sock"))
     return ArangoEndpoints(
         url=None,
-        database=database,
+        database=DATABASE,
         user="root",
         password=PASSWORD,
         ro_socket=path,
         rw_socket=path,
         admin_socket=path,
     )
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"

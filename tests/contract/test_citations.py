@@ -14,7 +14,6 @@ from hades.snapshot.publish import publish
 from hades.stores.arango.view import ArangoView
 from schemas.ids import sha256_text
 from tests.arango_double.server import ArangoDouble
-from tests.contract.conftest import REAL_SERVER
 from tests.contract.examples import put
 from tests.contract.view_fixtures import RIVERS, arango_store, document, fill, sqlite_store
 
@@ -51,7 +50,6 @@ def verdicts(view: GraphView) -> list[Verdict]:
     return list(verify_spans(view, cited).verdicts)
 
 
-@pytest.mark.skipif(REAL_SERVER, reason="views are compared on the double")
 @pytest.mark.parametrize("kind", ["snapshot", "arango"])
 def test_what_cites_an_altered_document_is_a_mismatch_and_the_rest_stays_verified(
     kind: str, tmp_path: Path, double: ArangoDouble

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
 from schemas.record import canonical_json
 from tests.arango_double.server import ArangoDouble
-from tests.contract.conftest import PASSWORD, REAL_SERVER
+from tests.contract.conftest import PASSWORD, REAL_SERVER, VIEW_DATABASE, empty, real_endpoints
 from tests.contract.examples import MODEL, day, entity, put
 
 RIVERS = "Résumé 🌊: the river Rhine flows north. The Rhine meets the sea."
@@ -195,11 +194,15 @@ def sqlite_store(path: Path) -> SqliteStore:
 
 
 def arango_store(double: ArangoDouble) -> ArangoStore:
-    """An empty store in a database of its own."""
-    database = f"view_{uuid.uuid4().hex[:12]}"
-    endpoints = ArangoEndpoints(url=double.url, database=database, user="root", password=PASSWORD)
+    """An empty store, on the server of the environment or on the double."""
+    endpoints = (
+        real_endpoints(VIEW_DATABASE)
+        if REAL_SERVER
+        else ArangoEndpoints(url=double.url, database=VIEW_DATABASE, user="root", password=PASSWORD)
+    )
     store = ArangoStore.open(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
     store.provision()
+    empty(store)
     return store
 
 
@@ -208,8 +211,6 @@ def view(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
 ) -> Iterator[GraphView]:
     """The graph through each view; nothing here writes, so one serves the whole file."""
-    if REAL_SERVER:
-        pytest.skip("views are compared on the double")
     if request.param == "snapshot":
         home = tmp_path_factory.mktemp("home")
         store: GraphStore = sqlite_store(home / "graph.db")

@@ -82,7 +82,7 @@ class ArangoStore(ArangoRows):
 
     @property
     def session(self) -> ArangoSession:
-        """For the specification's own queries (`hades.stores.arango.queries`)."""
+        """The connection, for views and checks."""
         return self._session
 
     def provision(self, only: str | None = None) -> ProvisionReport:

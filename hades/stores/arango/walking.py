@@ -64,7 +64,7 @@ def cheapest_paths(
     """See `RowStore.cheapest_paths`.
 
     The search is the one of both stores; a weighted traversal on the server would neither count its work nor order
-    equal costs (`queries.list_cheapest_paths` has it).
+    equal costs.
     """
     collection, shape = _edges(edges)
     questions.check_limit("k", k)

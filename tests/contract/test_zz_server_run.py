@@ -1,0 +1,91 @@
+"""A night's work by the commands of the docs, on the server that the environment names: only `make test-arango`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aql import load
+from hades.ports.store import Mode
+from hades.stores.arango.store import ArangoStore
+from tests.contract.conftest import DATABASE, QUERIES, REAL_SERVER, executed, real_endpoints
+
+pytestmark = pytest.mark.skipif(not REAL_SERVER, reason="needs a server: HADES_TEST_ARANGO_URL")
+# Asked of the parser only, or of an index that a server without --vector-index does not have.
+NOT_RUN = {"maintenance/probe_vectors", "search/nearest_approximate"}
+CITIES = ("Aachen", "Bremen", "Celle", "Dresden", "Essen", "Fulda", "Gotha", "Halle", "Ilmenau", "Jena")
+
+
+def hades(home: Path, *words: str, view: str = "snapshot") -> str:
+    """What a command prints."""
+    ends = real_endpoints(DATABASE)
+    user, password = ends.account
+    env = {
+        **os.environ,
+        "HADES_HOME": str(home),
+        "HADES_STORE": "arango",
+        "HADES_VIEW": view,
+        "HADES_EMBEDDER": "hashing",
+        "HADES_ARANGO_URL": str(ends.url),
+        "HADES_ARANGO_DATABASE": DATABASE,
+        "HADES_ARANGO_USER": user,
+        "HADES_ARANGO_PASSWORD": password,
+    }
+    command = [sys.executable, "-m", "hades.surfaces.cli.main", *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"hades {' '.join(words)}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("open_store", ["arango"], indirect=True)
+def test_two_nights_a_rollback_a_backup_a_restore_and_a_forget(open_store: object, tmp_path: Path) -> None:
+    home, corpus = tmp_path / "home", tmp_path / "corpus.jsonl"
+    rows = [
+        {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {CITIES[n - 1]}."}
+        for n, city in enumerate(CITIES)
+    ]
+    corpus.write_text("\n".join(map(json.dumps, rows[:8])))
+    hades(home, "provision")
+    hades(home, "ingest", "passages", str(corpus))
+    hades(home, "run", "nightly")
+    corpus.write_text("\n".join(map(json.dumps, rows)))
+    hades(home, "ingest", "passages", str(corpus))
+    hades(home, "run", "nightly")
+    for view in ("snapshot", "arango"):
+        answer = json.loads(hades(home, "query", "Which town lies on the road to Dresden?", "--json", view=view))
+        assert answer["passages"], f"nothing found through the {view} view: {answer['reasons']}"
+    hades(home, "rollback")
+    held = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
+    hades(home, "backup", str(tmp_path / "backup"))
+    hades(home, "forget", "d3")
+    hades(home, "restore", str(tmp_path / "backup"))
+    again = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
+    assert {name: again[name] for name in ("documents", "entities", "relations", "mentions")} == {
+        name: held[name] for name in ("documents", "entities", "relations", "mentions")
+    }
+    hades(home, "doctor")
+
+
+def test_zz_every_query_file_was_executed() -> None:
+    """The last test of the last file: the others have run."""
+    names = {f"{path.parent.name}/{path.stem}" for path in QUERIES}
+    assert sorted(names - set(executed) - NOT_RUN) == []
+
+
+@pytest.mark.parametrize("open_store", ["arango"], indirect=True)
+def test_look_ups_by_key_and_by_edge_use_an_index(open_store: object) -> None:
+    db = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).session.db
+    for name, binds in (
+        ("rows/get_rows", {"@collection": "entities", "keys": ["a"], "columns": ["_key"]}),
+        ("journal/list_complete", {}),
+        ("view/list_models", {"@collection": "doc_chunks"}),
+    ):
+        plan = db.aql.explain(load(name), bind_vars=binds)
+        kinds = {node["type"] for node in plan["nodes"]}  # type: ignore[index,call-overload]
+        assert kinds & {"IndexNode", "SingleRemoteOperationNode"}, f"{name}: {sorted(kinds)}"
