@@ -247,6 +247,7 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
     return ArangoStore.open(
         endpoints,
         mode=mode,
+        approximate=settings.arango_vector_index,
         transaction_share=settings.arango_transaction_share,
         transaction_limit_bytes=None if limit is None else limit * 1024 * 1024,
     )

@@ -50,6 +50,9 @@ class Settings(Section):
         ge=1,
         description="the server's --transaction.streaming-max-transaction-size; unset: asked of it, else 128 MiB",
     )
+    arango_vector_index: bool = Field(
+        False, description="search by vector through an index, approximately; `hades provision` builds or drops it"
+    )
     view: Literal["snapshot", "arango"] = Field(
         "snapshot", description="what questions read: the memory-mapped snapshot, or AQL with one query a hop"
     )

@@ -28,7 +28,7 @@ def engine(request: Request) -> Response:
 @ROUTER.route("GET", "/_admin/server/role")
 def role(request: Request) -> Response:
     request.allow()
-    return Response(200, {**_OK, "role": "SINGLE"})
+    return Response(200, {**_OK, "role": request.state.role})
 
 
 @ROUTER.route("GET", "/_admin/server/availability")

@@ -56,6 +56,7 @@ class State:
     transaction_size_limit: int = 128 * 1024 * 1024
     clock: Callable[[], float] = time.monotonic
     tells_options: bool = False
+    role: str = "SINGLE"
     databases: dict[str, Database] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     queries: dict[str, QueryContext] = field(default_factory=dict)

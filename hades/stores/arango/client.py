@@ -37,6 +37,7 @@ SCAN_IDLE_S = 600
 PATIENCE_S = 600.0
 KEEP_ALIVE_S = 10.0  # the server gives up a transaction that it has not heard of for 60
 _UNKNOWN_FUNCTION = 1540
+_MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
 _WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILINE)
 
@@ -67,6 +68,7 @@ class ArangoSession:
         self.endpoint = endpoints.of(mode)
         self.database_name = endpoints.database
         self.batch_rows = batch_rows
+        self.narrow_rows = batch_rows * 8 if batch_rows >= _MANY_ROWS else batch_rows
         self.vector_indexed: set[str] = set()
         self._closed = False
         self._account = endpoints.account
@@ -172,6 +174,11 @@ class ArangoSession:
     def system_database(self) -> StandardDatabase:
         """The database that databases are created from."""
         return self._database(self._patient_client, "_system")
+
+    @property
+    def user(self) -> str:
+        """Whose account this is."""
+        return self._account[0]
 
     @cached_property
     def version(self) -> str:

@@ -41,6 +41,7 @@ _FORBIDDEN = frozenset({11, 1004})
 _NO_DATABASE = 1228
 _NO_COLLECTION = frozenset({1203, 1924})
 _KILLED = 1500
+_BAD_PARAMETER = 10
 _TOO_LARGE = 32
 _CURSOR_GONE = 1600
 
@@ -84,6 +85,11 @@ def translated(error: ArangoServerError | ArangoClientError, action: str, *, wri
         )
     if code == _CURSOR_GONE:
         return StoreUnavailable(f"{action}: the server has dropped the open answer; begin the read again")
+    if code == _BAD_PARAMETER and "vector" in str(text).lower():
+        return StoreError(
+            f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades provision` with "
+            "HADES_ARANGO_VECTOR_INDEX=false, write again, then provision with it set"
+        )
     if code == _TOO_LARGE:
         return TooLarge(
             f"{action}: more than the server accepts at once ({text}); lower HADES_ARANGO_TRANSACTION_SHARE, "

@@ -12,7 +12,7 @@ from arango.exceptions import ArangoServerError
 
 from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import ProvisionReport
-from hades.stores.arango import journal, vectors
+from hades.stores.arango import checks, journal, vectors
 from hades.stores.arango.client import ArangoSession
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collection_named
 from schemas.parts import collections_in, graphs_in, notes_on, part_of
@@ -58,14 +58,18 @@ class Missing:
     make: Callable[[], object]
 
 
-def provision(session: ArangoSession, only: str | None = None) -> ProvisionReport:
+def provision(session: ArangoSession, only: str | None = None, *, vector_index: bool = False) -> ProvisionReport:
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
     for one in missing(session, only):
         session.run(f"creating {one.name}", one.make, again=False, writes=True)
         created.append(one.name)
     part = held_part(session)
-    notes = [*notes_on(part), *_strange_graphs(session, part), *vectors.make_missing(session, created, part)]
+    notes = [*checks.check_version(session), *notes_on(part), *_strange_graphs(session, part)]
+    if vector_index:
+        notes += vectors.make_missing(session, created, part)
+    else:
+        notes += vectors.drop_all(session, part)
     return ProvisionReport(tuple(created), tuple(notes))
 
 
@@ -78,6 +82,8 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
     if not _database_exists(session):
         yield Missing(f"database {session.database_name}", partial(_create_database, session))
+    checks.check_version(session)
+    checks.check_sharding(session)
     db = session.patient_db
     part = only or held_part(session)
     yield from _missing_collections(session, db, part)
@@ -173,7 +179,8 @@ def _persistent(fields: tuple[str, ...], sparse: bool) -> dict[str, Any]:
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
     """Requirement X-37: our own analyzers; one of such a name is used only when it does the same."""
     listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
-    held = {one["name"].rpartition("::")[2]: one for one in listed}
+    own = f"{session.database_name}::"  # one of _system is seen everywhere and is not this database's
+    held = {one["name"].removeprefix(own): one for one in listed}
     for name, wanted in _ANALYZERS.items():
         if name not in held:
             make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))

@@ -103,7 +103,8 @@ def _scanned(
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
     held: list[pa.Table] = []
     rows_held = 0
-    answer_rows = min(batch_rows, scope.session.batch_rows)
+    wide = any(column.is_vector or column.name == "text" for column in collection.columns if column.name in names)
+    answer_rows = min(batch_rows, scope.session.batch_rows if wide else scope.session.narrow_rows)
     for documents in scope.stream(text, binds, f"scanning {collection.name}", answer_rows):
         held.append(encode.to_table(collection, documents, names))
         rows_held += len(documents)

@@ -14,6 +14,7 @@ from hades.stores import rows as rules
 from hades.stores.arango import health, journal, provision
 from hades.stores.arango.breaker import CircuitBreaker
 from hades.stores.arango.bulk import BulkRows
+from hades.stores.arango.checks import Finding, findings
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.costs import DEFAULT_SHARE
 from hades.stores.arango.faults import TooLarge
@@ -88,7 +89,7 @@ class ArangoStore(ArangoRows):
     def provision(self, only: str | None = None) -> ProvisionReport:
         """See `GraphStore.provision`."""
         self._session.require_admin("provisioning")
-        return provision.provision(self._session, only)
+        return provision.provision(self._session, only, vector_index=self._scope.approximate)
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""
@@ -195,6 +196,10 @@ class ArangoStore(ArangoRows):
                 report = write(on, table)
             written, batches = written + report.rows, batches + report.batches
         return WriteReport(written, batches)
+
+    def findings(self) -> list[Finding]:
+        """What the server is and what should be otherwise, for `hades doctor`."""
+        return list(findings(self._session))
 
     @property
     def _part(self) -> str:

@@ -75,6 +75,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
             rows = sum(store.counts().values())
             document["store"] = store.describe()
             wrong = store.check() if deep else []
+            server = getattr(store, "findings", list)()
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
     except HadesError as error:
@@ -82,6 +83,8 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
     else:
         part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
         yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")
+        for one in server:
+            yield Check(one.name, one.status, one.found, one.next)
         for problem in wrong:
             yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
         if deep and not wrong:

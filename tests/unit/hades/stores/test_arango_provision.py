@@ -10,7 +10,7 @@ import pytest
 
 from hades.errors import NotProvisioned, SettingsError, StoreError
 from hades.ports.store import Mode
-from hades.stores.arango import vectors
+from hades.stores.arango import checks
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.journal import INDEXES
 from hades.stores.arango.retry import RetryPolicy
@@ -61,7 +61,7 @@ def test_what_was_made_is_what_the_catalogue_says(double: ArangoDouble) -> None:
     ends = {one["edge_collection"]: one for one in graph["edge_definitions"]}
     assert sorted(ends["cluster_edges"]["from_vertex_collections"]) == ["clusters", "entities"]
     view = cast(dict[str, Any], db.view("doc_chunks_view"))
-    assert set(view["links"]["doc_chunks"]["fields"]) == {"title", "text"}
+    assert set(view["links"]["doc_chunks"]["fields"]) == {"title", "symbol", "words", "text"}
     analyzer = next(one for one in cast(list[Any], db.analyzers()) if one["name"].endswith(ANALYZER))
     assert analyzer["properties"]["stemming"] is True
     assert analyzer["properties"]["stopwords"] == []
@@ -170,7 +170,6 @@ def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them()
         matrix = loaded(store, 40)
         assert store.provision().created == ("vector index entities(embedding)",)
         assert store.provision().created == ()
-        assert vectors.rebuild(store.session) == ["vector index entities(embedding)"]
         server.requests.clear()
         near = store.nearest("entities", matrix[7].tolist(), model="m@1/4", limit=3)
         assert near.column("_key")[0].as_py() == "k007"
@@ -179,7 +178,7 @@ def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them()
         assert exact.column("_key").to_pylist() == near.column("_key").to_pylist()
 
 
-@pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.11.9", False)])
+@pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.12.3", False)])
 def test_without_a_usable_vector_index_search_is_exact(version: str, flag: bool) -> None:
     with ArangoDouble(version=version, vector_index=flag, root_password=SECRET) as server:
         store = opened(server, approximate=True)
@@ -205,3 +204,52 @@ def test_check_names_what_is_missing_and_what_is_wrong(double: ArangoDouble) -> 
     assert "view funcs_view is missing" in problems
     assert "entities (_key 'odd'): " in problems
     assert "merge_log.at holds something that is not timestamp" in problems
+
+
+def test_without_the_setting_a_vector_index_is_dropped_and_search_is_exact() -> None:
+    with ArangoDouble(version="3.12.8", vector_index=True, root_password=SECRET) as server:
+        store = opened(server, approximate=True)
+        store.provision()
+        loaded(store, 10)
+        assert store.provision().created == ("vector index entities(embedding)",)
+        plain = opened(server)
+        assert any("was dropped" in note for note in plain.provision().notes)
+        assert plain.provision().notes == ()
+
+
+def test_vectors_of_another_dimension_get_an_index_of_their_own() -> None:
+    with ArangoDouble(version="3.12.8", vector_index=True, root_password=SECRET) as server:
+        store = opened(server, approximate=True)
+        store.provision()
+        loaded(store, 10)
+        store.provision()
+        opened(server).provision()
+        keys = [f"k{row:03}" for row in range(10)]
+        table = pa.table({"_key": keys, "embedding": [[1.0, 0.5]] * 10, "embedding_model": ["n@1/2"] * 10})
+        store.patch("entities", table)
+        assert store.provision().created == ("vector index entities(embedding)",)
+        assert store.nearest("entities", [1.0, 0.5], model="n@1/2", limit=1).num_rows == 1
+
+
+@pytest.mark.parametrize(("version", "said"), [("3.11.9", "needs 3.12.4"), ("3.12.1", "")])
+def test_an_old_server_is_refused_or_advised_against(version: str, said: str) -> None:
+    with ArangoDouble(version=version, root_password=SECRET) as server:
+        if said:
+            with pytest.raises(checks.WrongServer, match=said):
+                opened(server).provision()
+        else:
+            assert any("upgrade to 3.12.9" in note for note in opened(server).provision().notes)
+            assert [one.status for one in opened(server).findings() if one.name == "server version"] == ["fail"]
+
+
+def test_a_sharded_database_of_a_cluster_is_refused_with_the_way_out() -> None:
+    with ArangoDouble(root_password=SECRET) as server:
+        server.state.role = "COORDINATOR"
+        opened(server).session.system_database().create_database("kg", sharding="flexible")
+        with pytest.raises(checks.WrongServer, match="expected OneShard"):
+            opened(server).provision()
+    with ArangoDouble(root_password=SECRET) as server:
+        server.state.role = "COORDINATOR"
+        store = opened(server)
+        store.provision()
+        assert [one.status for one in store.findings()] == ["ok"] * 6
