@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -25,9 +25,6 @@ from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.channels.code import PASSAGE
-from hades.retrieval.turn.answers import Answers
-from hades.retrieval.turn.pipeline import Tools
-from hades.retrieval.turn.query_log import judge, log_if_possible, log_of
 from hades.retrieval.turn.recipes import DEFAULT, MODES
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
@@ -39,6 +36,7 @@ from schemas.telemetry import Feedback, Judged
 
 if TYPE_CHECKING:
     from hades.memory.service import Memory
+    from hades.retrieval.turn.answers import Answers
 
 
 class Hades:
@@ -52,7 +50,7 @@ class Hades:
         home: Path,
         language_model: LanguageModel | None = None,
         progress: Progress = silent,
-        answers: Answers | None = None,
+        answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
         history: HistoryRules | None = None,
     ) -> None:
@@ -65,7 +63,7 @@ class Hades:
         )
         self.ingest = Ingest(self._context)
         self._build_context = build_context
-        self.answers = answers or Answers(self.view, lambda: served(home), Tools(tokenizer, embedder))
+        self._open_answers = answers or (lambda: self._plain_answers(tokenizer))
 
     def embed_again(self) -> IngestReport:
         """Every vector by the embedder in use, and what is derived from vectors."""
@@ -115,6 +113,17 @@ class Hades:
         return self._build_context
 
     @cached_property
+    def answers(self) -> Answers:
+        """What answers questions; loaded with the first one, so that a build does not pay for it."""
+        return self._open_answers()
+
+    def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
+        from hades.retrieval.turn.answers import Answers
+        from hades.retrieval.turn.pipeline import Tools
+
+        return Answers(self.view, lambda: served(self.home), Tools(tokenizer, self.embedder))
+
+    @cached_property
     def memory(self) -> Memory:
         """What an agent or a team remembers, kept in the same store."""
         from hades.memory.service import Memory
@@ -139,6 +148,8 @@ class Hades:
         level: str = PASSAGE,
     ) -> Retrieval:
         """Answer a question from the published graph, and log the turn."""
+        from hades.retrieval.turn.query_log import log_if_possible, log_of
+
         answer = self.answers.retrieve(
             text,
             recipe=recipe,
@@ -155,11 +166,14 @@ class Hades:
 
     def feed_back(self, query_id: str, *, good: Judged = Judged(), bad: Judged = Judged()) -> Feedback:
         """Say which paths and passages of an answer were good or bad, by rank."""
+        from hades.retrieval.turn.query_log import judge
+
         return judge(self.store, query_id, good=good, bad=bad, at=utc_now())
 
     def close(self) -> None:
         """Give back files and connections."""
-        self.answers.close()
+        if "answers" in self.__dict__:
+            self.answers.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -42,7 +42,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     store = open_written_store(settings)
     embedder = open_embedder(settings)
     language_model = open_language_model(settings)
-    answers = open_answers(settings, embedder)
+    answers = cache(lambda: open_answers(settings, embedder))
     context = BuildContext(
         store=store,
         home=settings.home,
@@ -53,7 +53,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         progress=progress or silent,
         learning=settings.learning,
         cache=CachePlace.under(settings.home, settings.cache),
-        open_tools=lambda: answers.tools,
+        open_tools=lambda: answers().tools,
     )
     return Hades(
         store,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hades.build_state import ledger
 from hades.cache.place import CachePlace
@@ -17,9 +17,11 @@ from hades.ports.progress import Progress, silent
 from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.ports.tracking import Tracker
-from hades.retrieval.turn.pipeline import Tools
 from hades.settings.learning import LearningSettings
 from schemas.edges import RelationType
+
+if TYPE_CHECKING:
+    from hades.retrieval.turn.pipeline import Tools
 
 Mode = Literal["auto", "full", "incremental"]  # of the topics
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from hades.build_state import ledger
 from hades.ingest.ingest_api import Ingest
 from hades.ingest.phases import Phase
@@ -42,6 +44,22 @@ class Night:
     def is_over(self) -> bool:
         """Whether the time box is spent."""
         return self.seconds_left() == 0.0
+
+
+class NightParameters(BaseModel):
+    """The parameters of a night as people give them: to the flow, or to `hades run nightly` without a server."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sources: list[SourceSpec] | None = None
+    as_of: datetime | None = None
+    mode: Mode = "auto"
+    keep: int = Field(KEEP_SNAPSHOTS, ge=1)
+    time_box_minutes: float | None = Field(None, gt=0)
+
+    def begin(self) -> Night:
+        """A night with these parameters that begins now."""
+        return begin(self.as_of, self.time_box_minutes, sources=self.sources, mode=self.mode, keep=self.keep)
 
 
 @dataclass(frozen=True)

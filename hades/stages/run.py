@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
+
+from hades.errors import SettingsError
 from hades.ingest.ingest_api import Ingest
 from hades.stages.build_context import BuildContext
 from hades.stages.build_report import build_name, write_reports
 from hades.stages.contracts.check_contracts import check_contracts
-from hades.stages.night import NIGHT, Night
+from hades.stages.night import NIGHT, Night, NightParameters
 from hades.telemetry.traces import span
 
 
@@ -30,6 +33,17 @@ def build(
     name = build_name(datetime.fromtimestamp(night.began, UTC))
     report["report"] = str(write_reports(context, night.as_of, name, report))
     return report
+
+
+def parse_parameters(given: Mapping[str, Any]) -> NightParameters:
+    """Parameters of a night as people give them; an error says which are wanted."""
+    wanted = NightParameters.model_fields
+    if unknown := sorted(set(given) - set(wanted)):
+        raise SettingsError(f"nightly has no parameter {', '.join(unknown)}; it takes {', '.join(sorted(wanted))}")
+    try:
+        return NightParameters.model_validate(dict(given))
+    except ValidationError as error:
+        raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
 
 
 def _timed(work: Callable[[], dict[str, Any]], clock: Callable[[], float]) -> dict[str, Any]:

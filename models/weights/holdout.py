@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from models.weights.pairwise import Doubles, Pairs
 
@@ -44,5 +43,7 @@ def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) 
     gain, turns = new - old, len(new)
     mean, reach = float(gain.mean()), np.inf
     if turns > 1:
+        from scipy.special import stdtrit  # a tenth of a second to load, for nights that learned something
+
         reach = float(stdtrit(turns - 1, 0.5 + level / 2.0) * gain.std(ddof=1) / np.sqrt(turns))
     return Comparison(turns, float(old.mean()), float(new.mean()), mean, mean - reach, mean + reach)

@@ -31,6 +31,17 @@ def test_the_flow_has_a_task_for_each_stage_of_the_night():
         table_of("no stage", {})
 
 
+def test_the_flow_takes_the_parameters_that_a_night_without_a_server_takes():
+    from flows.nightly import nightly
+    from hades.stages.night import NightParameters
+
+    ours, theirs = NightParameters.model_json_schema()["properties"], nightly.parameters.properties
+    assert set(ours) == set(theirs)
+    assert {name: one.get("default") for name, one in ours.items()} == {
+        name: one.get("default") for name, one in theirs.items()
+    }
+
+
 def test_a_stage_needs_only_stages_before_it():
     from hades.stages.night import NIGHT
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from hades.settings.hirag import DEFAULT_BOOSTS
 
+VERSION = 2  # raise it with any change of what is found: the next build searches anew
+
 
 @dataclass(frozen=True)
 class BridgeRules:

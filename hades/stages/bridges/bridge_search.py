@@ -14,7 +14,7 @@ from hades.ports.progress import Progress
 from hades.stages.bridges.bridge_graph import BridgeGraph
 from hades.stages.bridges.bridge_pairs import Pair
 from hades.stages.bridges.bridge_rows import Found, Kept, path_key
-from hades.stages.bridges.bridge_rules import BridgeRules
+from hades.stages.bridges.bridge_rules import VERSION, BridgeRules
 from models.bridges.blocks import Blocks, Region, region_of
 from models.bridges.pairs import Heat, region_topics
 from models.bridges.score import Longs
@@ -22,7 +22,6 @@ from models.bridges.search import TopicPath, best_paths
 from schemas.intervals import iso
 from schemas.record import canonical_json
 
-VERSION = 2  # raise it with any change of what is found: the next build searches anew
 _SHOWN_EVERY = 64
 
 

@@ -7,22 +7,15 @@ ever stale, though a search might now find a better path. No bridge is kept so f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 
 from hades.build_state import ledger
 from hades.errors import HadesError
 from hades.ports.progress import Progress, silent
 from hades.ports.store import GraphStore
-from hades.stages.bridges.bridge_graph import read_graph
-from hades.stages.bridges.bridge_pairs import choose_pairs
-from hades.stages.bridges.bridge_rows import Found, Kept, bridge_table, read_rows
-from hades.stages.bridges.bridge_rules import BridgeReport, BridgeRules
-from hades.stages.bridges.bridge_search import VERSION, Served, Trust, serve_pairs
-from hades.stages.bridges.label_bridges import Labels, label_bridges, labels_of
-from models.bridges.pairs import heat_of
+from hades.stages.bridges.bridge_rules import VERSION, BridgeReport, BridgeRules
 
 __all__ = ["BridgeReport", "BridgeRules", "EdgesNotWeighed", "build_bridges"]
 
@@ -55,61 +48,18 @@ def build_bridges(
     last = ledger.completed(store, ledger.BRIDGES)
     if last is not None and last.digest == digest and (last.as_of is None or as_of < last.as_of + rules.ttl):
         return _skipped(last)
-    graph = read_graph(store, rules)
-    labels = labels_of(graph, rules)
-    crossed = labels.bridge
-    heat = heat_of(graph.tail_topic[crossed], graph.head_topic[crossed], graph.weight[crossed], len(graph.topics))
-    pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
-    kept = read_rows(store, graph)
-    restless = {one.removeprefix("clusters/") for one in moved[: rules.refreshed_topics]}
-    trust = Trust(rules, as_of, None if anew else restless)
-    served = serve_pairs(graph, heat, pairs, kept, trust, deadline or _never, progress)
-    notes = _keep_pinned(kept, served.found)
-    pinned = {one.key for one in kept if one.pinned}
-    table = bridge_table(store, graph, served.found, pinned, rules, generation=generation, as_of=as_of)
-    stale = sorted({one.key for one in kept} - set(served.found))
-    contents = table.select(["_key", "weight", "cost", "pinned"]).to_pylist()
-    report = replace(
-        _report(labels, served, len(pairs)),
-        pinned=len(pinned & set(served.found)),
-        removed=len(stale),
-        notes=notes,
-        generation=ledger.digest_of(contents, generation),
-    )
-    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
-        label_bridges(inside, graph, labels)
-        inside.delete("bridge_cache", keys=stale)
-        inside.upsert("bridge_cache", table)
-        finished = digest if served.stopped != "time" else ""  # the next build must not skip what is left
-        ledger.record(inside, ledger.Completed(ledger.BRIDGES, finished, report.generation, as_of, report.as_dict()))
-    return report
+    from hades.stages.bridges.make_bridges import make_bridges  # compiled kernels
 
-
-def _keep_pinned(kept: Sequence[Kept], found: dict[str, Found]) -> tuple[str, ...]:
-    """Add pinned bridges that still stand; say of the others why they go."""
-    notes = []
-    for one in kept:
-        if one.pinned and one.path is None:
-            notes.append(f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}")
-        elif one.pinned and one.path is not None:
-            found.setdefault(one.key, Found(one.path, one.region, one.of))  # no rules: the pair's search left it out
-    return tuple(notes)
-
-
-def _report(labels: Labels, served: Served, pairs: int) -> BridgeReport:
-    lengths = Counter(len(one.path.edges) for one in served.found.values())
-    return BridgeReport(
-        labelled=int(labels.bridge.sum()),
-        strong=int(labels.strong.sum()),
-        labels_changed=int(labels.changed.sum()),
-        pairs=pairs,
-        pairs_searched=served.searched,
-        pairs_reused=served.reused,
-        pairs_left=pairs - served.searched - served.reused,
-        bridges=len(served.found),
-        by_length={str(length): lengths[length] for length in sorted(lengths)},
-        work=served.work,
-        stopped=served.stopped,
+    return make_bridges(
+        store,
+        rules,
+        digest=digest,
+        generation=generation,
+        as_of=as_of,
+        moved=moved,
+        anew=anew,
+        deadline=deadline or _never,
+        progress=progress,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from hades.stages.topics.previous_hierarchy import Standing
 from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_report import Moving
 from hades.stages.topics.tree_shape import Shape
 from schemas.hierarchy import LOST
 
@@ -22,14 +23,6 @@ class Move:
     topic: str
     left: str | None
     reason: Reason
-
-
-@dataclass(frozen=True)
-class Moving:
-    """A topic whose members changed, and the share of its members of both builds that are not in both."""
-
-    cluster: str
-    share: float
 
 
 def moves_between(material: Material, shape: Shape, mode: str) -> list[Move]:

@@ -8,7 +8,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from hades.stages.topics.membership_journal import Moving
+
+@dataclass(frozen=True)
+class Moving:
+    """A topic whose members changed, and the share of its members of both builds that are not in both."""
+
+    cluster: str
+    share: float
 
 
 @dataclass(frozen=True)

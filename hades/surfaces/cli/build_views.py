@@ -6,14 +6,17 @@ import importlib
 import json
 import logging
 import time
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from hades.ports.progress import Progress
 from hades.settings import load_settings
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
+from hades.telemetry.traces import span
 from hades.wiring import open_build_context
 
 
@@ -25,10 +28,34 @@ def run_flow_here(name: str, given: dict[str, str]) -> Answer:
     keep_libraries_quiet()
     began = time.perf_counter()
     with shown_progress() as progress:
-        report = importlib.import_module("flows.local").run(name, given, progress or _logged)
+        if name == "nightly" and load_settings().prefect_api_url is None:
+            report = _run_nightly(given, progress or _logged)
+        else:
+            report = importlib.import_module("flows.local").run(name, given, progress or _logged)
     seconds = time.perf_counter() - began
     document = {"flow": name, "seconds": round(seconds, 3), "report": report}
     return Answer(document, (*_lines(report), Text(f"{name} done in {seconds:.1f} s")))
+
+
+def _run_nightly(given: dict[str, str], progress: Progress) -> dict[str, Any]:
+    """The night without a server: the same list of stages as the flow, without loading Prefect."""
+    from hades.stages.build_report import summary_lines
+    from hades.stages.run import build, parse_parameters
+    from hades.wiring import observe, open_hades
+
+    settings = load_settings()
+    observe(settings)
+    night = parse_parameters({key: _value(text) for key, text in given.items()}).begin()
+    with open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
+        report = build(hades.build_context, hades.ingest, night)
+    return {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def list_snapshots() -> Answer:
