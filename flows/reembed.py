@@ -10,6 +10,7 @@ from pydantic import Field
 from flows.nightly import nightly
 from tasks import policies
 from tasks.ingest import embed_again
+from tasks.memory import embed_memory_again
 from tasks.unit import run_flow
 
 
@@ -23,5 +24,6 @@ def reembed(
         keep: how many of the newest snapshots to keep
     """
     report = embed_again()
+    states = embed_memory_again()
     built = run_flow(nightly, mode="full", keep=keep)
-    return {"embedded": report, **built}
+    return {"embedded": report, "memory": states, **built}

@@ -61,6 +61,7 @@ class Collection:
     vector_field: str | None = None
     edge: EdgeShape | None = None
     name_fields: tuple[str, ...] = ()
+    followed: bool = False  # indexes in processes follow its changes
 
     @property
     def schema(self) -> pa.Schema:
@@ -156,6 +157,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         (Index(("topic", "version"), broad=True), Index(("topic", "valid_from")), Index(("timestamp",), broad=True)),
         text_fields=("topic", "content"),
         vector_field="embedding",
+        followed=True,
     ),
     Collection("memory_traces", MemoryTrace, "histories of topics", (Index(("topic",)),)),
     Collection("memory_latest", LatestState, "topic to newest state", (Index(("topic",)),)),
@@ -215,6 +217,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             Index(("superseded_by",), sparse=True),
         ),
         edge=EdgeShape(("memory_states",), ("memory_states",), type_field="relationship_type", weight_field="strength"),
+        followed=True,
     ),
 )
 

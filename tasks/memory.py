@@ -76,3 +76,10 @@ def place_in_tiers(as_of: datetime | None) -> dict[str, Any]:
     """Give every version its storage tier by its strength."""
     with open_memory(load_settings()) as memory:
         return memory.refresh(as_of=as_of and in_utc(as_of)).as_dict()
+
+
+@unit("embed memory again", policies.HEAVY)
+def embed_memory_again() -> dict[str, Any]:
+    """Vectors of the model that HADES_EMBEDDER names for every state."""
+    with open_memory(load_settings()) as memory:
+        return {"states": memory.reembed()}

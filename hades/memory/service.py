@@ -39,6 +39,7 @@ from hades.memory.recall.recall import Recall
 from hades.memory.upkeep.check_memory import problems, write_traces
 from hades.memory.upkeep.consolidate import Consolidated, consolidate
 from hades.memory.upkeep.promote import MADE_BY_PROMOTION, Draft, Promotion, draft_version, grounds_of, promote_topic
+from hades.memory.upkeep.reembed import reembed_states
 from hades.ports.clock import utc_now
 from hades.ports.store import Direction, GraphStore, RowStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
@@ -337,6 +338,12 @@ class Memory(Recall):
     def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[Consolidated]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
         return consolidate(self, level, as_of=as_of or self.now(), who=who)
+
+    def reembed(self) -> int:
+        """Give every state a vector of the embedder in use; how many had none of it."""
+        if self.embedder is None:
+            raise MemoryRefused("memory was opened without an embedder; open it with `open_memory`")
+        return reembed_states(self.store, self.embedder)
 
     # Who, when, why
 

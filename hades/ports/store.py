@@ -68,6 +68,14 @@ class StorePath:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """The store's revision, and the keys that changed; `keys` is None when the list does not reach back so far."""
+
+    revision: int
+    keys: list[str] | None
+
+
+@dataclass(frozen=True)
 class WriteReport:
     """What a write did."""
 
@@ -164,6 +172,14 @@ class RowStore(Protocol):
 
         Greatest first, then greatest key. The catalogue must declare an index on (`same.column`, `by`): the cost is one
         look-up and the rows returned, however many there are.
+        """
+        ...
+
+    def changes(self, collection: str, since: int) -> Changes | None:
+        """Which rows of a collection were written or removed after a revision; None where the store keeps no list.
+
+        An index in a process follows the collection by it: -1 asks for the first time. Only collections that the
+        catalogue declares `followed` have a list.
         """
         ...
 

@@ -36,10 +36,10 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def terms(text: str) -> list[str]:
     """The distinct stems of a text, in order of appearance."""
-    return list(dict.fromkeys(map(_stem, words(text))))
+    return list(dict.fromkeys(map(stem_word, words(text))))
 
 
-_stem = lru_cache(1 << 16)(stem)  # words of questions come back
+stem_word = lru_cache(1 << 16)(stem)  # the stem of a folded word; words come back
 
 
 class Vocabulary(dict[str, int]):

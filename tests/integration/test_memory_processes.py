@@ -19,6 +19,10 @@ def test_eight_processes_write_without_gaps(tmp_path: Path) -> None:
     check(run(tmp_path, writers=8, versions=120, topics=5, kills=0), versions=120, topics=5)
 
 
+def test_eight_processes_write_one_topic_without_gaps(tmp_path: Path) -> None:
+    check(run(tmp_path, writers=8, versions=80, topics=1, kills=0), versions=80, topics=1)
+
+
 def test_kills_lose_nothing_that_was_committed_and_leave_no_gap(tmp_path: Path) -> None:
     report = run(tmp_path, writers=4, versions=80, topics=5, kills=6)
     assert report["killed"] >= 1, "the kills came too late to prove anything"
@@ -31,6 +35,11 @@ def test_ten_thousand_versions_of_fifty_topics(tmp_path: Path, kills: int) -> No
     report = run(tmp_path, writers=8, versions=10_000, topics=50, kills=kills)
     assert report["killed"] == kills
     check(report, versions=10_000, topics=50)
+
+
+@pytest.mark.soak
+def test_eight_processes_write_ten_thousand_versions_of_one_topic(tmp_path: Path) -> None:
+    check(run(tmp_path, writers=8, versions=10_000, topics=1, kills=0), versions=10_000, topics=1)
 
 
 def check(report: dict[str, Any], *, versions: int, topics: int) -> None:

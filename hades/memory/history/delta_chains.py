@@ -46,11 +46,16 @@ def made_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
     if all(is_whole(state) for state in states):
         return [outward(state) for state in states]
     held = {state.key: state for state in states}
-    missing = {key for state in states for key in _ancestors(state)} - held.keys()
+    missing = {key for state in states for key in ancestors(state)} - held.keys()
     if missing:
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
         table = rows.get(STATES, sorted(missing), columns=columns)
         held |= {one.key: one for one in records.read(table, MemoryState)}
+    return made_whole_from(held, states)
+
+
+def made_whole_from(held: dict[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
+    """The versions with their exact content; `held` has them and their ancestors by key."""
     contents: dict[str, str] = {}
     return [outward(state.model_copy(update={"content": _content(state, held, contents)})) for state in states]
 
@@ -70,7 +75,8 @@ def unshrunk(state: MemoryState, content: str) -> MemoryState:
     return state.model_copy(update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"})
 
 
-def _ancestors(state: MemoryState) -> Iterable[str]:
+def ancestors(state: MemoryState) -> Iterable[str]:
+    """Keys of the versions that a delta is rebuilt from."""
     if is_whole(state):
         return ()
     first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1

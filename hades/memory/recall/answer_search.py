@@ -33,7 +33,7 @@ class StoredMemorySearch:
         if store is None or not text.strip() or not _count(store, STATES):
             return []
         reader = Reader(store, None, utc_now(), mask)
-        found = search_asked(reader, Asked(text, vector, model))[:limit]
+        found = search_asked(reader, Asked(text, vector, model), most=limit)
         return [
             MemoryHit(
                 node_id(STATES, one.state.key),

@@ -16,10 +16,10 @@ from typing import Any
 from hades.memory.history.current import named
 from hades.memory.history.names import NEWEST, MemoryRefused, key_of, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.history.traces import history
 from hades.memory.recall.graph_retrieval import Enhanced, Related, enhance
 from hades.memory.recall.intent import Intent, Strategy, strategy_for
 from hades.memory.recall.packing import Entry, Packer
+from hades.memory.recall.read_states import read_history
 from hades.memory.recall.search import Found, Window, search_memories
 from hades.memory.recall.strength import FOR_CONTEXT
 from hades.memory.upkeep.consolidate import drill_down
@@ -40,7 +40,7 @@ TOPICS = 20
 RELEVANT = 0.5  # of the best similarity; what is less near is found by a search but gets no room in a context
 DEPTH = 2
 NEWEST_OF_EACH = 5  # edges of one relation of one topic
-_CANDIDATE_SUMMARIES = 50
+_CANDIDATE_SUMMARIES, _CANDIDATE_TOPICS = 50, 50
 _LOOKED_BACK = 200  # versions of a topic, where a time is asked about
 
 
@@ -87,7 +87,7 @@ def retrieve_within_budget(
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
-    found = _relevant(query, search_memories(reader, query, rules=FOR_CONTEXT))
+    found = _relevant(query, search_memories(reader, query, rules=FOR_CONTEXT, most=_CANDIDATE_TOPICS))
 
     packer.fill("focus", _focused(reader, focus), packer.left // 2, must=True)
     latest = [one.state for one in found]
@@ -123,7 +123,9 @@ def _relevant(query: str, found: Sequence[Found]) -> list[Found]:
 def _summaries(reader: Reader, query: str, strategy: Strategy, window: Window | None) -> tuple[int, list[MemoryState]]:
     """The level that has summaries, at most the one wanted, and those of it that are about the question."""
     for level in range(strategy.level, 0, -1):
-        found = search_memories(reader, query, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT)
+        found = search_memories(
+            reader, query, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
+        )
         states = [one.state for one in found if _meets(one.state, window)]
         if states:
             return level, states
@@ -148,7 +150,7 @@ def _behind(reader: Reader, name: str) -> list[MemoryState]:
     state = named(reader.rows, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.rows, state.key)
-    return list(reversed(history(reader.rows, state.topic, limit=LAST_STATES, mask=_then(reader))))
+    return list(reversed(read_history(reader, state.topic, LAST_STATES, _then(reader))))
 
 
 def _joined(matches: Sequence[Enhanced], packed: set[str]) -> list[tuple[str, str]]:
@@ -214,7 +216,7 @@ def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None)
         window = (None, None)
     start, end = window or (reader.moment - WITHIN, None)
     looked_at = _LOOKED_BACK if window else LAST_STATES
-    states = history(reader.rows, topic, limit=looked_at, mask=_then(reader))
+    states = read_history(reader, topic, looked_at, _then(reader))
     inside = [one for one in states if _begins_in(one.valid_from or one.timestamp, start, end)]
     return inside[: -LAST_STATES - 1 : -1]
 

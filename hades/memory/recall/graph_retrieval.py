@@ -14,7 +14,7 @@ from typing import Any
 from hades.memory.history import rows as records
 from hades.memory.history.names import EDGES, MemoryRefused, key_of, state_id, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.history.states import by_keys
+from hades.memory.recall.read_states import read_current, read_states
 from hades.memory.recall.search import CANDIDATES, Found, plain_state, search_asked, search_memories
 from hades.memory.recall.similarity import Asked
 from hades.memory.recall.strength import FOR_CONTEXT, rank
@@ -120,7 +120,7 @@ def graph_enhanced_retrieval(
     caps: Caps = CAPS,
 ) -> Enhancement:
     """What a question finds, with everything that true edges join to it within `depth`, strongest first."""
-    return enhance(reader, search_memories(reader, query)[:matches], depth, types=types, caps=caps)
+    return enhance(reader, search_memories(reader, query, most=matches), depth, types=types, caps=caps)
 
 
 def enhance(
@@ -171,7 +171,7 @@ def get_relevant_subgraph(
 
     vector = np.asarray(query_embedding, np.float32)
     asked = Asked("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
-    starts = search_asked(reader, asked, limit=CANDIDATES)[:latest]
+    starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
     turn = Turn(caps)
     scores: dict[str, tuple[MemoryState, float]] = {}
     with turn.stage("walk"):
@@ -202,10 +202,12 @@ class _Reading:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
         wanted = list(dict.fromkeys(step.state for step in ranked))
         keys = wanted[: turn.reads(len(wanted))]
-        self.states = {state.key: state for state in by_keys(reader.rows, keys)}
+        self.states = {state.key: state for state in read_states(reader, keys)}
         ways = sorted({edge for step in ranked if step.state in self.states for edge in step.way})
         self.edges = records.fetch(reader.rows, EDGES, ways, MemoryEdge)
-        self.now = {topic_of_key(one.key): one for one in reader.current({topic_of_key(key) for key in self.states})}
+        self.now = {
+            topic_of_key(one.key): one for one in read_current(reader, {topic_of_key(key) for key in self.states})
+        }
         known = [*self.states.values(), *(one.state for one in found)]
         self._topics = {topic_of_key(state.key): state.topic for state in known}
 
@@ -239,7 +241,7 @@ def _before(reader: Reader, found: Sequence[Found]) -> dict[str, list[MemoryStat
         for one in found
     }
     every = sorted({key for keys in wanted.values() for key in keys})
-    held = {state.key: state for state in by_keys(reader.rows, every)}
+    held = {state.key: state for state in read_states(reader, every)}
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
 
 

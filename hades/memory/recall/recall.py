@@ -43,7 +43,7 @@ class Recall:
         levels: Sequence[int] = (0,),
     ) -> list[Found]:
         """Topics near to a question, nearest first, each as it is now or as the mask says; of more, `limit`."""
-        return search.search_memories(self.reader(mask), query, time_window, rules=rules, levels=levels)[:limit]
+        return search.search_memories(self.reader(mask), query, time_window, rules=rules, levels=levels, most=limit)
 
     search_memories = search
 

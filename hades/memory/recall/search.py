@@ -9,8 +9,10 @@ from typing import Any
 
 from hades.memory.history.names import MemoryRefused, aware, checked_text, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.recall.similarity import Asked, Near, nearest
-from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules, rank, strength
+from hades.memory.recall.index_holder import index_of
+from hades.memory.recall.similarity import Asked, Near, mixed, nearest
+from hades.memory.recall.state_index import IndexHit, StateIndex
+from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules, rank, strength, strength_of
 from hades.ports.store import Predicate, Term
 from schemas.memory import MemoryState
 
@@ -47,6 +49,7 @@ def search_memories(
     limit: int = CANDIDATES,
     rules: StrengthRules = BY_SIMILARITY,
     levels: Sequence[int] = (0,),
+    most: int | None = None,
 ) -> list[Found]:
     """Topics by the similarity of their nearest version, shown as they are now; nothing is hidden for being weak.
 
@@ -57,7 +60,9 @@ def search_memories(
     if not query.strip():
         raise MemoryRefused("the question is empty; say what to look for")
     checked_text("the question", query)
-    return search_asked(reader, Asked.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels)
+    return search_asked(
+        reader, Asked.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels, most=most
+    )
 
 
 def search_asked(
@@ -68,8 +73,13 @@ def search_asked(
     limit: int = CANDIDATES,
     rules: StrengthRules = BY_SIMILARITY,
     levels: Sequence[int] = (0,),
+    most: int | None = None,
 ) -> list[Found]:
-    """The same for a question whose vector is known."""
+    """The same for a question whose vector is known; at most `most` topics are read."""
+    with index_of(reader.rows, asked.model) as index:
+        if index is not None:
+            ranked = _rank_in_index(index, reader, asked, time_window, limit, rules, levels, most)
+            return _read(index, ranked)
     where = (*_in_window(time_window), *_seen(reader), Term("consolidation_level", "in", list(levels)))
     best: dict[str, Near] = {}
     for near in nearest(reader.rows, asked, limit=limit, where=where):
@@ -79,7 +89,68 @@ def search_asked(
         near = best[topic_of_key(state.key)]
         power = strength(state, reader.moment, rules=rules)
         found.append(Found(state, near.similarity, power, near.key, near.semantic, near.lexical))
-    return sorted(found, key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))
+    return sorted(found, key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))[
+        :most
+    ]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """A topic in the index: the version that holds, the one that matched, and what ranks it."""
+
+    key: str
+    topic: str
+    matched: str
+    similarity: float
+    strength: float
+    hit: IndexHit
+
+
+def _rank_in_index(
+    index: StateIndex,
+    reader: Reader,
+    asked: Asked,
+    window: Window | None,
+    limit: int,
+    rules: StrengthRules,
+    levels: Sequence[int],
+    most: int | None,
+) -> list[_Ranked]:
+    """The best topics by rank, without reading a row. A rank is never above its similarity, so the rest is skipped."""
+    _in_window(window)  # a window that ends before it begins is refused
+    seen = index.seen(reader.mask, levels, window or (None, None))
+    hits = index.nearest(asked, seen, limit)
+    similar = sorted(
+        ((round(mixed(hit.semantic, hit.lexical), 9), index.keys[hit.place], hit) for hit in hits),
+        key=lambda one: (-one[0], one[1]),
+    )
+    ranked: dict[str, _Ranked] = {}
+    ranks: list[float] = []
+    for similarity, matched, hit in similar:
+        topic = topic_of_key(matched)
+        if topic in ranked:
+            continue
+        if most is not None and len(ranked) >= most and similarity < sorted(ranks, reverse=True)[most - 1]:
+            break
+        place = index.current(topic, reader.mask, reader.now)
+        if place is not None:
+            links = index.links(topic, reader.edges)
+            power = strength_of(*index.strength_facts(place), reader.moment, links=links, rules=rules)
+            ranked[topic] = _Ranked(index.keys[place], index.topics[place], matched, similarity, power, hit)
+            ranks.append(rank(similarity, power, rules))
+    best = sorted(
+        ranked.values(), key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.topic)
+    )
+    return best[:most]
+
+
+def _read(index: StateIndex, ranked: Sequence[_Ranked]) -> list[Found]:
+    held = {state.key: state for state in index.states([one.key for one in ranked])}
+    return [
+        Found(held[one.key], one.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
+        for one in ranked
+        if one.key in held
+    ]
 
 
 def plain_state(state: MemoryState) -> dict[str, Any]:

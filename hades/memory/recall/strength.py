@@ -45,11 +45,25 @@ FOR_CONTEXT = StrengthRules(priority=0.2)  # where room is short, the fresh and 
 
 def strength(state: MemoryState, as_of: datetime, *, links: int = 0, rules: StrengthRules = BY_SIMILARITY) -> float:
     """The strength of a version at a moment; `links` counts the edges that join it to other topics."""
-    importance = 1 - (1 - state.importance_score) * 2 ** (-links / rules.half_links)
-    freshness = _halved(state.valid_from or state.timestamp, as_of, rules)
-    if rules.reinforcement and state.last_accessed is not None:
-        freshness = max(freshness, rules.reinforcement * _halved(state.last_accessed, as_of, rules))
-    return min(1.0, importance + (1 - importance) * freshness)
+    since = state.valid_from or state.timestamp
+    return strength_of(state.importance_score, since, state.last_accessed, as_of, links=links, rules=rules)
+
+
+def strength_of(
+    importance: float,
+    since: datetime,
+    accessed: datetime | None,
+    as_of: datetime,
+    *,
+    links: int = 0,
+    rules: StrengthRules = BY_SIMILARITY,
+) -> float:
+    """The formula itself, of the facts that it depends on."""
+    held_up = 1 - (1 - importance) * 2 ** (-links / rules.half_links)
+    freshness = _halved(since, as_of, rules)
+    if rules.reinforcement and accessed is not None:
+        freshness = max(freshness, rules.reinforcement * _halved(accessed, as_of, rules))
+    return min(1.0, held_up + (1 - held_up) * freshness)
 
 
 def rank(similarity: float, state_strength: float, rules: StrengthRules = BY_SIMILARITY) -> float:

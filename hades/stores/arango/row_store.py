@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import reading, searching, walking, writing
 from hades.stores.arango.scope import Scope
@@ -100,6 +100,10 @@ class ArangoRows:
     ) -> pa.Table:
         """See `RowStore.last`."""
         return reading.last(self._scope, rules.require(collection), same, by, at_most, limit, columns)
+
+    def changes(self, collection: str, since: int) -> Changes | None:
+        """See `RowStore.changes`: the server's own search is used instead."""
+        return None
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

@@ -26,6 +26,14 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ),
     # The first files kept edges by node in a table of its own; they are look-ups of pages since, built from the rows.
     ("edges by node are pages", "DROP TABLE IF EXISTS adjacency;"),
+    (
+        "changes of followed collections",
+        """
+        CREATE TABLE change (revision INTEGER NOT NULL, tree INTEGER NOT NULL, key TEXT) STRICT;
+        CREATE INDEX change_by_tree ON change (tree, revision);
+        INSERT INTO counter SELECT 'changes_after', value FROM counter WHERE name = 'revision';
+        """,
+    ),
 )
 
 

@@ -12,9 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, LostUpdate
-from hades.ports.store import BATCH_ROWS, HIT_SCHEMA, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
+from hades.ports.store import (
+    BATCH_ROWS,
+    HIT_SCHEMA,
+    Changes,
+    Direction,
+    Mode,
+    Predicate,
+    Rows,
+    StorePath,
+    Term,
+    WriteReport,
+)
 from hades.stores import cheapest, questions, rows
-from hades.stores.sqlite import fulltext, lookups, pages, traversal
+from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
@@ -139,6 +150,10 @@ class Session:
         keys = lookups.last_keys(self._connection, tree, equality.value, bound.value, limit)
         return self.get(collection, keys, columns=names).take(_places(keys))
 
+    def changes(self, collection: str, since: int) -> Changes | None:
+        """See `RowStore.changes`."""
+        return change_log.changes(self._connection, self._registry.rows(rows.require(collection)), since)
+
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
         target = rows.require(collection)
@@ -260,6 +275,10 @@ class Session:
             self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
             lookups.maintain(self._connection, self._registry, collection, old, entries)
         fulltext.maintain(self._connection, collection, old, new)
+        if collection.followed:
+            change_log.record(
+                self._connection, tree, [*(new.column("_key").to_pylist() if new is not None else ()), *drop]
+            )
         return grown
 
     def _matching(self, collection: Collection, terms: Sequence[Term], names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from hades.errors import NotProvisioned, ReadOnly
 from hades.ports.store import (
     BATCH_ROWS,
+    Changes,
     Direction,
     Mode,
     Predicate,
@@ -138,6 +139,11 @@ class SqliteStore:
         """See `RowStore.last`."""
         with self._reading() as session:
             return session.last(collection, same=same, by=by, at_most=at_most, limit=limit, columns=columns)
+
+    def changes(self, collection: str, since: int) -> Changes | None:
+        """See `RowStore.changes`."""
+        with self._reading() as session:
+            return session.changes(collection, since)
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

@@ -116,3 +116,12 @@ def test_rules_out_of_range_are_refused():
     with pytest.raises(MemoryRefused):
         StrengthRules(half_life_days=0)
     assert rank(0.4, 0.0, StrengthRules(priority=0.5)) == pytest.approx(0.2)
+
+
+def test_embedding_again_covers_every_state(told):
+    told.embedder = HashingEmbedder(dimension=64)
+    states = sum(len(told.history(topic)) for topic in told.topics())
+    assert told.reembed() == states
+    assert all(one.semantic is not None for one in told.search("bug Y corrupts data"))
+    assert told.reembed() == 0
+    assert told.check() == []

@@ -1,0 +1,56 @@
+"""The index of each store that this process searches: built when it pays, one for each embedding model in use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from hades.memory.history.names import STATES
+from hades.memory.recall.state_index import StateIndex
+from hades.ports.store import RowStore
+
+AT_ONCE = 20_000  # states up to which the first question builds the index; beyond, the second one does
+MOST = 400_000  # states beyond which an index would take more than a gigabyte
+_MODELS = 2  # indexes that one store has at a time
+
+
+@dataclass
+class _Held:
+    """The indexes of one store and the questions it was asked."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    indexes: dict[str, StateIndex] = field(default_factory=dict)
+    questions: int = 0
+
+
+_held: WeakKeyDictionary[RowStore, _Held] = WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+@contextmanager
+def index_of(rows: RowStore, model: str) -> Iterator[StateIndex | None]:
+    """The index of a store for a model, fresh; None where the store's own search serves better or must."""
+    with _guard:
+        held = _held.setdefault(rows, _Held())
+    with held.lock:
+        yield _fresh(rows, held, model)
+
+
+def _fresh(rows: RowStore, held: _Held, model: str) -> StateIndex | None:
+    held.questions += 1
+    index = held.indexes.get(model)
+    if index is None:
+        count = rows.count(STATES)
+        if count > MOST or (count > AT_ONCE and held.questions == 1):
+            return None
+        index = StateIndex(model)
+    if not index.refresh(rows):
+        return None
+    held.indexes.pop(model, None)
+    held.indexes[model] = index
+    while len(held.indexes) > _MODELS:
+        del held.indexes[next(iter(held.indexes))]
+    return index
