@@ -175,6 +175,26 @@ class Capability:
         return self.request.model_validate(dict(values))
 
 
+@dataclass(frozen=True, eq=False)
+class LocalCommand:
+    """A command that only the machine of the graph offers, and why.
+
+    `run` names the function that does the work and renders it (`module:function`); it takes the fields of the request
+    by name.
+    """
+
+    path: tuple[str, ...]
+    request: type[Request]
+    run: str
+    reason: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def help(self) -> str:
+        """What it does: the docstring of the request."""
+        return inspect.cleandoc(self.request.__doc__ or "")
+
+
 def document_of(reply: Reply) -> dict[str, Any]:
     """The reply as plain values."""
     return reply.document if isinstance(reply, JsonReply) else dict(reply)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities.capability import Capability
+from hades.surfaces.capabilities.capability import Capability, LocalCommand
 from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
+from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
 from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
 from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
 from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
 from hades.surfaces.capabilities.memory_versions import MEMORY_VERSIONS
 from hades.surfaces.capabilities.query import QUERY
 from hades.surfaces.capabilities.retrieve_paths import AGENT_RETRIEVAL
+from hades.surfaces.capabilities.snapshots import SNAPSHOT_CAPABILITIES
 from hades.surfaces.capabilities.written_answer import ANSWER
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -25,7 +27,11 @@ CAPABILITIES: tuple[Capability, ...] = (
     *MEMORY_RECALL,
     *MEMORY_EDGES,
     *MEMORY_CHANGES,
+    *SNAPSHOT_CAPABILITIES,
 )
+
+
+COMMANDS: tuple[LocalCommand, ...] = LOCAL_COMMANDS
 
 
 def capability_named(name: str) -> Capability:

@@ -14,7 +14,8 @@ from hades.ports.clock import utc_now
 from hades.ports.store import Mode
 from hades.providers.registry_files import relocate_artifacts
 from hades.settings import Settings, load_settings
-from hades.stages.release.backup import back_up, dated, retain
+from hades.stages.release.backup import back_up, retain
+from hades.stages.release.backup import dated as dated_folder
 from hades.stages.release.backup_manifest import BackupError
 from hades.stages.release.restore_backup import restore
 from hades.stages.release.row_files import export_rows, import_rows, unknown_collections
@@ -26,14 +27,14 @@ DATABASE, REGISTRY = "graph.db", "mlflow.db"
 FILE, ROWS = "sqlite", "rows"
 
 
-def run_backup(target: Path, *, as_rows: bool, logs: bool, is_dated: bool, keep: int | None) -> Answer:
+def run_backup(target: Path, *, rows: bool, logs: bool, dated: bool, keep: int | None) -> Answer:
     """Write a backup of this home and of its store."""
     settings, at = load_settings(), utc_now()
-    folder = dated(target, at) if is_dated else target
+    folder = dated_folder(target, at) if dated else target
     folder.parent.mkdir(parents=True, exist_ok=True)
-    save = _rows_saver(settings) if as_rows or settings.store == "arango" else _file_saver(settings)
+    save = _rows_saver(settings) if rows or settings.store == "arango" else _file_saver(settings)
     backup = back_up(settings.home, folder, save, copy_as_of_now, at=at, hades=version("hades-graphrag"), logs=logs)
-    removed = retain(target, keep) if is_dated and keep is not None else []
+    removed = retain(target, keep) if dated and keep is not None else []
     document = {"path": str(folder), **backup.as_dict(), "removed": removed}
     told = f"{folder}: {sum(backup.rows.values()):,} rows, {len(backup.snapshots)} snapshots, {_size(backup.bytes)}"
     return Answer(document, (Text(told), Text(f"bring it back with: hades restore {folder}")))

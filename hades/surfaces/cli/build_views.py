@@ -1,40 +1,50 @@
-"""`hades run`, `hades snapshots` and `hades rollback`."""
+"""`hades run` and `hades repair`, and how snapshots and a rollback are shown."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hades.errors import SettingsError
 from hades.ports.progress import Progress
 from hades.settings import load_settings
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
 from hades.telemetry.traces import span
-from hades.wiring import open_build_context
 
 
-def run_flow_here(name: str, given: dict[str, str]) -> Answer:
-    """Run a flow in this process and show what it said.
+def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
+    """Run a flow in this process and show its report.
 
-    Flows stand above this ring, so their door is looked up by name, as a worker does.
+    Flows are above this ring and announce themselves: the entry point `hades.flows` of the package names their runner.
     """
     keep_libraries_quiet()
     began = time.perf_counter()
     with shown_progress() as progress:
-        if name == "nightly" and load_settings().prefect_api_url is None:
-            report = _run_nightly(given, progress or _logged)
+        if flow == "nightly" and load_settings().prefect_api_url is None:
+            report = _run_nightly(parameters, progress or _log_progress)
         else:
-            report = importlib.import_module("flows.local").run(name, given, progress or _logged)
+            report = _flow_runner()(flow, parameters, progress or _log_progress)
     seconds = time.perf_counter() - began
-    document = {"flow": name, "seconds": round(seconds, 3), "report": report}
-    return Answer(document, (*_lines(report), Text(f"{name} done in {seconds:.1f} s")))
+    document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
+    return Answer(document, (*_lines(report), Text(f"{flow} done in {seconds:.1f} s")))
+
+
+def _flow_runner() -> Callable[[str, dict[str, str], Progress], Any]:
+    found = next(iter(entry_points(group="hades.flows", name="run")), None)
+    if found is None:
+        raise SettingsError("no flow runner is installed (entry point hades.flows); install the package hades-graphrag")
+    runner: Callable[[str, dict[str, str], Progress], Any] = found.load()
+    return runner
 
 
 def _run_nightly(given: dict[str, str], progress: Progress) -> dict[str, Any]:
@@ -58,33 +68,37 @@ def _value(text: str) -> Any:
         return text
 
 
-def list_snapshots() -> Answer:
-    """Every published graph of this home."""
-    from dataclasses import asdict
-
-    from hades.snapshot.retention import snapshots
-
-    held = snapshots(load_settings().home)
+def show_snapshots(document: Mapping[str, Any]) -> tuple[RenderableType]:
+    """The published graphs as a table."""
+    held = document["snapshots"]
+    if not held:
+        return (Text("Nothing has been published; run `hades run nightly`."),)
     table = Table(box=None, pad_edge=False)
     for heading in ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem"):
         table.add_column(heading)
     for one in held:
-        serves = "*" if one.serves else ""
-        sizes = (f"{one.nodes:,}", f"{one.edges:,}")
-        table.add_row(serves, one.snapshot, one.created_at or "", *sizes, ", ".join(one.pins), one.problem or "")
-    empty = Text("nothing has been published; run `hades run nightly`")
-    return Answer({"snapshots": [asdict(one) for one in held]}, (table if held else empty,))
+        serves, pins = "*" if one["serves"] else "", ", ".join(one["pins"])
+        sizes = (f"{one['nodes']:,}", f"{one['edges']:,}")
+        table.add_row(serves, one["snapshot"], one["created_at"] or "", *sizes, pins, one["problem"] or "")
+    return (table,)
 
 
-def repair_contracts(names: list[str]) -> Answer:
+def show_rollback(document: Mapping[str, Any]) -> tuple[Text, ...]:
+    """What serves now, and which weights the store has."""
+    told = f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
+    weights = f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
+    return Text(told), Text(document["note"] or weights)
+
+
+def repair_contracts(names: Sequence[str]) -> Answer:
     """Recompute what is damaged; raises when a contract is still broken afterwards."""
     from hades.errors import ContractBroken
     from hades.stages.night import begin
     from hades.stages.repair import repair
     from hades.wiring import open_hades
 
-    with shown_progress() as progress, open_hades(progress=progress or _logged) as hades:
-        told = repair(hades.build_context, hades.ingest, begin(None), names)
+    with shown_progress() as progress, open_hades(progress=progress or _log_progress) as hades:
+        told = repair(hades.build_context, hades.ingest, begin(None), list(names))
     if not told.holds:
         raise ContractBroken("\n".join(told.notes))
     lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
@@ -93,18 +107,7 @@ def repair_contracts(names: list[str]) -> Answer:
     return Answer(told.as_dict(), tuple(Text(line) for line in lines))
 
 
-def go_back(what: str, to: str | None) -> Answer:
-    """Move the pointer back, then restore what the store should say."""
-    from hades.stages.release.rollback import roll_back
-
-    with open_build_context(load_settings()) as context:
-        went = roll_back(context, what, to).as_dict()
-    told = f"{went['snapshot']} serves since {went['pointer_seconds'] * 1000:.0f} ms after the command"
-    weights = f"the store has the weights of version {went['weights_version']} again ({went['restored']:,} rows)"
-    return Answer(went, (Text(told), Text(went["note"] or weights)))
-
-
-def _logged(stage: str, done: int, total: int | None) -> None:
+def _log_progress(stage: str, done: int, total: int | None) -> None:
     logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from hades.errors import HadesError
-from hades.surfaces.capabilities.capability import Capability, Cli, JsonReply, Request, Shell, load
+from hades.surfaces.capabilities.capability import (
+    Capability,
+    Cli,
+    JsonReply,
+    LocalCommand,
+    Omitted,
+    Request,
+    Shell,
+    load,
+)
 from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
 
 if TYPE_CHECKING:
@@ -24,52 +33,78 @@ _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
 _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
 
 
-def add_commands(app: typer.Typer, capabilities: tuple[Capability, ...], groups: Mapping[str, str]) -> None:
-    """Add the command of every capability that has one; `groups` are the help texts of command groups."""
+def add_commands(app: typer.Typer, declared: Sequence[Capability | LocalCommand], groups: Mapping[str, str]) -> None:
+    """Add the command of everything declared that has one; `groups` are the help texts of command groups."""
     opened: dict[str, typer.Typer] = {}
-    for capability in capabilities:
-        if not isinstance(capability.cli, Cli):
+    for one in declared:
+        cli = one.cli if isinstance(one, Capability) else one
+        if isinstance(cli, Omitted):
             continue
-        *group, name = capability.cli.path
+        *group, name = cli.path
         target = app
         if group:
             if group[0] not in opened:
                 opened[group[0]] = typer.Typer(help=groups[group[0]])
                 app.add_typer(opened[group[0]], name=group[0], no_args_is_help=True)
             target = opened[group[0]]
-        target.command(name, help=capability.help)(make_command(capability, capability.cli))
+        made = make_command(one, cli) if isinstance(one, Capability) and isinstance(cli, Cli) else None
+        target.command(name, help=one.help)(made or make_local_command(cast(LocalCommand, one)))
+
+
+def make_local_command(local: LocalCommand) -> Callable[..., None]:
+    """The function behind a command of this machine alone."""
+
+    def run(request: Request, _options: Request | None, _who: str | None) -> Answer:
+        answer: Answer = load(local.run)(**request.arguments())
+        return answer
+
+    return _command(local.request, local.arguments, None, None, run, "_".join(local.path))
 
 
 def make_command(capability: Capability, cli: Cli) -> Callable[..., None]:
-    """The function behind a command, with the signature that typer reads."""
-    inputs = [*_inputs(capability.request, cli.arguments), *(_inputs(cli.options, ()) if cli.options else ())]
+    """The function behind the command of a capability."""
+
+    def run(request: Request, options: Request | None, who: str | None) -> Answer:
+        return perform(capability, cli, request, options, who)
+
+    return _command(capability.request, cli.arguments, cli.options, cli.who, run, "_".join(cli.path))
+
+
+Run = Callable[[Request, Request | None, str | None], Answer]
+
+
+def _command(
+    model: type[Request], arguments: tuple[str, ...], view: type[Request] | None, who: str | None, run: Run, name: str
+) -> Callable[..., None]:
+    """A function with the signature that typer reads: it makes the request and answers as every command does."""
+    inputs = [*_inputs(model, arguments), *(_inputs(view, ()) if view else ())]
 
     def command(**given: Any) -> None:
         as_json, debug = given.pop("as_json"), given.pop("debug")
-        who = given.pop(_WHO, None)
+        person = given.pop(_WHO, None)
         problem: HadesError | None = None
         request = options = None
         try:
-            request = _read(capability.request, inputs, given)
-            options = _read(cli.options, inputs, given) if cli.options else None
+            request = _read(model, inputs, given)
+            options = _read(view, inputs, given) if view else None
         except HadesError as error:
             problem = error
 
         def body() -> Answer:
             if problem is not None or request is None:
                 raise problem or HadesError("no request")
-            return perform(capability, cli, request, options, who)
+            return run(request, options, person)
 
         answer_with(body, as_json=as_json, debug=debug)
 
     parameters = [_parameter(one) for one in inputs]
-    if cli.who is not None:
-        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
+    if who is not None:
+        option = typer.Option(who, metavar="NAME", help="Who is responsible; by default the user of this session.")
         parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
     parameters += [_keyword("as_json", JsonFlag, False), _keyword("debug", DebugFlag, False)]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {}
-    command.__name__ = "_".join(cli.path)
+    command.__name__ = name
     return command
 
 

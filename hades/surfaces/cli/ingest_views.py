@@ -22,8 +22,29 @@ if TYPE_CHECKING:
 _LISTED = 12
 
 
-def run_ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
-    """Ingest through `read` and show what was done."""
+def ingest_workspace(path: Path, phase: str | None, no_edges: bool) -> Answer:
+    """Ingest code and show the report."""
+    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases), phase, no_edges)
+
+
+def ingest_documents(path: Path, phase: str | None, no_edges: bool) -> Answer:
+    """Ingest documents and show the report."""
+    return _ingest(lambda hades, phases: hades.ingest.documents(path, phases), phase, no_edges)
+
+
+def ingest_arxiv(
+    papers: Path, citations: Path | None, code_links: Path | None, phase: str | None, no_edges: bool
+) -> Answer:
+    """Ingest papers and show the report."""
+    return _ingest(lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases), phase, no_edges)
+
+
+def ingest_passages(corpus: Path, triples: Path | None, phase: str | None, no_edges: bool) -> Answer:
+    """Ingest passages and show the report."""
+    return _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges)
+
+
+def _ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
     from hades.ingest.phases import Phase
 
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]

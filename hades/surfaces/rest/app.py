@@ -17,7 +17,7 @@ from hades.surfaces.access.callers import Door, covers
 from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.routers import answer, graph, health, query, runs, snapshots
+from hades.surfaces.rest.routers import answer, graph, health, query
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import Services, needing
 
@@ -41,9 +41,6 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
         (Mode.READ_ONLY, answer.reading),
         *capability_routers(),
         (Mode.READ_ONLY, graph.reading),
-        (Mode.READ_ONLY, snapshots.reading),
-        (Mode.READ_WRITE, snapshots.writing),
-        (Mode.READ_ONLY, runs.reading),
     )
     return [(needed, router) for needed, router in every if covers(mode, needed)]
 

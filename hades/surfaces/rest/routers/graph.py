@@ -9,12 +9,14 @@ from fastapi import APIRouter, Path, Query
 
 from hades.ports.store import Direction
 from hades.retrieval.walks.explore import Reach, node_shown, subgraph
+from hades.surfaces.capabilities.fields import AS_OF, ID_CHARACTERS, KNOWN_AT, Id, Moment
 from hades.surfaces.rest.services import Served, Services
-from hades.surfaces.rest.shapes import ID_CHARACTERS, AsOf, Id, KnownAt
 from schemas.intervals import Mask
 
 reading = APIRouter(tags=["graph"])
 
+AsOf = Annotated[Moment | None, Query(description=AS_OF, examples=["2026-01-31T00:00:00Z"])]
+KnownAt = Annotated[Moment | None, Query(description=KNOWN_AT)]
 Types = Annotated[list[Id] | None, Query(max_length=32, description="only edges of these types")]
 Fanout = Annotated[int, Query(ge=1, le=100, description="edges followed from each node, heaviest first")]
 _TOPIC_COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "drift"]

@@ -104,7 +104,7 @@ def test_a_first_form_is_backed_up_as_it_is_and_built_upon(tmp_path, monkeypatch
     write_first_form(tmp_path / "home/graph.db")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    run_backup(tmp_path / "safe", as_rows=False, logs=False, is_dated=False, keep=None)
+    run_backup(tmp_path / "safe", rows=False, logs=False, dated=False, keep=None)
     assert read(tmp_path / "safe").rows == {name: len(rows) for name, rows in ROWS.items()}
     settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
     with open_hades(settings) as hades:

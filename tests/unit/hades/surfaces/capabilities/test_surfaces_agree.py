@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Rest, Shell
+from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Rest, Shell, load
 from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.capabilities.registry import COMMANDS as COMMANDS_HERE
 from hades.surfaces.cli import commands
 from hades.surfaces.docs.cli_page import command_tree
 from hades.surfaces.mcp.describe import described as mcp_described
@@ -119,6 +121,19 @@ def assert_same_rules(parameter: Any, rule: dict[str, Any]) -> None:
     default = parameter.default
     if default is not None and default is not False and default != []:
         assert default == rule.get("default", default if default == "" else None), parameter.name
+
+
+@pytest.mark.parametrize("local", COMMANDS_HERE, ids=lambda one: " ".join(one.path))
+def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
+    command = COMMANDS["hades " + " ".join(local.path)]
+    assert len(local.reason) > 15
+    assert local.help
+    assert [name for name, field in local.request.model_fields.items() if not field.description] == []
+    assert {parameter.name for parameter in command.params} - {"as_json", "debug", "help"} == set(
+        local.request.model_fields
+    )
+    run = load(local.run)
+    assert set(signature(run).parameters) == set(local.request.model_fields)
 
 
 def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
