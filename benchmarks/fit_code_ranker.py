@@ -35,7 +35,7 @@ from models.code_ranker.trees import Forest
 FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
 DEPTH = 50
 COMMAND = "python -m benchmarks.fit_code_ranker --repos DIR --cases swe_dev/cases.jsonl.gz"
-FILE_RULES = FitRules(trees=150, depth=3, rate=0.08)
+FILE_RULES = FitRules(trees=60, depth=2, rate=0.1, least_rows=40)
 SYMBOL_RULES = FitRules(trees=150, depth=3, rate=0.08, least_rows=30)
 
 

@@ -316,6 +316,10 @@ class GraphView(Protocol):
         """The chunks that were cut from files of a workspace, where they lie in memory; none where they do not."""
         ...
 
+    def commit_chunks(self) -> Numbers:
+        """The chunks that hold messages of commits, where they lie in memory; none where they do not."""
+        ...
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each."""
         ...

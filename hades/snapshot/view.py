@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
+_COMMIT = "commit"
 _BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -134,6 +135,13 @@ class SnapshotView:
     def file_chunks(self) -> Numbers:
         """See `GraphView.file_chunks`."""
         return np.flatnonzero(self._arrays["chunk.path"] >= 0) + self._range(Kind.CHUNK)[0]
+
+    def commit_chunks(self) -> Numbers:
+        """See `GraphView.commit_chunks`."""
+        first, end = self._range(Kind.CHUNK)
+        types = list(self._contents.node_types)
+        code = types.index(_COMMIT) if _COMMIT in types else -1
+        return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""

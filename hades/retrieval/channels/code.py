@@ -6,14 +6,15 @@ The index is made once for each open view and kept as long as the view; making i
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hades.ports.view import GraphView, Kind, Numbers
+from hades.ports.view import KINDS, GraphView, Kind, Numbers
+from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.turn.types import FoundPassage
@@ -21,10 +22,13 @@ from hades.text.code_question import read_code_question
 from schemas.retrieval import CitedPassage, RankedItem
 
 if TYPE_CHECKING:
+    from hades.ports.store import Direction
     from hades.retrieval.turn.metered_view import MeteredView
 
 CODE = "code"
 PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")
+_TOUCHED = "touched"
+_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
 RANKED = 50  # files or symbols of a ranking
 
@@ -94,9 +98,34 @@ def _read(view: GraphView) -> SnapshotCode | None:
     nodes = view.file_chunks()
     if not len(nodes):
         return None
+    read = view.passages(nodes)
     units = [
         CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
-        for passage in view.passages(nodes)
+        for passage in read
     ]
-    share = len(nodes) / max(1, view.info.nodes.get(Kind.CHUNK, 0))
-    return SnapshotCode(CodeIndex(units), np.asarray(nodes, np.int64), share)
+    paths = {passage.document: passage.path for passage in read}
+    commits = view.commit_chunks()
+    share = len(nodes) / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
+    return SnapshotCode(CodeIndex(units, _history(view, commits, paths)), np.asarray(nodes, np.int64), share)
+
+
+def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> History:
+    """Commits with the files that they touched, newest first; `paths` gives the path of a document."""
+    if not len(chunks) or _TOUCHED not in view.type_names:
+        return History(())
+    found = view.expand(chunks, direction=_OUT, types=[_TOUCHED])
+    targets = np.unique(found.target)
+    files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
+    place = {
+        number: paths.get(facts.document, "") for number, facts in zip(files.tolist(), view.nodes(files), strict=True)
+    }
+    touched: dict[int, list[str]] = {}
+    for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
+        if place.get(target):
+            touched.setdefault(row, []).append(place[target])
+    commits = [
+        Commit(one.id, one.timestamp.timestamp(), one.text, tuple(touched[row]))
+        for row, one in enumerate(view.passages(chunks))
+        if row in touched and one.timestamp is not None
+    ]
+    return History(sorted(commits, key=lambda one: (-one.time, one.id)))

@@ -23,8 +23,9 @@ from models.code_ranker.trees import Forest
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-POOL_FILES = 60  # files that the trees look at; the rest keep the order of the score by hand
+POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
 POOL_SYMBOLS = 300
+TEXT_PENALTY = 2.0  # the trees saw code only; a page or a table of settings stands behind code of equal evidence
 _BELOW = -1e6
 
 
@@ -42,24 +43,33 @@ class CodeScores:
 
 
 def score_code(index: CodeIndex, question: CodeQuestion) -> CodeScores:
-    """Score every file and symbol for a question."""
+    """Score every file and symbol for a question.
+
+    The trees were fitted on reports of several lines; a single sentence is ranked by hand.
+    """
     evidence = collect_evidence(index, question)
-    file_scores = score_files(evidence, fitted("files"))
+    is_report = bool(question.prose.strip() or question.code.strip())
+    file_scores = score_files(evidence, fitted("files") if is_report else None)
     return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores, fitted("symbols")), evidence)
 
 
 def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
     """By the trees for the best by hand, and by hand for the others, which stay behind them."""
     base = base_score(evidence.files)
+    if forest is None:
+        return base
     names, rows = file_columns(evidence)
-    return base if forest is None else _rescore(base, rows[:, _places(forest, names)], forest, POOL_FILES)
+    scores = _rescore(base, rows[:, _places(forest, names)], forest, POOL_FILES)
+    return np.asarray(scores - TEXT_PENALTY * evidence.files["is_text"])
 
 
 def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores, forest: Forest | None) -> Scores:
     """The same for symbols."""
     base = symbol_base(symbol_file, evidence, file_scores)
+    if forest is None:
+        return base
     names, rows = symbol_columns(symbol_file, evidence, file_scores)
-    return base if forest is None else _rescore(base, rows[:, _places(forest, names)], forest, POOL_SYMBOLS)
+    return _rescore(base, rows[:, _places(forest, names)], forest, POOL_SYMBOLS)
 
 
 def symbol_base(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
@@ -81,7 +91,7 @@ def fitted(name: str) -> Forest | None:
     """The trees of `models/code_ranker/<name>.json`; None, with a warning, where there are none that can be used."""
     place = files("models.code_ranker").joinpath(f"{name}.json")
     if not place.is_file():
-        logger.warning("no fitted ranker of code for %s; weights by hand rank", name)
+        logger.debug("no fitted ranker of code for %s; weights by hand rank", name)
         return None
     return read_fitted(json.loads(place.read_text("utf-8")), str(place))
 

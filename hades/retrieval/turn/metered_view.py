@@ -122,6 +122,10 @@ class MeteredView:
         """See `GraphView.file_chunks`."""
         return self._view.file_chunks()
 
+    def commit_chunks(self) -> Numbers:
+        """See `GraphView.commit_chunks`."""
+        return self._view.commit_chunks()
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
         return self._once(self._nodes, numbers, self._view.nodes)

@@ -154,6 +154,10 @@ class ArangoView:
         """See `GraphView.file_chunks`: never in memory."""
         return np.empty(0, np.int64)
 
+    def commit_chunks(self) -> Numbers:
+        """See `GraphView.commit_chunks`: never in memory."""
+        return np.empty(0, np.int64)
+
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
         ids = self._nodes.names(numbers)

@@ -13,6 +13,7 @@ from hades.errors import SettingsError
 from hades.surfaces.capabilities.capability import Shell
 
 TEXT_CHARACTERS = 8_000
+QUESTION_CHARACTERS = 40_000  # an issue report with its stack trace
 ID_CHARACTERS = 320
 CONTENT_CHARACTERS = 100_000
 REASON_CHARACTERS = 500

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from hades.retrieval.channels.code import LEVELS, PASSAGE
 from hades.retrieval.turn.recipes import DEFAULT, MODES, NAMES_OF_RECIPES
 from hades.surfaces.capabilities.capability import (
     Capability,
@@ -20,11 +21,12 @@ from hades.surfaces.capabilities.capability import (
     Task,
 )
 from hades.surfaces.capabilities.context import CallContext
-from hades.surfaces.capabilities.fields import AS_OF, ID_CHARACTERS, KNOWN_AT, TEXT_CHARACTERS, FreeForm, Id, Moment
+from hades.surfaces.capabilities.fields import AS_OF, ID_CHARACTERS, KNOWN_AT, QUESTION_CHARACTERS, FreeForm, Id, Moment
 
-Question = Annotated[str, Field(max_length=TEXT_CHARACTERS)]  # an empty one is refused by the turn itself
+Question = Annotated[str, Field(max_length=QUESTION_CHARACTERS)]  # an empty one is refused by the turn itself
 RecipeName = Literal[NAMES_OF_RECIPES]  # type: ignore[valid-type]
 NexusMode = Literal[MODES]  # type: ignore[valid-type]
+Level = Literal[LEVELS]  # type: ignore[valid-type]
 
 
 def read_plan(path: str) -> dict[str, Any]:
@@ -73,6 +75,10 @@ class QueryRequest(Request):
         None, description="Leave out paths through entities of another domain."
     )
     anyway: bool = Field(False, description="Show weak evidence that the default recipe would hold back.")
+    level: Level = Field(
+        PASSAGE,
+        description="Also rank the files or the symbols (path:Qualified.name) of a workspace.",
+    )
 
 
 class QueryView(Request):

@@ -17,6 +17,7 @@ from hades.settings import load_settings
 from hades.stages.build_report import summary_lines
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.query_views import show_passage
 from hades.wiring import open_hades
 from schemas.retrieval import Retrieval
 
@@ -25,11 +26,11 @@ PACKAGES = (
     "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
 )  # fmt: skip
 QUESTIONS = (
-    ("how can I run slow code without freezing the event loop?", "hirag_pathrag"),
-    ("which classes does EmailMessage extend?", "pathrag"),
-    ("parse the date in an email header", "hipporag"),
+    "where is the date in an email header parsed?",
+    "run a blocking function in a thread without blocking the event loop",
+    "TypeError: Object of type set is not JSON serializable",
 )
-PATHS, PASSAGES, QUOTED = 3, 3, 150
+PATHS, PASSAGES = 2, 3
 
 
 def run_demo() -> Answer:
@@ -40,7 +41,7 @@ def run_demo() -> Answer:
     with shown_progress() as progress, open_hades(settings, progress=progress) as hades:
         report = hades.ingest.source(WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), PACKAGES)).as_dict()
         night = hades.build()
-        answers = [hades.retrieve(question, recipe=recipe) for question, recipe in QUESTIONS]
+        answers = [hades.retrieve(question) for question in QUESTIONS]
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     picture = settings.home / "reports" / "answer.svg"
     picture.write_text(answer_picture(next((one for one in answers if one.paths), answers[0])), encoding="utf-8")
@@ -71,13 +72,13 @@ def _built(document: dict[str, Any]) -> tuple[RenderableType, ...]:
 
 
 def _asked(answer: Retrieval) -> tuple[RenderableType, ...]:
+    """Where the answer stands (path, line, symbol) with its code, then paths that explain it, then what it cost."""
     lines = Text()
+    for passage in answer.passages[:PASSAGES]:
+        for part in show_passage(passage.model_dump(mode="json")):
+            lines.append_text(part).append("\n")
     for path in answer.paths[:PATHS]:
         lines.append(f"{path.rank}. {path.text}\n", style="bold")
-    for passage in answer.passages[:PASSAGES]:
-        words = " ".join(passage.text.split())
-        lines.append(f"[{passage.rank}] {passage.document} [{passage.span[0]}:{passage.span[1]}]\n")
-        lines.append(f"    {words[:QUOTED]}{'…' if len(words) > QUOTED else ''}\n", style="dim")
     budget, spent = answer.plan.budget, answer.telemetry
     cost = f"{spent.reads} of {budget.docs_max} reads, {spent.ms:.0f} of {budget.latency_ms} ms"
     reasons = f"; {', '.join(answer.reasons)}" if answer.reasons else ""
@@ -89,7 +90,7 @@ def _next(document: dict[str, Any]) -> RenderableType:
     home = document["home"]
     return Text(
         f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
-        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?' --recipe auto\n"
+        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?'\n"
         f"picture of one answer: {document['picture']}\n"
         f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from rich.text import Text
 from hades.surfaces.capabilities.query import QueryView
 
 _QUOTED = 400  # characters of a passage that are printed
+_CODE_LINES = 12
+_RANKED = 10
 
 
 def show_answer(answer: Mapping[str, Any], options: QueryView) -> Iterator[RenderableType]:
@@ -21,11 +24,13 @@ def show_answer(answer: Mapping[str, Any], options: QueryView) -> Iterator[Rende
         return
     if answer.get("why"):
         yield Text(f"{answer['recipe']}: {answer['why']}")
+    if answer.get("ranking"):
+        yield from (Text(f"{one['rank']}. {one['id']}", style="bold") for one in answer["ranking"][:_RANKED])
     for path in answer["paths"]:
         yield Text(f"{path['rank']}. {path['text']}", style="bold")
         yield Text(f"   {path['why']}", style="dim")
     for passage in answer["passages"]:
-        yield from _passage(passage)
+        yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
         yield Text("Nothing was found.")
     yield _cost(answer)
@@ -33,12 +38,29 @@ def show_answer(answer: Mapping[str, Any], options: QueryView) -> Iterator[Rende
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot']})", style="dim")
 
 
-def _passage(passage: Mapping[str, Any]) -> Iterator[Text]:
+def show_passage(passage: Mapping[str, Any]) -> Iterator[Text]:
+    """A passage: code with its place as `path:line`, other text as one paragraph."""
+    if passage.get("lines") and passage.get("path"):
+        yield from _code(passage)
+        return
     start, end = passage["span"]
     place = f"{passage['document']} [{start}:{end}]"
     yield Text(f"[{passage['rank']}] {passage['title']}  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}")
     words = " ".join(passage["text"].split())
     yield Text(f"    {words[:_QUOTED]}{'…' if len(words) > _QUOTED else ''}", style="dim")
+
+
+def _code(passage: Mapping[str, Any]) -> Iterator[Text]:
+    """Path and first line, as editors open them; the symbol; and the first lines of the code as they stand."""
+    first, last = passage["lines"]
+    name = f"  {passage['symbol']} ({passage['kind']})" if passage["symbol"] else f"  ({passage['kind']})"
+    yield Text(f"[{passage['rank']}] {passage['path']}:{first}", style="bold").append(f"{name}, lines {first}-{last}")
+    lines = passage["text"].expandtabs(4).rstrip().split("\n")
+    shown = textwrap.dedent("\n".join(lines[:_CODE_LINES])).split("\n")
+    for number, line in enumerate(shown, first):
+        yield Text(f"{number:>7} {line}", style="dim", no_wrap=True, overflow="ellipsis")
+    if len(lines) > _CODE_LINES:
+        yield Text(f"        … {len(lines) - _CODE_LINES} more lines", style="dim")
 
 
 def describe_reason(code: str) -> str:

@@ -145,6 +145,9 @@ class MemoryView:
     def file_chunks(self) -> Numbers:
         return np.empty(0, np.int64)
 
+    def commit_chunks(self) -> Numbers:
+        return np.empty(0, np.int64)
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         asked = np.asarray(numbers).tolist()
         return [

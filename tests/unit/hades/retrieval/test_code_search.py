@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,23 @@ def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path:
     scores = [one.score for one in answer.ranking]
     assert scores == sorted(scores, reverse=True)
     assert np.isfinite(scores).all()
+
+
+def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    for path, text in FILES.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    git = ["git", "-C", str(workspace), *person]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "shop/cart.py"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Baskets"], check=True)
+    subprocess.run([*git, "add", "shop/mail.py"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Invoices carry fractions of cents"], check=True)
+    home = tmp_path / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+        answer = hades.retrieve("fractions of cents in invoices", level="file")
+    assert answer.ranking[0].id == "shop/mail.py"
