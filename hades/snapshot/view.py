@@ -134,7 +134,11 @@ class SnapshotView:
 
     def file_chunks(self) -> Numbers:
         """See `GraphView.file_chunks`."""
-        return np.flatnonzero(self._arrays["chunk.path"] >= 0) + self._range(Kind.CHUNK)[0]
+        first, end = self._range(Kind.CHUNK)
+        is_cut = (self._arrays["chunk.start_line"] > 0) & (self._arrays["chunk.path"] >= 0)
+        return (
+            np.setdiff1d(np.flatnonzero(is_cut) + first, self.commit_chunks()) if end > first else np.empty(0, np.int64)
+        )
 
     def commit_chunks(self) -> Numbers:
         """See `GraphView.commit_chunks`."""

@@ -99,6 +99,10 @@ def _read(view: GraphView) -> SnapshotCode | None:
     if not len(nodes):
         return None
     read = view.passages(nodes)
+    has_path = np.array([bool(passage.path) for passage in read])
+    nodes, read = np.asarray(nodes)[has_path], [passage for passage in read if passage.path]
+    if not read:
+        return None
     units = [
         CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
         for passage in read

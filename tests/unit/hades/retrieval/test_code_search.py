@@ -11,6 +11,7 @@ import pytest
 from hades.api import Hades
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.channels.code import code_of
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.ranker import DamagedRanker, read_fitted
@@ -143,3 +144,13 @@ def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -
         hades.publish()
         answer = hades.retrieve("fractions of cents in invoices", level="file")
     assert answer.ranking[0].id == "shop/mail.py"
+
+
+def test_a_corpus_of_texts_is_not_searched_as_code(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"id": "a", "title": "Orin", "text": "Lake Orin lies in Vesta."}\n')
+    home = tmp_path / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.passages(corpus)
+        hades.publish()
+        assert code_of(hades.view()) is None
