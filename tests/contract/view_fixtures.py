@@ -118,6 +118,7 @@ def put_bridges(store: GraphStore) -> None:
         bridge("lighter", far, "b2 b1 b0", {"k2": 0.25, "k1": 0.4}, 0.9),
         bridge("ended", far, "b2 b0", {"k3": 0.75}, 0.9),
         bridge("homeless", ("nowhere", "valley"), "b1 b0", {"k1": 0.5}, 0.9),
+        {**bridge("untold", far, "b2 b1 b0", {"k2": 0.25, "k1": 0.5}, 0.9), "provenance": "{}"},
     )
 
 
