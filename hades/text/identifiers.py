@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
@@ -23,16 +24,12 @@ def identifier_words(text: str) -> list[str]:
         return []
     seen: set[str] = set()
     found: list[str] = []
-    for match in _NAME.finditer(text):
-        name = match.group()
-        if len(name) > _MAX_NAME:
-            continue
-        components = name.split(".")
-        if len(components) > 1 and name not in seen:
+    for name in _NAME.findall(text):
+        joined, parts = _words_of(name)
+        if joined and name not in seen:
             seen.add(name)
-            found += _dotted(components)
-        for component in components:
-            found += split_identifier(component)
+            found += joined
+        found += parts
     return found
 
 
@@ -52,6 +49,16 @@ def split_identifier(name: str) -> list[str]:
 def with_identifiers(text: str) -> str:
     """A question with the parts of its identifiers behind it."""
     return " ".join([text, *dict.fromkeys(identifier_words(text))])
+
+
+@lru_cache(1 << 16)
+def _words_of(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a dotted name adds as a whole, and the parts of its components; names of code come back again and again."""
+    if len(name) > _MAX_NAME or not _COMPOUND.search(name):
+        return (), ()
+    components = name.split(".")
+    joined = tuple(_dotted(components)) if len(components) > 1 else ()
+    return joined, tuple(part for component in components for part in split_identifier(component))
 
 
 def _dotted(components: list[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ class Material:
     has_vector: Flags
     of_name: Flags
     is_person: Flags
+    is_symbol: Flags
     edges: Graph
     hashes: np.ndarray
     basis: list[str]
@@ -57,6 +58,7 @@ def read_material(store: RowStore, model: str) -> Material:
         has_vector=has_vector,
         of_name=_is(entities, "vector_of", NAME),
         is_person=_is(entities, "type", str(EntityType.PERSON)),
+        is_symbol=_is(entities, "type", str(EntityType.CODE_SYMBOL)),
         edges=symmetric_graph(tails, heads, strength, len(keys)),
         hashes=hashes,
         basis=basis_of(vectors, hashes, tails, heads, kinds, strength),

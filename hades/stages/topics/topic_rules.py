@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hades.errors import SettingsError
 
-VERSION = 1  # raise it with any change of what is computed: the next build is a full one
+VERSION = 2  # raise it with any change of what is computed: the next build is a full one
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,9 @@ class HierarchyRules:
     reduced_dimension: int = 16
     diffusion_steps: int = 8
     structure_runs: int = 3  # Leiden partitions that vote; together they count as much as the density
+    code_share: float = 0.3  # from this share of code symbols among entities on, a corpus is a workspace
+    code_topic_scale: float = 2.0  # `topic_scale` of a workspace: groups of modules, not whole projects
+    code_cluster_size: int = 3  # of a workspace, where three modules may be a topic
     topic_scale: float = 10.0  # resolution is sqrt(core) / this, at least 1: topics grow in number and in size
     consensus_share: float = 0.5
     text_trust: float = 2.0  # how much the vector of a text counts beside the votes of neighbours

@@ -84,13 +84,21 @@ def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: Hierar
     return graph
 
 
+def grain(material: Material, core: int, rules: HierarchyRules) -> tuple[int, float]:
+    """The smallest topic and the resolution; a workspace has few texts, its files, and each says much."""
+    is_workspace = len(material) > 0 and material.is_symbol.mean() >= rules.code_share
+    scale = rules.code_topic_scale if is_workspace else rules.topic_scale
+    smallest = min(rules.code_cluster_size, rules.min_cluster_size) if is_workspace else rules.min_cluster_size
+    return smallest, max(1.0, core**0.5 / scale)
+
+
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
     vectors = material.vectors[core]
     near = nearest_graph(vectors, rules.neighbours)
     smooth = reduced(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
-    density = density_labels(smooth, min_cluster_size=rules.min_cluster_size, min_samples=rules.min_samples)
+    smallest, resolution = grain(material, len(core), rules)
+    density = density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
     graph = joint_graph(material, core, near, rules)
-    resolution = max(1.0, len(core) ** 0.5 / rules.topic_scale)
     runs = [
         (communities(graph, resolution=resolution, seed=rules.seed + run), 1.0 / rules.structure_runs)
         for run in range(rules.structure_runs)
@@ -98,4 +106,4 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
     agreed = consensus_labels(
         graph, [(density, 1.0), *runs], share=rules.consensus_share, resolution=resolution, seed=rules.seed
     )
-    return dense_labels(without_small(agreed, graph, vectors, rules.min_cluster_size)), density == NONE
+    return dense_labels(without_small(agreed, graph, vectors, smallest)), density == NONE

@@ -15,9 +15,11 @@ from hades.stages.topics.previous_hierarchy import Standing
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.tree_shape import BUCKET, UNPLACED, Shape
+from hades.text.code_sentences import documentation_sentences
 from hades.text.sentences import sentences
 from models.hierarchy.arrays import NONE, Labels
 from models.hierarchy.summarise import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
+from schemas.chunks import CODE_KINDS
 from schemas.hierarchy import LOST
 
 TERMS = 20
@@ -167,7 +169,7 @@ def _chunks_near(
         found = writer.store.neighbours(part, edges="mentions", direction=Direction.IN, fanout=CHUNKS_OF_MEMBER)
         for node, chunk in zip(found.column("node").to_pylist(), found.column("neighbour").to_pylist(), strict=True):
             naming.setdefault(node, []).append(chunk.partition("/")[2])
-    columns = ["_key", "document", "text", "span", "sha256", "embedding", "embedding_model"]
+    columns = ["_key", "document", "text", "span", "kind", "sha256", "embedding", "embedding_model"]
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
     return {topic: _ranked(writer, shape.centroids[topic], nearest[topic], naming, rows) for topic in topics}
@@ -193,7 +195,9 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
     """The best sentence of each of the first chunks, one a document."""
     quotes: dict[str, Quote] = {}
     for row in chunks:
-        span = best_sentence(row["text"], sentences(row["text"]), terms)
+        is_code = row["kind"] in CODE_KINDS
+        spans = documentation_sentences(row["text"]) if is_code else sentences(row["text"])
+        span = best_sentence(row["text"], spans, terms)
         if span is None or row["document"] in quotes:
             continue
         start = row["span"][0]
@@ -206,7 +210,7 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
 
 def _written(writer: Writer, key: str, said: Wording) -> Wording:
     """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
-    quoted = " ".join(quote.text for quote in said.quotes)
+    quoted = " ".join(" ".join(quote.text.split()) for quote in said.quotes)
     if writer.language_model is None or not quoted:
         return Wording(said.name, said.terms, said.quotes, quoted)
     asked = writer.language_model.model

@@ -1,0 +1,44 @@
+"""Topics of a workspace are finer than those of a corpus of texts, and quote sentences instead of code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_rules import HierarchyRules
+from hades.stages.topics.topic_tree import grain
+from hades.stages.topics.topic_wording import _quotes
+
+
+def material(symbols: int, others: int) -> Material:
+    count = symbols + others
+    nothing = np.zeros(count, bool)
+    is_symbol = np.arange(count) < symbols
+    graph = sparse.csr_matrix((count, count), dtype=np.float32)
+    names = [str(number) for number in range(count)]
+    vectors, hashes = np.zeros((count, 2), np.float32), np.zeros(count, np.uint64)
+    held: list[str | None] = [None] * count
+    return Material(names, names, vectors, nothing, nothing, nothing, is_symbol, graph, hashes, names, held)
+
+
+def test_a_workspace_of_160_files_is_divided_five_times_as_finely_as_160_texts() -> None:
+    rules = HierarchyRules()
+    assert grain(material(0, 1000), 160, rules) == (5, pytest.approx(1.265, abs=0.01))
+    assert grain(material(900, 300), 160, rules) == (3, pytest.approx(6.325, abs=0.01))
+    assert grain(material(0, 0), 0, rules) == (5, 1.0)
+
+
+def test_code_is_quoted_by_the_sentences_of_its_documentation() -> None:
+    text = 'def open(path):\n    """Opens a river by its path.\n\n    Raises nothing."""\n    return connect(path)\n'
+    rows = [
+        {"_key": key, "document": key, "text": body, "span": [10, 10 + len(body)], "kind": kind, "sha256": ""}
+        for key, body, kind in (("a", text, "function"), ("b", "x = 1\n", "module"), ("c", "One is a number.", "prose"))
+    ]
+    quotes = _quotes(rows, {"river": 1.0}, 3)
+    assert [(quote.doc, quote.text) for quote in quotes] == [
+        ("a", "Opens a river by its path."),
+        ("c", "One is a number."),
+    ]
+    assert quotes[0].span == (10 + text.index("Opens"), 10 + text.index("\n\n"))
