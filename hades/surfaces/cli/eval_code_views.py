@@ -13,6 +13,7 @@ from rich.text import Text
 from hades.errors import HadesError
 from hades.evaluation.code import AUTO, evaluate_code
 from hades.evaluation.code_functions import evaluate_functions
+from hades.ports.progress import silent
 from hades.settings import load_settings
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import shown_progress
@@ -33,7 +34,7 @@ def run_cases(
     _only_auto(recipes)
     embedder = open_embedder(_settings(home)) if dense else None
     with shown_progress() as progress:
-        document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=progress)
+        document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=progress or silent)
     return _answer(document, out)
 
 
@@ -43,7 +44,9 @@ def run_functions(
     """Evaluate, print, keep."""
     _only_auto(recipes)
     with shown_progress() as progress:
-        document = evaluate_functions(files, questions, open_embedder(_settings(home)), limit=limit, progress=progress)
+        document = evaluate_functions(
+            files, questions, open_embedder(_settings(home)), limit=limit, progress=progress or silent
+        )
     return _answer(document, out)
 
 

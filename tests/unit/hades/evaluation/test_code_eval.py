@@ -1,0 +1,72 @@
+"""`hades eval code`: each case at its own commit, and single functions, with baselines beside the default recipe."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hades.evaluation.cases import BadCases
+from hades.evaluation.code import evaluate_code
+from hades.evaluation.code_functions import evaluate_functions
+from hades.providers.hashing import HashingEmbedder
+
+
+def _repository(folder: Path) -> list[str]:
+    """Two commits: the second moves `area` to another file. Their ids."""
+    folder.mkdir()
+    git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (folder / "shapes.py").write_text("def area(side):\n    return side * side\n")
+    (folder / "names.py").write_text("def title(name):\n    return name.title()\n")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Shapes and names"], check=True)
+    (folder / "shapes.py").write_text("def edge(side):\n    return side\n")
+    (folder / "squares.py").write_text("def area(side):\n    return side * side\n")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Squares"], check=True)
+    listed = subprocess.run([*git, "rev-list", "--reverse", "HEAD"], check=True, capture_output=True, text=True)
+    return listed.stdout.split()
+
+
+def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
+    first, second = _repository(tmp_path / "repo")
+    rows = [
+        {
+            "id": commit,
+            "commit": commit,
+            "question": "`area` is wrong",
+            "gold": [path],
+            "gold_symbols": [f"{path}:area"],
+        }
+        for commit, path in ((first, "shapes.py"), (second, "squares.py"))
+    ]
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = evaluate_code(tmp_path / "repo", cases, embedder=HashingEmbedder())
+    assert set(found["recipes"]) == {"bm25_files", "bm25_functions", "dense", "fusion", "auto"}
+    assert found["recipes"]["auto"]["one_file"] == {"file_acc": {"1": 1.0, "3": 1.0, "5": 1.0, "10": 1.0}, "cases": 2}
+    assert found["recipes"]["auto"]["symbol_acc"]["5"] == 1.0
+    assert [step["parsed"] for step in found["steps"]] == [2, 2]
+
+
+def test_a_case_without_a_commit_is_refused(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"question": "what", "gold": ["a.py"]}\n')
+    with pytest.raises(BadCases, match="--at"):
+        evaluate_code(tmp_path, cases)
+
+
+def test_single_functions_are_found_by_what_they_say(tmp_path: Path) -> None:
+    files, questions = tmp_path / "files.jsonl", tmp_path / "questions.jsonl"
+    functions = [
+        {"id": "a", "name": "read_json", "text": 'def read_json(path):\n    """Read a JSON file."""\n'},
+        {"id": "b", "name": "send_mail", "text": 'def send_mail(to):\n    """Send a message."""\n    return to\n'},
+    ]  # fmt: skip
+    files.write_text("".join(json.dumps(row) + "\n" for row in functions))
+    questions.write_text('{"id": "q", "question": "how to read a json file", "gold": ["a"]}\n')
+    found = evaluate_functions(files, questions, HashingEmbedder())
+    assert found["recipes"]["auto"]["mrr"] == 1.0
+    assert set(found["recipes"]) == {"bm25_functions", "dense", "fusion", "auto"}
