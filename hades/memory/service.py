@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,13 +12,14 @@ from hades.memory.history import edges as drawing
 from hades.memory.history import states, traces
 from hades.memory.history.audit import Act, acts_on
 from hades.memory.history.change import Change, Fact, change_fact
+from hades.memory.history.checks import checked_relation, checked_share, repeated
 from hades.memory.history.conflicts import Trust
 from hades.memory.history.current import holds, named, named_many, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
-from hades.memory.history.erase import Certificate, Erased, erase_states
-from hades.memory.history.erasure_scan import find_remains, mask_files
+from hades.memory.history.erase import Certificate, erase_states
 from hades.memory.history.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
+from hades.memory.history.finish_erasure import finish_erasure
 from hades.memory.history.names import (
     NEWEST,
     STATES,
@@ -44,10 +44,9 @@ from hades.ports.clock import utc_now
 from hades.ports.store import Direction, GraphStore, RowStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from schemas.intervals import Mask
-from schemas.memory import RELATION_PATTERN, MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
 
 Result = TypeVar("Result")
-_TRIES = 20
 
 
 class Memory(Recall):
@@ -157,18 +156,8 @@ class Memory(Recall):
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
             tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
-            new = NewEdge(
-                tail,
-                head,
-                relation,
-                kind,
-                strength,
-                valid_from,
-                valid_until,
-                description,
-                bidirectional,
-                metadata or {},
-            )
+            times = (valid_from, valid_until)
+            new = NewEdge(tail, head, relation, kind, strength, *times, description, bidirectional, metadata or {})
             return drawing.draw(rows, new, act)
 
         return self._in_act(who, why, work)
@@ -302,12 +291,13 @@ class Memory(Recall):
         source: str = "",
         functional: bool | None = None,
         description: str = "",
-        trust: Mapping[str, float] | None = None,
+        trust: float | Mapping[str, float] | None = None,
         who: str = "",
         why: str = "",
     ) -> FactResult:
         """Believe a fact; where it excludes another, the rule of `conflicts.judge` decides and a record says how.
 
+        `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
         `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
         """
         fact = Asserted(
@@ -320,11 +310,12 @@ class Memory(Recall):
             source,
             functional,
             description,
+            checked_share("trust", trust) if isinstance(trust, float | int) else None,
         )
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
         created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
-        weights = Trust(trust or {})
+        weights = Trust(trust if isinstance(trust, Mapping) else {})
         return self._in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
 
     def conflicts(self, *, open_only: bool = False) -> list[Recorded]:
@@ -357,30 +348,11 @@ class Memory(Recall):
             raise MemoryRefused("erasing loses something for good; say who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
         gone = self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
-        return self._finish_erasure(gone)
-
-    def _finish_erasure(self, gone: Erased) -> Certificate:
-        """Remove the words from free pages, logs and cached answers, then search every row and every byte."""
-        self.compact()
-        home = self._home()
-        masked = mask_files(home, gone.needles) if home else []
-        left = find_remains(self.store, home, gone.needles, gone.topics)
-        return replace(
-            gone.certificate,
-            masked_files=masked,
-            left_behind=left.rows,
-            files=left.files,
-            commands=left.commands,
-        )
+        return finish_erasure(self.store, self.home, gone)
 
     def compact(self) -> bool:
         """Rewrite the store's files without what was deleted; False while another process reads them."""
         return self.store.compact([STATES])
-
-    def _home(self) -> Path | None:
-        """The folder of everything that HADES writes: the one given, else that of an embedded store."""
-        path = self.store.describe().get("path")
-        return self.home or (Path(path).resolve().parent if path else None)
 
     def check(self, *, write_out: bool = False) -> list[str]:
         """What is wrong with memory, in sentences; also writes `memory_traces` out where asked."""
@@ -423,20 +395,3 @@ class Memory(Recall):
             one if one.vector else replace(one, vector=tuple(vector.tolist()), model=tag)
             for one, vector in zip(checked, vectors, strict=True)
         ]
-
-
-def repeated(once: Callable[[], Result]) -> Result:
-    """What `once` returns, tried again while others overtake it: it reads, thinks, and then writes."""
-    for _ in range(_TRIES):
-        try:
-            return once()
-        except states.Overtaken:
-            continue
-    return once()
-
-
-def checked_relation(relation: str) -> str:
-    """A relation's name in the form that the stores keep."""
-    if not re.fullmatch(RELATION_PATTERN, relation):
-        raise MemoryRefused(f"{relation!r} is no relation; use small letters, digits and _, for example blocked_by")
-    return relation

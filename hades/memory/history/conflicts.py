@@ -26,11 +26,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One side: how sure it is, where it comes from, since when it is true."""
+    """One side: how sure it is, where it comes from, since when it is true, and how far its source is trusted."""
 
     confidence: float
     source: str
     valid_from: datetime
+    trust: float | None = None
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Trust:
 
     sources: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, source: str) -> float:
-        """The trust in one source."""
-        return self.sources.get(source, DEFAULT_TRUST)
+    def of(self, claim: Claim) -> float:
+        """The trust in the source of a claim: what was said with the claim, else what is known of the source."""
+        return claim.trust if claim.trust is not None else self.sources.get(claim.source, DEFAULT_TRUST)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def judge(old: Claim, new: Claim, trust: Trust = Trust()) -> Verdict:
     if abs(new.confidence - old.confidence) >= CLEAR:
         winner = Outcome.NEW if new.confidence > old.confidence else Outcome.OLD
         return Verdict(winner, f"confidence {new.confidence:g} against {old.confidence:g}")
-    trust_new, trust_old = trust.of(new.source), trust.of(old.source)
+    trust_new, trust_old = trust.of(new), trust.of(old)
     if abs(trust_new - trust_old) >= CLEAR:
         winner = Outcome.NEW if trust_new > trust_old else Outcome.OLD
         return Verdict(

@@ -54,6 +54,7 @@ class Asserted:
     source: str = ""
     functional: bool | None = None  # None: as FUNCTIONAL says
     description: str = ""
+    trust: float | None = None  # in the source; kept with the fact, so that it also counts when the fact is old
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def believe_fact(
     subject, object_ = named(rows, fact.subject, act.at), named(rows, fact.object, act.at)
     new = _edge(fact, subject, object_, act)
     same, others = _met(rows, new, object_)
-    claim = Claim(fact.confidence, fact.source, _begins(new, act))
+    claim = Claim(fact.confidence, fact.source, _begins(new, act), fact.trust)
     judged = [(one, judge(_claim(one), claim, trust)) for one in others] if _is_functional(fact) else []
     kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
     parts = without((_begins(new, act), new.valid_until), [_span(one) for one in kept])
@@ -244,7 +245,7 @@ def _edge(fact: Asserted, subject: MemoryState, object_: MemoryState, act: Act) 
         valid_from=aware("valid_from", fact.valid_from) if fact.valid_from else act.at,
         valid_until=aware("valid_until", fact.valid_until) if fact.valid_until else None,
         description=fact.description,
-        metadata={"source": fact.source},
+        metadata={"source": fact.source} if fact.trust is None else {"source": fact.source, "trust": fact.trust},
     )
 
 
@@ -257,6 +258,7 @@ def _claim(edge: MemoryEdge) -> Claim:
         edge.strength,
         str(edge.metadata.get("source", "")),
         edge.valid_from or edge.timestamp,
+        edge.metadata.get("trust"),
     )
 
 

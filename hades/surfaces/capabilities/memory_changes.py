@@ -89,6 +89,9 @@ class FactRequest(Request):
     valid_until: Moment | None = Field(None, description=VALID_UNTIL)
     confidence: Share = Field(1.0, description="Confidence, 0 to 1.")
     source: Reason = Field("", description="Where the fact comes from.")
+    trust: Share | None = Field(
+        None, description="Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5."
+    )
     functional: Annotated[bool, Shell(flags=("--functional/--not-functional",))] | None = Field(
         None, description="Whether the relation holds for one object at a time."
     )

@@ -53,9 +53,11 @@ class AddRequest(Request):
 
 
 class LatestRequest(Request):
-    """Read the newest version of what is known about a topic."""
+    """Read the version of a topic that holds now, or at a time."""
 
     topic: Topic = Field(description=TOPIC, examples=["project/deadline"])
+    as_of: Moment | None = Field(None, description=AS_OF)
+    known_at: Moment | None = Field(None, description=KNOWN_AT)
 
 
 class HistoryRequest(Request):
@@ -99,8 +101,9 @@ def add(request: AddRequest, context: CallContext) -> dict[str, Any]:
 def latest(request: LatestRequest, context: CallContext) -> dict[str, Any]:
     """The newest version, or `UnknownMemory`."""
     from hades.memory.history.names import UnknownMemory
+    from schemas.intervals import Mask
 
-    state = context.memory.latest(request.topic)
+    state = context.memory.latest(request.topic, mask=Mask(request.as_of, request.known_at))
     if state is None:
         raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
     return {"topic": request.topic, "state": state_document(state)}

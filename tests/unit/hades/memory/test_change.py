@@ -211,3 +211,12 @@ def test_confidence_then_source_then_recency_decide() -> None:
     assert judge(claim(0.8, at=T2), claim(0.8, at=T1), trust).outcome is Outcome.OLD
     assert judge(claim(0.8), claim(0.8), trust).outcome is Outcome.ASK
     assert judge(claim(0.4), claim(0.1), trust).outcome is Outcome.ASK
+
+
+def test_trust_in_a_source_decides_and_is_kept_with_the_fact(memory: Memory) -> None:
+    register = memory.assert_fact("ana", "works_at", "north", valid_from=T1, source="register", trust=0.9)
+    rumour = memory.assert_fact("ana", "works_at", "south", valid_from=T1, source="rumour", trust=0.2)
+    assert [one.verdict.outcome for one in rumour.conflicts] == [Outcome.OLD]
+    assert register.edges[0].metadata == {"source": "register", "trust": 0.9}
+    with pytest.raises(MemoryRefused, match="trust 2 is not between 0 and 1"):
+        memory.assert_fact("ana", "works_at", "east", trust=2)
