@@ -11,7 +11,7 @@ from prefect.events import emit_event
 from hades.evaluation.build import Workbench
 from hades.evaluation.ladder import rungs
 from hades.evaluation.regression import Regressed
-from hades.evaluation.serving import evaluate_serving
+from hades.evaluation.serving import evaluate_serving, nothing_to_ask
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import load_settings
 from hades.stages.release.alerts import append_alert
@@ -27,6 +27,8 @@ RECIPES = "hipporag,hirag_pathrag"
 def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any]:
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
     settings = load_settings()
+    if skipped := nothing_to_ask(settings.home, questions):
+        return skipped
     with build_context("evaluate") as context, open_hades(settings) as hades:
         bench = Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
         found = evaluate_serving(bench, questions, rungs(recipes, RECIPES), context.open_tracker)

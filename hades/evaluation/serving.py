@@ -58,6 +58,15 @@ class Served:
         )
 
 
+def nothing_to_ask(home: Path, questions: Path | None) -> dict[str, Any] | None:
+    """The report of an evaluation without questions: a fresh deployment has no file yet, which is no failure."""
+    expected = home / QUESTIONS
+    if questions is not None or expected.is_file():
+        return None
+    why = f"there are no questions to ask: {expected} does not exist; write rows with question and gold there"
+    return {"skipped": True, "why": why}
+
+
 def evaluate_serving(
     bench: Workbench,
     questions: Path | None,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from models.ranker.offline import Logged, inverse_propensity, self_normalised
 from models.weights.pairwise import Pairs, Results, learn_offsets
-from models.weights.simulate import examination, found_good
 from models.weights.swaps import propensities, swapped_places
+from tests.unit.models.weights.simulated_readers import examination, found_good
 
 EDGES, RESULTS = 12, 8
 seeds = st.integers(0, 2**32 - 1)

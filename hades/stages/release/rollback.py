@@ -6,13 +6,16 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hades.build_state import ledger
+from hades.ports.clock import utc_now
 from hades.ports.tracking import Tracker
 from hades.snapshot import manifest
 from hades.snapshot.pointer import root_of
 from hades.snapshot.publish import publish
 from hades.snapshot.retention import rollback
-from hades.stages.build_context import BuildContext
+from hades.stages.build_context import BuildContext, default_moment
 from hades.stages.ranker import ranker_registry as registry
+from hades.stages.stage_calls import bridge
 from hades.stages.weights.restore_weights import restore_weights
 from hades.stages.weights.weight_versions import promote, version_before, version_of
 
@@ -28,6 +31,7 @@ class WentBack:
     missing: int = 0
     note: str = ""
     ranker_version: str | None = None
+    bridges: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -47,7 +51,17 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
         return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
     restored = restore_weights(context.store, tracker, version)
     promote(tracker, version, snapshot)
-    return WentBack(snapshot, seconds, version, restored.rows, restored.missing, ranker_version=ranker)
+    bridges = _rebuild_bridges(context)
+    return WentBack(
+        snapshot,
+        seconds,
+        version,
+        restored.rows,
+        restored.missing,
+        _told(bridges),
+        ranker_version=ranker,
+        bridges=bridges,
+    )
 
 
 def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
@@ -55,11 +69,13 @@ def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     tracker = context.open_tracker()
     version = to or version_before(tracker)
     restored = restore_weights(context.store, tracker, version)
+    bridges = _rebuild_bridges(context)
     began = time.perf_counter()
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     promote(tracker, version, published.snapshot)
-    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing)
+    told = _told(bridges)
+    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=bridges)
 
 
 def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
@@ -85,6 +101,18 @@ def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
     if what == "weights":
         return roll_back_weights(context, to)
     return roll_back_ranker(context, to)
+
+
+def _rebuild_bridges(context: BuildContext) -> int | None:
+    """Bridges by the restored weights, so that the next publishing finds them current; None where none were built."""
+    if ledger.completed(context.store, ledger.BRIDGES) is None:
+        return None
+    report = bridge(context, default_moment(utc_now()))
+    return int(report["bridges"])
+
+
+def _told(bridges: int | None) -> str:
+    return "" if bridges is None else f"{bridges:,} bridges were built again by the restored weights"
 
 
 def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> str | None:

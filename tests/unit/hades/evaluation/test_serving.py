@@ -92,3 +92,11 @@ def test_weekly_run_moves_the_alias_and_a_regression_does_not(serving):
     assert tracker.versions(WEIGHTS_MODEL)[0].tags["evaluation"] == "regressed"
     alert = json.loads((home / "logs" / "alerts.jsonl").read_text("utf-8").splitlines()[-1])
     assert alert["what"] == "retrieval got worse"
+
+
+def test_a_fresh_deployment_without_questions_is_skipped_and_says_what_to_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("HADES_HOME", str(tmp_path))
+    with without_server():
+        told = evaluate.fn()
+    assert told["skipped"]
+    assert str(tmp_path / "questions.jsonl") in told["why"]

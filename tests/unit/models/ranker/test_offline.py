@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from models.ranker.offline import Logged, by_examination, doubly_robust, inverse_propensity, self_normalised
-from models.weights.simulate import examination, found_good
 from models.weights.swaps import propensities, swapped_places
+from tests.unit.models.weights.simulated_readers import examination, found_good
 
 RANKS = np.arange(1, 7)
 POWER = 1.0

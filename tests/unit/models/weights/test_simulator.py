@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from models.weights.pairwise import Pairs, Results, learn_offsets
-from models.weights.simulate import examination, found_good
+from tests.unit.models.weights.simulated_readers import examination, found_good
 
 SHOWN = 6
 ONE_EDGE_EACH = Results(np.arange(21), np.arange(20))

@@ -70,6 +70,9 @@ def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights
     assert went.pointer_seconds < 1.0
     assert went.weights_version == first["released"]["weights_version"]
     assert top_ten(hades) == answers
+    assert went.bridges is not None
+    assert "bridges were built again" in went.note
+    assert check_contracts(hades.build_context, STORE_CONTRACTS).broken_rules == []
     forward = roll_back(hades.build_context, "graph", second["released"]["snapshot"])
     assert forward.snapshot == second["released"]["snapshot"]
     assert hades.store.get("relations", keys_of(hades)).select(["_key", "weight"]).equals(weights)
