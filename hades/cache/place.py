@@ -39,7 +39,7 @@ class CachePlace:
             return int(self.generation_file.read_text("ascii"))
         except FileNotFoundError:
             return 0
-        except ValueError:  # somebody wrote into it: no entry was ever kept under this number
+        except ValueError:  # the file is damaged: no entry has this number
             return -1
 
     def forget_everything(self) -> int:

@@ -183,7 +183,7 @@ class TieredMemoryManager:
             self.nvme_cache.remove(key)
 
     def _notice_forgetting(self) -> None:
-        """Memory holds entries of one generation only: when somebody forgot something, everything in it goes."""
+        """RAM holds entries of one generation only: it is cleared after a document was forgotten."""
         current = self.place.generation()
         if current != self._generation:
             self.ram_cache.clear()

@@ -1,4 +1,4 @@
-"""Who calls, through which door, and what that allows."""
+"""Callers of a service, the socket they came through, and what they may do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Refused(HadesError):
-    """A caller that may not do this."""
+    """A caller without the mode that a call needs."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody at the door: a name for the audit, the most they may do, and the tenant they belong to."""
+    """A caller: a name for the audit, the mode they may use, and their tenant."""
 
     name: str
     mode: Mode

@@ -24,7 +24,7 @@ class CannotListen(HadesError):
 def unix_socket(path: Path, mode: Mode) -> socket.socket:
     """A listening Unix socket that only those may reach whom its mode allows, from the first moment on.
 
-    A socket that a dead service left behind is replaced; one that somebody listens on, or a file, is not.
+    A socket that a dead service left behind is replaced; one with a listener, or a file, is not.
     """
     _make_room(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -100,4 +100,4 @@ def _make_room(path: Path) -> None:
             return
         except OSError as error:
             raise CannotListen(f"{path} cannot be looked at ({error}); choose another path") from error
-    raise CannotListen(f"somebody listens on {path} already; stop that service first")
+    raise CannotListen(f"another process listens on {path}; stop that service first")

@@ -9,7 +9,7 @@ import typer
 
 from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
 
-app = typer.Typer(help="How good retrieval is, beside BM25, dense and their fusion, which run always.")
+app = typer.Typer(help="Evaluate retrieval, compared with BM25, dense and hybrid baselines.")
 
 KOption = Annotated[str, typer.Option("-k", help="Depths, separated by commas.")]
 RecipesOption = Annotated[

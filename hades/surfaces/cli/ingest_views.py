@@ -94,8 +94,8 @@ def run_forget(ids: Sequence[str]) -> Answer:
         *([f"corrected: {_counted(certificate['corrected'])}"] if certificate["corrected"] else []),
         f"entities that only it supported: {', '.join(certificate['entities_removed'][:12]) or 'none'}",
         *(f"kept: {one['name']} ({one['why']})" for one in certificate["entities_kept"][:12]),
-        f"answers that were kept, of any question: {certificate['answers_removed']:,} deleted",
-        "nothing in the store names or quotes it any more"
+        f"cached answers deleted: {certificate['answers_removed']:,}",
+        "nothing in the store names or quotes it"
         if certificate["complete"]
         else f"LEFT BEHIND: {_counted(certificate['left_behind'])}; their keys are in the certificate (--json)",
         *(

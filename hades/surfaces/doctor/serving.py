@@ -85,7 +85,7 @@ def _check_leftovers(root: Path) -> Iterator[Check]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            yield Check("publishing", "ok", "somebody publishes, goes back or prunes right now")
+            yield Check("publishing", "ok", "a publish, rollback or prune is running")
             return
     yield Check("publishing", "warn", f"a publisher died and left {', '.join(left)}", "hades publish removes them")
 

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def protocol_of(arrive_seconds: float) -> type[H11Protocol]:
-    """The protocol class with this deadline; uvicorn itself waits for a slow request for ever."""
+    """The protocol class with this deadline; uvicorn itself waits for a slow request without limit."""
 
     class Connection(H11Protocol):
         """Closes a connection on which a request begins and does not end in time."""

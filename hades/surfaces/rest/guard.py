@@ -71,7 +71,7 @@ class Guard:
             logger.exception("%s %s failed", scope["method"], without_tokens(scope["path"])[:_PATH_CHARACTERS])
             sent.status = sent.status or 500
             if not sent.began:
-                await problem(500, "Unexpected", "something went wrong that nobody foresaw")(scope, receive, sent)
+                await problem(500, "Unexpected", "internal error")(scope, receive, sent)
         finally:
             self._note(scope, sent, time.perf_counter() - began)
 

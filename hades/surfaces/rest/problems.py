@@ -93,7 +93,7 @@ def of_error(error: HadesError) -> JSONResponse:
 
 
 def register(app: FastAPI) -> None:
-    """Let every error leave as a problem; what nobody foresaw is left to the guard."""
+    """Send every error of ours as a problem; the guard handles unexpected ones."""
 
     async def ours(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HadesError)
