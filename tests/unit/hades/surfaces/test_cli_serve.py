@@ -57,7 +57,7 @@ def test_limits_come_from_the_settings(tmp_path):
         "HADES_SERVE_KEPT_MIB": "2",
     }
     limits = limits_of(load_settings(env, tmp_path))
-    assert (limits.body_bytes, limits.per_second, limits.answering, limits.kept_bytes) == (
+    assert (limits.body_bytes, limits.per_second, limits.answering, limits.cache_bytes) == (
         1024,
         5.0,
         3,
