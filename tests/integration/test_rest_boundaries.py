@@ -133,7 +133,7 @@ def test_no_secret_reaches_a_log(settings):
     text, _ = Tokens(settings.home).add("leaky", Mode.READ_ONLY, utc_now())
     secret = "S3cretPassphrase"
     headers = {"Authorization": f"Bearer {text}", "Cookie": f"a={secret}"}
-    with serving_process(settings, "--port", "0") as (_, address), httpx.Client(base_url=address) as client:
+    with serving_process(settings, "--port", "0") as (_, address), httpx.Client(base_url=address, timeout=60) as client:
         asked = client.post("/v1/query", json={"query": f"what is {secret}?"}, headers=headers)
         assert asked.status_code == 200
         client.get(f"/v1/graph/nodes/entities/{text}", headers=headers)
