@@ -172,7 +172,8 @@ class NodeRows:
     def _chunks(self, batch: pa.RecordBatch) -> None:
         append_texts(self._headings, pc.binary_join(batch.column("headings"), HEADING_SEPARATOR))
         append_texts(self._symbol, batch.column("symbol"))
-        self._path.append(self._paths.encode(batch.column("file_path")))
+        path = batch.column("file_path")
+        self._path.append(self._paths.encode(pc.if_else(pc.equal(path, ""), pa.scalar(None, path.type), path)))
         for column, name in zip(self._lines, ("start_line", "end_line"), strict=True):
             column.append(integers(batch.column(name), 0))
         self._tokens.append(integers(batch.column("token_count"), 0))

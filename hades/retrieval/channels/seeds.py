@@ -122,10 +122,7 @@ def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k
             lent = chunks[row].score * min(1.0, weight) / float(per_chunk[row])
             if target not in starts or (starts[target].origins.keys() == {"mention"} and starts[target].score < lent):
                 starts[target] = Seed(target, lent, {"mention": lent})
-    ranked = sorted(starts.values(), key=lambda seed: (-seed.score, seed.node))
-    if len(ranked) > k:
-        view.turn.trimmed(Reason.CAP_EXCEEDED)
-    return ranked[:k]
+    return sorted(starts.values(), key=lambda seed: (-seed.score, seed.node))[:k]
 
 
 def _searched(

@@ -84,8 +84,9 @@ def nexus(
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
         beliefs = _believed(view, nodes, found.entities, rules)
-        ranked = sorted(beliefs.items(), key=lambda one: (-one[1]["belief"], nodes.index(one[0])))
-        rankings[Tier.BAYES] = [(node, belief["belief"]) for node, belief in ranked]
+        if beliefs:  # what nobody judged stands at the prior, between the good and the bad
+            prior = rules.beliefs.of(()).mean
+            rankings[Tier.BAYES] = [(node, beliefs.get(node, {"belief": prior})["belief"]) for node in nodes]
     fused = fuse(rankings, rules)
     return [replace(one, tiers=one.tiers | beliefs.get(one.node, {})) for one in fused[: chosen.results]]
 
@@ -100,7 +101,8 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
         weight = rules.weights.get(tier, 0.0)
         if weight <= 0.0:
             continue
-        for (node, _), part in zip(ranking, _parts(ranking, rules.by), strict=True):
+        parts = _chances(ranking, rules.by) if tier is Tier.BAYES else _parts(ranking, rules.by)
+        for (node, _), part in zip(ranking, parts, strict=True):
             own = gained.setdefault(node, {})
             own[tier.value] = max(own.get(tier.value, 0.0), weight * part)
     totals = {node: sum(own.values()) for node, own in gained.items()}
@@ -112,6 +114,12 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
         FoundPassage(node, totals[node] / best, {name: part / totals[node] for name, part in gained[node].items()})
         for node in order
     ]
+
+
+def _chances(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
+    """What a belief gives: in proportion to the chance, so that a bad judgement gives less than none."""
+    best = 1.0 / (RANK_OFFSET + 1) if by == "rank" else 1.0
+    return [best * chance for _, chance in ranking]
 
 
 def _parts(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:

@@ -66,3 +66,12 @@ def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
     found = retrieve(view, ACTOR, tools, at=MOMENT, plan=small)
     assert len(found.passages) <= 2
     assert sum(stage.given for stage in found.telemetry.stages if stage.name == "rerank") <= 2 + len(found.paths)
+
+
+def test_passages_that_came_without_files_are_not_searched_as_code(view: GraphView):
+    assert not len(view.file_chunks())
+    assert "code" not in [stage.name for stage in ask(view).telemetry.stages]
+
+
+def test_taking_the_best_k_seeds_is_no_cut(view: GraphView):
+    assert Reason.CAP_EXCEEDED not in ask(view).reasons

@@ -82,3 +82,18 @@ def test_judged_passages_move_and_carry_their_interval(view, home):
 def test_an_unknown_mode_is_refused(view, home):
     with pytest.raises(BadQuery, match="mode must be one of execution, planning, brainstorming"):
         nexus(metered(view), asked(MOTHER, home), mode="dreaming")
+
+
+def test_a_bad_vote_lowers_a_good_one_raises_and_the_unjudged_stay_between(view: GraphView, home: Path):
+    question = asked(ACTOR, home)
+    before = [one.node for one in nexus(metered(view), question)]
+    third = before[2]
+    key = (view.ids(np.array([third]))[0],)
+    places = {}
+    for good in (True, False):
+        beliefs = learn_beliefs([Judgement((key,), good)] * 5)
+        found = [one.node for one in nexus(metered(view), question, NexusRules(beliefs=beliefs))]
+        places[good] = found.index(third) if third in found else len(found)
+    assert places[True] < 2 + 1
+    assert places[False] > 2 - 1
+    assert places[True] < places[False]
