@@ -10,6 +10,7 @@ from hades.ingest.sources.git_command import run_git
 from hades.retrieval.code.history import Commit
 
 MAX_COMMITS = 2_000
+_FEW = 5  # commits that are read one by one; more are read with all that the list holds
 _MARK, _END = "\x01", "\x02"
 
 
@@ -35,12 +36,11 @@ class CommitLog:
         listed = run_git(self._git_dir, "rev-list", "--no-merges", "--date-order", f"--max-count={MAX_COMMITS}", commit)
         ids = listed.decode().split()
         missing = [one for one in ids if one not in self._known]
-        if missing:
-            count = MAX_COMMITS if len(missing) * 2 > len(ids) else len(missing)
-            self._read(missing[0], count)
+        if len(missing) > _FEW:
+            self._read(commit, MAX_COMMITS)
+        else:
             for one in missing:
-                if one not in self._known:
-                    self._read(one, 1)
+                self._read(one, 1)
         return list(_follow_renames((one, self._known[one]) for one in ids))
 
     def _read(self, commit: str, count: int) -> None:
