@@ -87,7 +87,8 @@ def show_rollback(document: Mapping[str, Any]) -> tuple[Text, ...]:
     """What serves now, and which weights the store has."""
     told = f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
     weights = f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
-    return Text(told), Text(document["note"] or weights)
+    lines = (told, weights if document["weights_version"] else "", document["note"])
+    return tuple(Text(line) for line in lines if line)
 
 
 def repair_contracts(names: Sequence[str]) -> Answer:
