@@ -8,16 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from aql import load
 from hades.ports.store import Mode
+from hades.stores.arango.bulk import BulkRows
 from hades.stores.arango.store import ArangoStore
-from tests.contract.conftest import DATABASE, QUERIES, REAL_SERVER, executed, real_endpoints
+from tests.contract.conftest import DATABASE, REAL_SERVER, real_endpoints
 
 pytestmark = pytest.mark.skipif(not REAL_SERVER, reason="needs a server: HADES_TEST_ARANGO_URL")
-# Asked of the parser only, or of an index that a server without --vector-index does not have.
-NOT_RUN = {"maintenance/probe_vectors", "search/nearest_approximate"}
 CITIES = ("Aachen", "Bremen", "Celle", "Dresden", "Essen", "Fulda", "Gotha", "Halle", "Ilmenau", "Jena")
 
 
@@ -72,10 +72,23 @@ def test_two_nights_a_rollback_a_backup_a_restore_and_a_forget(open_store: objec
     hades(home, "doctor")
 
 
-def test_zz_every_query_file_was_executed() -> None:
-    """The last test of the last file: the others have run."""
-    names = {f"{path.parent.name}/{path.stem}" for path in QUERIES}
-    assert sorted(names - set(executed) - NOT_RUN) == []
+@pytest.mark.parametrize("open_store", ["arango"], indirect=True)
+def test_a_write_of_several_units_and_the_checks_of_the_server(open_store: object) -> None:
+    """What no other test of the suite asks of a server with its default limits; the table counts it."""
+    store = ArangoStore.open(
+        real_endpoints(DATABASE), mode=Mode.READ_WRITE, transaction_limit_bytes=64 * 1024, transaction_share=0.25
+    )
+    rows = [{"_key": f"k{n}", "name": f"n{n}", "name_lower": f"n{n}", "type": "concept"} for n in range(60)]
+    with store.bulk(["entities"]) as inside:
+        inside.upsert("entities", pa.Table.from_pylist(rows))
+    assert store.count("entities") == 60
+    inside = BulkRows(store.scope, frozenset(["entities"]), None)
+    inside.upsert("entities", pa.Table.from_pylist([{**row, "_key": f"x{row['_key']}"} for row in rows]))
+    inside.give_up()
+    assert store.count("entities") == 60
+    assert store.session.db.collection("write_journal").count() == 0
+    assert {one.name for one in store.findings()} >= {"server version", "clock", "write journal"}
+    assert store.check() == []
 
 
 @pytest.mark.parametrize("open_store", ["arango"], indirect=True)
