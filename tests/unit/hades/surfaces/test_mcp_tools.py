@@ -18,6 +18,7 @@ from hades.curation.edits import list_edits
 from hades.ports.store import Mode
 from hades.settings import Settings
 from hades.surfaces.access.callers import Caller, Door
+from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import Service, open_service
 from schemas.retrieval import Path
@@ -164,7 +165,7 @@ def test_arguments_out_of_bounds_are_refused_before_anything_is_read(settings: S
     with serving(settings, Mode.READ_ONLY) as service:
         for tool, arguments in (
             ("pathrag_retrieve", {"query": "x", "max_paths": 0}),
-            ("pathrag_retrieve", {"query": "x" * 8001}),
+            ("pathrag_retrieve", {"query": "x" * (QUESTION_CHARACTERS + 1)}),
             ("graph_query_paths", {"query": "x", "L": 6}),
             ("hipporag_retrieve", {"query": "x", "mode": "sideways"}),
             ("pathrag_retrieve", {}),

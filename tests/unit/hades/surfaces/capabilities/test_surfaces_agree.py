@@ -10,6 +10,7 @@ import pytest
 
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Rest, Shell, load
+from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.registry import COMMANDS as COMMANDS_HERE
 from hades.surfaces.cli import commands
@@ -141,7 +142,7 @@ def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_cod
 
     from hades.surfaces.cli.main import app
 
-    assert CliRunner().invoke(app, ["query", "x" * 8_001]).exit_code == 2
+    assert CliRunner().invoke(app, ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
     assert CliRunner().invoke(app, ["query", "x", "--paths", "101"]).exit_code == 2
 
 
