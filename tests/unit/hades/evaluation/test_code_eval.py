@@ -37,7 +37,7 @@ def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
         {
             "id": commit,
             "commit": commit,
-            "question": "`area` is wrong",
+            "question": "`area` fails",
             "gold": [path],
             "gold_symbols": [f"{path}:area"],
         }
