@@ -24,8 +24,8 @@ QUIET = {
 
 
 def pytest_addoption(parser):
-    """`--picture FILE`: keep what the explorer looks like when its test asks a question."""
-    parser.addoption("--picture", help="write the explorer's picture of docs/explorer.md here")
+    """`--picture DIR`: keep what the explorer looks like while its tests use it."""
+    parser.addoption("--picture", help="folder for the pictures of docs/explorer.md")
 
 
 def pytest_configure():

@@ -79,8 +79,8 @@ def address(home):
 @pytest.fixture
 def page(address, tmp_path):
     with browsing(tmp_path / "profile") as opened:
-        opened.open(address)
-        opened.until("document.querySelector('input[name=query]')")
+        opened.open(f"{address}#ask")
+        opened.until("document.querySelector('select[name=recipe]')")
         yield opened
         assert opened.errors == []
         asked = [one for one in opened.requests if not one.startswith(("data:", "about:", "blob:"))]
@@ -106,8 +106,55 @@ def test_a_question_is_asked_by_keyboard_and_a_path_clicked(page, request):
     assert "Path 1" in told
     assert page.run("document.querySelectorAll('#graph canvas').length") > 0
     assert "reads" in page.run("document.querySelector('.spent').innerText")
-    if request.config.getoption("--picture"):
-        page.picture(Path(request.config.getoption("--picture")))
+    assert page.run("document.querySelectorAll('.legend span').length") > 0
+    page.until("document.querySelector('.written .answer')")
+    _keep_picture(page, request, "ask")
+
+
+def test_the_first_page_shows_the_corpus_and_its_questions_can_be_asked(page, request):
+    page.run("location.hash = '#home'")
+    page.until("document.querySelectorAll('.tiles dd').length > 2")
+    assert page.run("document.querySelectorAll('.treemap .cell').length") > 0
+    _keep_picture(page, request, "home")
+    page.run("document.querySelector('[aria-label=\"Example questions\"] button').click()")
+    assert page.until("document.querySelector('.spent .bar')")
+
+
+def test_a_citation_leads_to_its_passage(page):
+    ask(page, "what does the Parser read?", "lexical")
+    page.until("document.querySelector('.written .cite')")
+    page.run("document.querySelector('.written .cite').click()")
+    assert page.until("document.querySelector('.flash') !== null")
+
+
+def test_keys_open_views_and_move_through_paths(page):
+    ask(page)
+    page.run("document.activeElement.blur()")
+    page.press("j")
+    assert page.until("document.querySelector('.path[aria-pressed=true]') !== null")
+    page.press("5")
+    assert page.until("location.hash === '#builds'")
+
+
+def test_two_snapshots_are_compared(page, request):
+    page.run("location.hash = '#builds'")
+    page.until("document.querySelector('select[name=before]')")
+    page.run("document.querySelector('select[name=before]').form.requestSubmit()")
+    assert page.until("document.querySelectorAll('.figures tbody tr').length > 2")
+    _keep_picture(page, request, "builds")
+
+
+def test_nothing_is_wider_than_a_phone(page, request):
+    page.send("Emulation.setDeviceMetricsOverride", width=390, height=840, deviceScaleFactor=1, mobile=True)
+    for view in ("home", "topics", "memory", "builds"):
+        page.run(f"location.hash = '#{view}'")
+        page.until("document.querySelector('main .card, main .hero')")
+        assert page.run("document.documentElement.scrollWidth") <= 390, view
+    page.run("location.hash = '#ask'")
+    page.until("document.querySelector('select[name=recipe]')")
+    ask(page)
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    _keep_picture(page, request, "phone")
 
 
 def test_a_moved_time_asks_again_as_of_that_day(page):
@@ -132,15 +179,16 @@ def test_a_miss_is_explained(page):
     assert page.until("document.querySelector('form dl')?.innerText.length > 20")
 
 
-def test_topics_are_listed_and_opened(page):
+def test_topics_are_listed_and_opened(page, request):
     page.run("location.hash = '#topics'")
     page.until("document.querySelectorAll('.path').length > 0")
     page.run("document.querySelector('details')?.setAttribute('open', '')")
     page.run("document.querySelector('.path').click()")
     assert page.until("document.querySelectorAll('.graph canvas').length > 0")
+    _keep_picture(page, request, "topics")
 
 
-def test_a_memory_is_read_through_time(page):
+def test_a_memory_is_read_through_time(page, request):
     page.run("location.hash = '#memory/approach_x'")
     page.until("document.querySelectorAll('.trace li').length === 2")
     now = "document.querySelector('.trace li[aria-current=true]').innerText"
@@ -149,7 +197,10 @@ def test_a_memory_is_read_through_time(page):
     page.run(f"""const moment = document.querySelector('input[name=moment]'); moment.value = {february};
                  moment.dispatchEvent(new Event('input'))""")
     assert "needs an index" in page.run(now)
-    assert "rejected_because" in page.run("document.querySelector('table').innerText")
+    assert "rejected because" in page.run("document.querySelector('table').innerText")
+    assert page.run("document.querySelectorAll('.timeline rect').length") == 3
+    assert "bug_y" in page.run("document.querySelector('.timeline').textContent")
+    _keep_picture(page, request, "memory")
 
 
 def test_an_older_snapshot_serves_after_one_click(page):
@@ -160,10 +211,20 @@ def test_an_older_snapshot_serves_after_one_click(page):
     assert page.until(f"document.getElementById('serves').textContent !== '{before}'")
 
 
-def test_it_is_readable_in_the_dark(page):
+def test_it_is_readable_in_the_dark(page, request):
     lit = page.run("getComputedStyle(document.body).backgroundColor")
     page.run("document.getElementById('theme').click()")
     assert page.run("getComputedStyle(document.body).backgroundColor") != lit
+    ask(page)
+    _keep_picture(page, request, "dark")
+
+
+def _keep_picture(page, request, name: str) -> None:
+    """With --picture DIR the page is kept as DIR/explorer-NAME.png, for the documentation."""
+    folder = request.config.getoption("--picture")
+    if folder:
+        time.sleep(1.0)
+        page.picture(Path(folder) / f"explorer-{name}.png")
 
 
 def _until_ready(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -29,6 +29,10 @@ _NOT_PROSE = re.compile(
     r"^ {0,3}(?:```|~~~).*?^ {0,3}(?:```|~~~)[^\n]*$|<!--.*?-->|^ {0,3}(?:#{1,6} |\||[-=]{3,}$)[^\n]*$",
     re.DOTALL | re.MULTILINE,
 )
+_CODE = re.compile(
+    r"\s*(?:@\w|(?:async )?def |class |import |from \w[\w.]* import |(?:public|private|static|func|fn|function) )"
+)
+_DOCSTRING = re.compile(r"(\"\"\"|\'\'\')(.*?)\1", re.DOTALL)
 _MARK = re.compile(r"^(?:[-*+>]|\d+[.)])\s+")
 
 
@@ -64,15 +68,24 @@ def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
     for source in sources:
         if source.kind != "passage":
             continue
-        prose = _NOT_PROSE.sub("\n\n", source.text)
+        about, prose = _readable(source)
         for start, end in sentences(prose):
-            text = _MARK.sub("", " ".join(prose[start:end].split()))
+            text = about + _MARK.sub("", " ".join(prose[start:end].split()))
             if _SHORTEST <= len(text) <= _LONGEST and any(character.isalpha() for character in text):
                 roots = frozenset(map(root, words(f"{source.title} {text}")))
                 found.append(_Candidate(source.number, text, roots, len(found)))
         if len(found) >= _READ:
             break
     return found[:_READ]
+
+
+def _readable(source: AnswerSource) -> tuple[str, str]:
+    """The sentences of a source and what they are about: of code its docstrings, of text all but tables."""
+    if not _CODE.match(source.text):
+        return "", _NOT_PROSE.sub("\n\n", source.text)
+    docstrings = "\n\n".join(found.group(2) for found in _DOCSTRING.finditer(source.text))
+    name = source.where.rpartition(", ")[2]
+    return (f"{name}: " if name else ""), docstrings
 
 
 def _scores(question: str, candidates: Sequence[_Candidate], embedder: Embedder | None) -> Floats:

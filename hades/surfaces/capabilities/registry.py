@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hades.surfaces.capabilities.capability import Capability, LocalCommand
+from hades.surfaces.capabilities.corpus import COMPARE, OVERVIEW
 from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
@@ -21,6 +22,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     EXPLAIN,
     FEEDBACK,
     QUERIES,
+    OVERVIEW,
+    COMPARE,
     *AGENT_RETRIEVAL,
     *ENTITY_CAPABILITIES,
     *MEMORY_VERSIONS,

@@ -75,5 +75,5 @@ export async function offers(method, path) {
 
 export async function recipes() {
   const recipe = (await description()).components.schemas.QueryBody.properties.recipe;
-  return { names: recipe.enum, chosen: recipe.default };
+  return { names: recipe.enum, chosen: recipe.enum.includes("auto") ? "auto" : recipe.default };
 }

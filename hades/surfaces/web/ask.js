@@ -1,76 +1,124 @@
-// Ask: a question, its paths as a graph, what it cost, why, and when it is asked of.
+// Ask: the answer in sentences with its sources, the paths as a graph, the passages in full, and what it cost.
 
 import { get, offers, post, recipes, stream } from "./api.js";
+import { answerCard } from "./answer.js";
 import { card, el, fill } from "./dom.js";
 import { draw, highlight, show } from "./drawing.js";
+import { code, contentWords, looksLikeCode, prose } from "./highlight.js";
 import { spent } from "./spent.js";
 
 const DAY = 86_400_000;
+// Reasons a reader can act on; the others are in the details of the turn.
+const ACTIONABLE = {
+  timeout: "The search ran out of time. Ask again, or raise the time limit of the plan.",
+  abstained: "What was found is too weak to rely on.",
+  no_entity_match: null,
+  embeddings_missing: "Some passages have no vectors: run `hades run embed`.",
+  hierarchy_unavailable: "There are no topics yet: run `hades run nightly`.",
+  view_degraded: "An older graph serves, or part of it could not be read: run `hades doctor`.",
+};
 
 export async function ask(view, { attempt }) {
   const { names, chosen } = await recipes();
-  const judges = await offers("post", "/queries/{query_id}/feedback");
-  const state = { answer: null, edges: new Map() };
+  const [judges, writes] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer")]);
+  const state = { answer: null, written: null };
+  const asked = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
 
-  const question = el("input", { name: "query", required: true, autofocus: true, placeholder: "which method does it derive from?" });
+  const question = el("input", { name: "query", required: true, autofocus: true, value: asked, placeholder: "Ask about the corpus" });
   const recipe = el("select", { name: "recipe" }, names.map((name) => el("option", { selected: name === chosen }, name)));
-  const hops = el("input", { name: "hops", type: "number", min: 0, max: 2, value: 1 });
-  const form = el("form", { class: "row card", onsubmit: (event) => { event.preventDefault(); submit(); } },
-    el("label", { class: "wide" }, "Question", question), el("label", {}, "Recipe", recipe), el("label", {}, "Hops", hops),
-    el("button", { class: "main" }, "Ask"));
+  const hops = el("input", { name: "hops", type: "number", min: 0, max: 2, placeholder: "auto" });
   const time = timeSlider(submit);
-  const paths = el("ol", { class: "plain", "aria-label": "Paths" });
-  const passages = el("ol", { class: "plain", "aria-label": "Passages" });
-  const canvas = el("div", { class: "graph", id: "graph", role: "img", "aria-label": "The paths as a graph" });
-  const chosenCard = card("Chosen", el("p", { class: "meta" }, "Choose a path, or a node of the graph."));
-  const costs = card("Budget and stages");
-  const about = card("Why");
-  fill(view, form, time.element, el("div", { class: "columns" },
-    el("div", {}, card("Paths", paths), card("Passages", passages)),
-    el("div", {}, canvas, chosenCard, costs, about)));
-  const graph = draw(canvas, { onNode: inspect });
+  const form = el("form", { class: "card ask", onsubmit: (event) => { event.preventDefault(); submit(); } },
+    el("div", { class: "row" }, el("label", { class: "wide" }, el("span", {}, "Question"), question), el("button", { class: "main" }, "Ask")),
+    el("details", {}, el("summary", {}, "Recipe, hops and time"),
+      el("div", { class: "row" }, el("label", {}, "Recipe", recipe), el("label", {}, "Hops", hops)), time.element));
+  const place = el("div", { class: "result", "aria-live": "polite" });
+  fill(view, form, place);
+  if (asked) await submit();
 
   async function submit() {
-    if (!question.value.trim()) return;
-    const body = { query: question.value, recipe: recipe.value, plan: { graph: { hops: Number(hops.value) } }, as_of: time.moment() };
-    const stages = [];
-    fill(costs, el("h2", {}, "Budget and stages"), el("p", { class: "wait" }, "asking…"));
-    const answer = await attempt(() => stream(body, (stage) => {
-      stages.push(stage);
-      fill(costs, el("h2", {}, "Budget and stages"), spent({ telemetry: { stages, reads: 0, ms: 0 } }));
-    }));
-    if (!answer) return fill(costs, el("h2", {}, "Budget and stages"));
+    const text = question.value.trim();
+    if (!text) return;
+    history.replaceState(null, "", `#ask/${encodeURIComponent(text)}`);
+    const body = { query: text, recipe: recipe.value, as_of: time.moment() };
+    if (hops.value !== "") body.plan = { graph: { hops: Number(hops.value) } };
+    const wait = el("p", { class: "wait" }, "asking…");
+    fill(place, wait);
+    const answer = await attempt(() => stream(body, (stage) => { wait.textContent = `${stage.name} done…`; }));
+    if (!answer) return fill(place);
     state.answer = answer;
+    state.written = null;
     drawAnswer();
+    if (!writes) return;
+    const { plan: _, ...same } = body;
+    state.written = await attempt(() => post("/answer", same));
+    if (state.written && state.answer === answer) drawAnswer();
   }
 
   function drawAnswer() {
-    const answer = state.answer;
-    fill(paths, answer.paths.map((path) => pathItem(path)));
-    if (!answer.paths.length) fill(paths, el("li", { class: "meta" }, "No paths. The passages may still answer."));
-    fill(passages, answer.passages.map((passage) => passageItem(passage)));
-    fill(costs, el("h2", {}, "Budget and stages"), spent(answer));
-    fill(about, el("h2", {}, "Why"), reasons(answer), hierarchy(answer), explainMiss(answer));
+    const { answer, written } = state;
+    const drawing = draw({ label: "The paths as a graph", onNode: inspect });
+    drawing.element.id = "graph";
+    const chosenPlace = el("div", {});
+    const paths = el("ol", { class: "plain", "aria-label": "Paths" }, answer.paths.map((path) => pathItem(path)));
+    const quotes = quotedIn(written);
+    const passages = el("ol", { class: "plain", "aria-label": "Passages" }, answer.passages.map((passage) => passageItem(passage, quotes)));
+    const told = answer.reasons.map((reason) => ACTIONABLE[reason]).filter(Boolean);
+    fill(place,
+      written ? answerCard(written, jump) : writes && answer.passages.length > 0 && card("Answer", el("p", { class: "wait" }, "writing…")),
+      told.length > 0 && el("p", { class: "note" }, told.join(" ")),
+      !answer.paths.length && !answer.passages.length && card("Nothing was found", el("p", {}, "Try other words, or look at the ", el("a", { href: "#topics" }, "topics"), ".")),
+      el("div", { class: "columns" },
+        el("div", {}, answer.passages.length > 0 && card("Passages", passages)),
+        el("div", {}, answer.paths.length > 0 && card("Paths", drawing.element, chosenPlace, paths),
+          card("This turn", turnDetails(answer)))));
     const nodes = new Map(answer.paths.flatMap((path) => path.nodes).map((node) => [node.id, node]));
-    const edges = new Map(answer.paths.flatMap((path) => path.edges.map((edge, place) =>
-      [edge.id, { ...edge, label: relations(path.text)[place]?.relation ?? edge.type }])));
-    state.edges = edges;
-    show(graph, [...nodes.values()], [...edges.values()]);
-    canvas.setAttribute("aria-label", `${nodes.size} nodes and ${edges.size} edges of ${answer.paths.length} paths`);
+    const edges = new Map(answer.paths.flatMap((path) => path.edges.map((edge, index) =>
+      [edge.id, { ...edge, label: relations(path.text)[index]?.relation ?? edge.type }])));
+    show(drawing, [...nodes.values()], [...edges.values()]);
     time.learn([...nodes.keys()]);
+
+    function pathItem(path) {
+      const button = el("button", { type: "button", class: "path", id: `path-${path.rank}`, "aria-pressed": "false", onclick: () => choosePath(path, button) },
+        ...worded(path.text), el("small", {}, path.why));
+      return el("li", {}, button, judges && judge("paths", path.rank));
+    }
+
+    function choosePath(path, button) {
+      for (const other of place.querySelectorAll(".path")) other.setAttribute("aria-pressed", other === button);
+      highlight(drawing, path.nodes.map((node) => node.id), path.edges.map((edge) => edge.id));
+      const said = relations(path.text);
+      const name = (id) => path.nodes.find((node) => node.id === id)?.name ?? id;
+      fill(chosenPlace, el("section", { class: "inset" }, el("h2", {}, `Path ${path.rank}`), el("ol", {}, path.edges.map((edge, index) =>
+        el("li", {}, el("b", {}, name(edge.from)), ` ${(said[index]?.relation ?? edge.type).replaceAll("_", " ")} `, el("b", {}, name(edge.to)),
+          said[index]?.snippet && el("q", { class: "snippet" }, said[index].snippet),
+          el("span", { class: "meta" }, `${edge.provenance.doc}${edge.provenance.span ? ` [${edge.provenance.span.join(":")}]` : ""} · weight ${edge.weight?.toFixed(2) ?? "–"}`))))));
+    }
+
+    function jump(source) {
+      const target = document.getElementById(`${source.kind}-${source.rank}`);
+      target?.scrollIntoView({ block: "center", behavior: "smooth" });
+      if (source.kind === "path") target?.click();
+      target?.classList.add("flash");
+      setTimeout(() => target?.classList.remove("flash"), 1600);
+    }
+
+    async function inspect(id) {
+      const [node, around] = await Promise.all([
+        attempt(() => get(`/graph/nodes/${id}`)), attempt(() => get("/graph/neighbours", { id, fanout: 8, as_of: time.moment() })),
+      ]);
+      if (around) show(drawing, around.nodes, around.edges, { keep: true });
+      if (node) fill(chosenPlace, nodeDetails(node));
+    }
   }
 
-  function pathItem(path) {
-    const choose = el("button", { type: "button", class: "path", "aria-pressed": "false", onclick: () => choosePath(path, choose) },
-      ...worded(path.text), el("small", {}, `score ${path.score.toFixed(3)} · reliability ${path.reliability.toFixed(3)} · confidence ${path.confidence.toFixed(2)}`));
-    return el("li", {}, choose, judges && judge("paths", path.rank));
-  }
-
-  function passageItem(passage) {
-    return el("li", { class: "passage" },
-      el("strong", {}, passage.title || passage.document), el("span", { class: "meta" },
-        `${passage.document} [${passage.span.join(":")}] · ${passage.score.toFixed(3)} from ${passage.from.join(", ")}`),
-      el("p", {}, passage.text), judges && judge("passages", passage.rank));
+  function passageItem(passage, quotes) {
+    const where = [passage.path && passage.lines ? `${passage.path}:${passage.lines[0]}` : passage.document, ...(passage.headings ?? []).slice(-2)].filter(Boolean);
+    const text = looksLikeCode(passage) ? code(passage.text)
+      : prose(passage.text, { words: contentWords(state.answer.query), quotes: quotes.get(passage.id) ?? [] });
+    return el("li", { class: "passage", id: `passage-${passage.rank}` },
+      el("strong", {}, `${passage.rank}. ${passage.title || passage.document}`), el("span", { class: "meta" }, where.join(" › ")), text,
+      el("span", { class: "meta" }, `score ${passage.score.toFixed(3)}, found by ${passage.from.join(", ")}`), judges && judge("passages", passage.rank));
   }
 
   function judge(kind, rank) {
@@ -86,50 +134,42 @@ export async function ask(view, { attempt }) {
       el("button", { type: "button", class: "bad", "aria-pressed": "false", "aria-label": `${kind} ${rank} did not help`, onclick: says("bad") }, "did not"));
   }
 
-  function choosePath(path, button) {
-    for (const other of paths.querySelectorAll(".path")) other.setAttribute("aria-pressed", other === button);
-    highlight(graph, path.nodes.map((node) => node.id), path.edges.map((edge) => edge.id));
-    const told = relations(path.text);
-    fill(chosenCard, el("h2", {}, `Path ${path.rank}`), el("p", {}, path.why), el("ol", {}, path.edges.map((edge, place) =>
-      el("li", {}, el("code", {}, edge.from), ` ${told[place]?.relation ?? edge.type} `, el("code", {}, edge.to),
-        el("span", { class: "meta" }, `weight ${edge.weight?.toFixed(2) ?? "–"} · ${edge.provenance.doc} ${edge.provenance.span ? `[${edge.provenance.span.join(":")}]` : ""}`),
-        told[place]?.snippet && el("span", { class: "snippet" }, `“${told[place].snippet}”`)))));
-  }
-
-  async function inspect(id) {
-    const node = await attempt(() => get(`/graph/nodes/${id}`));
-    if (!node) return;
-    const expand = el("button", { type: "button", onclick: async () => {
-      const around = await attempt(() => get("/graph/neighbours", { id, fanout: 12, as_of: time.moment() }));
-      if (around) show(graph, around.nodes, around.edges, { keep: true });
-    } }, "Show what surrounds it");
-    fill(chosenCard, el("h2", {}, node.name || node.id), el("p", { class: "meta" },
-      `${node.kind} · ${node.type} · ${node.degree.out} out, ${node.degree.in} in${node.document ? ` · ${node.document}` : ""}`),
-      el("p", {}, node.summary || (node.text ?? "").slice(0, 600)), el("p", { class: "mono" }, node.id), expand);
-  }
-
-  function reasons(answer) {
-    const route = answer.why && el("p", {}, answer.why);
-    return el("div", {}, route, answer.reasons.map((reason) => el("span", { class: "reason" }, reason)),
-      !answer.reasons.length && el("p", { class: "meta" }, "Nothing was cut and nothing is missing."));
-  }
-
-  function hierarchy(answer) {
-    if (!answer.hierarchy.length) return null;
-    return el("div", {}, el("h3", {}, "Topics it was narrowed to"),
-      el("ul", {}, answer.hierarchy.map((topic) => el("li", {}, `L${topic.level} ${topic.summary.slice(0, 140) || topic.id}`))));
+  function turnDetails(answer) {
+    return el("div", {}, answer.why && el("p", {}, answer.why), spent(answer),
+      answer.hierarchy.length > 0 && el("details", {}, el("summary", {}, `Topics it was narrowed to (${answer.hierarchy.length})`),
+        el("ul", {}, answer.hierarchy.map((topic) => el("li", {}, topic.summary.slice(0, 200) || topic.id)))),
+      answer.reasons.length > 0 && el("details", {}, el("summary", {}, "What was cut"), el("p", {}, answer.reasons.map((reason) => el("span", { class: "reason" }, reason)))),
+      explainMiss(answer));
   }
 
   function explainMiss(answer) {
     const told = el("div", { "aria-live": "polite" });
     const missing = el("input", { name: "missing", placeholder: "a name or an id", "aria-label": "A node that was expected" });
-    return el("form", { onsubmit: async (event) => {
+    return el("details", {}, el("summary", {}, "Why is something not there?"), el("form", { class: "row", onsubmit: async (event) => {
       event.preventDefault();
       const found = await attempt(() => get(`/queries/${answer.query_id}/explain`, { missing: missing.value }));
       if (found?.missing) fill(told, el("dl", {}, Object.entries(found.missing).flatMap(([name, value]) =>
         [el("dt", { class: "meta" }, name), el("dd", {}, typeof value === "object" ? JSON.stringify(value) : String(value))])));
-    } }, el("h3", {}, "Why is something not there?"), missing, " ", el("button", {}, "Explain"), told);
+    } }, missing, el("button", {}, "Explain"), told));
   }
+}
+
+function nodeDetails(node) {
+  return el("section", { class: "inset" }, el("h2", {}, node.name || node.id), el("p", { class: "meta" },
+    `${node.type.replaceAll("_", " ")} · ${node.degree.out} out, ${node.degree.in} in${node.document ? ` · ${node.document}` : ""}`),
+    (node.summary || node.text) && el("p", {}, node.summary || node.text.slice(0, 600)));
+}
+
+// Which sentences of which passages the written answer quotes.
+function quotedIn(written) {
+  const found = new Map();
+  for (const sentence of written?.mode === "extracted" ? written.sentences : []) {
+    for (const number of sentence.citations) {
+      const source = written.sources.find((one) => one.number === number);
+      if (source) found.set(source.id, [...(found.get(source.id) ?? []), sentence.text]);
+    }
+  }
+  return found;
 }
 
 // A moment to stand at: a slider between the first date the graph knows and today, and the day in figures.

@@ -37,3 +37,8 @@ export function day(text) {
 export function count(number) {
   return Number(number).toLocaleString("en");
 }
+
+// A summary without the marks of Markdown.
+export function plain(text) {
+  return (text ?? "").replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*#]{1,3}/g, "").replace(/\s+/g, " ").trim();
+}

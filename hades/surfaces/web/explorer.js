@@ -4,10 +4,11 @@ import { get, Problem, useToken } from "./api.js";
 import { fill } from "./dom.js";
 import { ask } from "./ask.js";
 import { builds } from "./builds.js";
+import { home } from "./home.js";
 import { memory } from "./memory.js";
 import { topics } from "./topics.js";
 
-const VIEWS = { ask, topics, memory, builds };
+const VIEWS = { home, ask, topics, memory, builds };
 const view = document.getElementById("view");
 const problem = document.getElementById("problem");
 const token = document.getElementById("token");
@@ -18,7 +19,7 @@ export async function attempt(work) {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Problem) && !(error instanceof TypeError)) throw error;
+    if (!(error instanceof Problem) && !(error instanceof TypeError && /fetch|network/i.test(error.message))) throw error;
     if (error.status === 401) token.hidden = false;
     problem.textContent = error instanceof Problem ? error.message : `the service does not answer (${error.message})`;
     problem.hidden = false;
@@ -27,8 +28,8 @@ export async function attempt(work) {
 }
 
 async function open() {
-  const name = location.hash.slice(1).split("/")[0] || "ask";
-  const chosen = VIEWS[name] ? name : "ask";
+  const name = location.hash.slice(1).split("/")[0] || "home";
+  const chosen = VIEWS[name] ? name : "home";
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${chosen}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -41,7 +42,7 @@ async function serves() {
   const place = document.getElementById("serves");
   const found = await attempt(() => get("/snapshots"));
   const now = found?.snapshots.find((snapshot) => snapshot.serves);
-  place.textContent = now ? `serves ${now.snapshot}` : found ? "nothing is published yet; run `hades run nightly`" : "";
+  place.textContent = now ? `serves ${now.snapshot.slice(0, 12)} of ${(now.created_at ?? "").slice(0, 16).replace("T", " ")}` : found ? "nothing is published yet; run `hades run nightly`" : "";
 }
 
 token.addEventListener("submit", (event) => {
@@ -60,6 +61,27 @@ document.getElementById("theme").addEventListener("click", () => {
   document.dispatchEvent(new Event("theme"));
 });
 if (localStorage.getItem("hades.theme")) document.documentElement.dataset.theme = localStorage.getItem("hades.theme");
+
+// Keys for whoever does not use a mouse; none of them works while something is typed.
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName)) return;
+  const name = Object.keys(VIEWS)[Number(event.key) - 1];
+  if (name) location.hash = `#${name}`;
+  if (event.key === "d") document.getElementById("theme").click();
+  if (event.key === "/") {
+    event.preventDefault();
+    const field = document.querySelector("input[name=query]");
+    if (field) field.focus();
+    else location.hash = "#ask";
+  }
+  if (event.key === "j" || event.key === "k") {
+    const paths = [...document.querySelectorAll("button.path")];
+    const now = paths.findIndex((one) => one.getAttribute("aria-pressed") === "true");
+    const next = paths[Math.min(Math.max(now + (event.key === "j" ? 1 : -1), 0), paths.length - 1)];
+    next?.click();
+    next?.scrollIntoView({ block: "nearest" });
+  }
+});
 
 addEventListener("hashchange", open);
 serves();
