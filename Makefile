@@ -107,8 +107,9 @@ test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL
 soak: $(STAMP)  ## minutes of random work on both stores
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600
 
-docs: $(STAMP)  ## regenerate docs/reference/ and .env.example
+docs: $(STAMP)  ## regenerate docs/reference/ and .env.example, then write the site to site/; offline
 	@$(BIN)/python -m hades.surfaces.docs
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
 
 clean:  ## remove caches and build output; keeps .venv and .hades
 	@rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,6 +1,9 @@
 """What is generated is current, what is documented exists, and what exists is documented."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,9 +48,9 @@ def test_every_collection_is_documented():
     assert [c.name for c in COLLECTIONS if f"\n## {c.name}\n" not in page] == []
 
 
-def test_readme_map_names_existing_folders():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    house = readme.split("## Map of the house")[1].split("\n## ")[0]
+def test_the_map_names_existing_folders():
+    architecture = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    house = architecture.split("## Map of the house")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([\w./-]+)`", house, flags=re.MULTILINE)
     assert len(named) >= 10
     assert [name for name in named if not (ROOT / name).exists()] == []
@@ -71,3 +74,18 @@ def test_no_page_names_a_path_of_somebodys_machine():
         for match in MACHINE_PATH.finditer(path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if not page.startswith("adr/") and f": {page}" not in config] == []
+
+
+def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"})
+    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"(https?:[^\"]+)\"", home)
+    assert loaded == []
+    assert (tmp_path / "site" / "reference" / "reasons.html").is_file()

@@ -21,7 +21,7 @@ const ACTIONABLE = {
 export async function ask(view, { attempt }) {
   const { names, chosen } = await recipes();
   const [judges, writes] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer")]);
-  const state = { answer: null, written: null };
+  const state = { answer: null };
   const asked = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
 
   const question = el("input", { name: "query", required: true, autofocus: true, value: asked, placeholder: "Ask about the corpus" });
@@ -47,25 +47,24 @@ export async function ask(view, { attempt }) {
     const answer = await attempt(() => stream(body, (stage) => { wait.textContent = `${stage.name} done…`; }));
     if (!answer) return fill(place);
     state.answer = answer;
-    state.written = null;
-    drawAnswer();
+    const shown = drawAnswer();
     if (!writes) return;
     const { plan: _, ...same } = body;
-    state.written = await attempt(() => post("/answer", same));
-    if (state.written && state.answer === answer) drawAnswer();
+    const written = await attempt(() => post("/answer", same));
+    if (state.answer === answer) shown(written);
   }
 
   function drawAnswer() {
-    const { answer, written } = state;
+    const { answer } = state;
+    const written = el("div", {}, writes && answer.passages.length > 0 && card("Answer", el("p", { class: "wait" }, "writing…")));
     const drawing = draw({ label: "The paths as a graph", onNode: inspect });
     drawing.element.id = "graph";
     const chosenPlace = el("div", {});
     const paths = el("ol", { class: "plain", "aria-label": "Paths" }, answer.paths.map((path) => pathItem(path)));
-    const quotes = quotedIn(written);
-    const passages = el("ol", { class: "plain", "aria-label": "Passages" }, answer.passages.map((passage) => passageItem(passage, quotes)));
+    const passages = el("ol", { class: "plain", "aria-label": "Passages" }, answer.passages.map((passage) => passageItem(passage, new Map())));
     const told = answer.reasons.map((reason) => ACTIONABLE[reason]).filter(Boolean);
     fill(place,
-      written ? answerCard(written, jump) : writes && answer.passages.length > 0 && card("Answer", el("p", { class: "wait" }, "writing…")),
+      written,
       told.length > 0 && el("p", { class: "note" }, told.join(" ")),
       !answer.paths.length && !answer.passages.length && card("Nothing was found", el("p", {}, "Try other words, or look at the ", el("a", { href: "#topics" }, "topics"), ".")),
       el("div", { class: "columns" },
@@ -77,6 +76,11 @@ export async function ask(view, { attempt }) {
       [edge.id, { ...edge, label: relations(path.text)[index]?.relation ?? edge.type }])));
     show(drawing, [...nodes.values()], [...edges.values()]);
     time.learn([...nodes.keys()]);
+    return (answered) => {
+      fill(written, answered && (answered.sentences.length > 0 || answer.passages.length > 0) && answerCard(answered, jump));
+      const quotes = quotedIn(answered);
+      if (quotes.size) fill(passages, answer.passages.map((passage) => passageItem(passage, quotes)));
+    };
 
     function pathItem(path) {
       const button = el("button", { type: "button", class: "path", id: `path-${path.rank}`, "aria-pressed": "false", onclick: () => choosePath(path, button) },

@@ -1,0 +1,36 @@
+"""The corpus at a glance, and two published graphs beside each other."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from hades.retrieval.answer.corpus_overview import describe_corpus
+from hades.retrieval.walks.compare_views import compare_views
+from hades.settings import load_settings
+from hades.wiring import open_hades, open_view
+
+
+def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "rhine.md").write_text(
+        "# Rhine\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n"
+    )
+    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(pages)
+        before = hades.publish().snapshot
+        (pages / "elbe.md").write_text("# Elbe\n\nThe Elbe flows through Dresden to the North Sea.\n")
+        hades.ingest.documents(pages)
+        after = hades.publish().snapshot
+        overview = describe_corpus(hades.store)
+    assert overview["formats"] == {"text/markdown": 2}
+    assert "What is Rhine?" in overview["questions"]
+    with closing(open_view(settings, before)) as older, closing(open_view(settings, after)) as newer:
+        found = compare_views(older, newer)
+    assert (found["before"], found["after"]) == (before, after)
+    assert "Elbe" in found["nodes"]["entities"]["added_names"]
+    assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
+        "before": 1, "after": 2, "added": 1, "removed": 0, "added_names": [], "removed_names": [],
+    }  # fmt: skip
