@@ -76,10 +76,10 @@ def test_no_page_names_a_path_of_somebodys_machine():
     assert found == []
 
 
-def test_every_page_is_in_the_navigation_of_the_site():
-    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    assert [page for page in pages if not page.startswith("adr/") and f": {page}" not in config] == []
+def test_the_navigation_of_the_site_names_existing_pages():
+    named = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(named) > 30
+    assert [page for page in named if not (ROOT / "docs" / page).is_file()] == []
 
 
 def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
