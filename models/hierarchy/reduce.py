@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from models.hierarchy.arrays import Graph, Vectors, unit_rows
+from models.hierarchy.arrays import Graph, Vectors
+from models.vectors import unit_rows
 
 
 def reduced(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hades.stages.topics.match_topics import match_keys
 from hades.stages.topics.topic_rules import HierarchyRules
-from models.hierarchy.arrays import unit_rows
 from models.hierarchy.supertopics import supertopics
+from models.vectors import unit_rows
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of

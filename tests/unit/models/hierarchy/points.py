@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.hierarchy.arrays import Labels, Vectors, unit_rows
+from models.hierarchy.arrays import Labels, Vectors
+from models.vectors import unit_rows
 
 
 def planted(
