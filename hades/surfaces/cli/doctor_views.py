@@ -75,7 +75,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
             rows = sum(store.counts().values())
             document["store"] = store.describe()
             wrong = store.check() if deep else []
-            server = getattr(store, "findings", list)()
+            server: list[Any] = getattr(store, "findings", list)()
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
     except HadesError as error:
