@@ -28,7 +28,7 @@ from hades.evaluation.ablation import no_ranker  # noqa: E402
 from hades.evaluation.cases import read_cases  # noqa: E402
 from hades.evaluation.harness import Scores, run  # noqa: E402
 from hades.evaluation.ladder import Rung  # noqa: E402
-from hades.evaluation.rankings import Bench, Remembered  # noqa: E402
+from hades.evaluation.rankings import Bench, CachingEmbedder  # noqa: E402
 from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
@@ -70,7 +70,7 @@ def measured(model: Path, questions: Path, home: Path) -> dict[str, Scores]:
     """Every recipe over every question, as learned and by hand."""
     cases = read_cases(questions)
     settings = load_settings({"HADES_HOME": str(home)}, home)
-    embedder = Remembered(open_embedder(settings))
+    embedder = CachingEmbedder(open_embedder(settings))
     embedder.learn(case.question for case in cases)
     with closing(open_snapshot(home)) as view:
         bench = Bench(with_ranker(view, read_model(model)), embedder, MiniLmTokenizer())

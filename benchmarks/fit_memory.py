@@ -30,7 +30,7 @@ from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
 from hades.evaluation.metrics import recall_at  # noqa: E402
 from hades.ports.view import GraphView, Passage  # noqa: E402
 from hades.retrieval.channels.memory_recipe import RecollectRules, hear  # noqa: E402
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, first_look, second_look, weighed  # noqa: E402
+from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, first_look, second_look, weigh  # noqa: E402
 from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
 from hades.retrieval.turn.types import Question  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
@@ -62,7 +62,7 @@ class Case:
 
     def best(self, weights: Mapping[str, float], most: int) -> NDArray[np.int64]:
         """The places of the best by the first look."""
-        return np.argsort(-weighed(self.first, weights), kind="stable")[:most]
+        return np.argsort(-weigh(self.first, weights), kind="stable")[:most]
 
     def second(self, places: NDArray[np.int64]) -> Columns:
         """What the second look sees of these places."""
@@ -164,7 +164,7 @@ def _recalls(
     for one in own:
         if half in ("", one.split):
             places = one.best(first, RecollectRules().read)
-            order = places[np.argsort(-weighed(one.second(places), second), kind="stable")]
+            order = places[np.argsort(-weigh(one.second(places), second), kind="stable")]
             documents = list(dict.fromkeys(one.passages[place].document for place in order.tolist()))
             for k in DEPTHS:
                 found[k].append(recall_at(documents, one.gold, k))

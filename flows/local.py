@@ -21,7 +21,7 @@ from tasks.unit import without_server
 def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
     """Run a flow with parameters as text, JSON or plain; what it returns."""
     flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
-    parameters = _validated(flow, {key: _value(text) for key, text in given.items()})
+    parameters = _validate(flow, {key: _value(text) for key, text in given.items()})
     settings = load_settings()
     observe(settings)
     if settings.prefect_api_url is not None:
@@ -30,7 +30,7 @@ def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
         return flow.fn(**parameters)
 
 
-def _validated(flow: Flow[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
+def _validate(flow: Flow[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters in their types, or an error that says which are wanted."""
     wanted = flow.parameters.properties
     if unknown := sorted(set(parameters) - set(wanted)):

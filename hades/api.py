@@ -16,7 +16,7 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest_api import Ingest
-from hades.ingest.openie import Estimate, Extracted, estimate, extract
+from hades.ingest.openie import Estimate, ExtractionReport, estimate, extract
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ingest.sources.history_documents import HistoryRules
@@ -28,7 +28,7 @@ from hades.retrieval.channels.code import PASSAGE
 from hades.retrieval.turn.recipes import DEFAULT, MODES
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
-from hades.snapshot.publish import Published, publish
+from hades.snapshot.publish import PublishReport, publish
 from hades.stages.build_context import BuildContext, Mode
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
@@ -75,15 +75,15 @@ class Hades:
 
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
-        return estimate(self.store, self._context.tokenizer, self._asked().model)
+        return estimate(self.store, self._context.tokenizer, self._ask().model)
 
-    def read_triples(self, max_calls: int) -> Extracted:
+    def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
-        bill = extract(self.store, self._asked(), max_calls, self._context.progress)
+        bill = extract(self.store, self._ask(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.rules, self._context.progress)
         return bill
 
-    def _asked(self) -> LanguageModel:
+    def _ask(self) -> LanguageModel:
         if self._language_model is None:
             raise SettingsError("no language model is set; set HADES_LLM_BASE_URL and HADES_LLM_MODEL")
         return self._language_model
@@ -94,7 +94,7 @@ class Hades:
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 
-    def publish(self) -> Published:
+    def publish(self) -> PublishReport:
         """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
         return publish(self.store, self.home)
 

@@ -83,13 +83,13 @@ def _split(config: Mapping[str, Any], settings: Settings) -> tuple[PathragSettin
     given = dict(config)
     if settings.tenant is not None:
         given |= {key: inside(given[key], settings.tenant) for key in _PLACES if given.get(key) is not None}
-    return _merged(settings.pathrag, given), _merged(settings.cache, given)
+    return _merge(settings.pathrag, given), _merge(settings.cache, given)
 
 
 Part = TypeVar("Part", bound=BaseModel)
 
 
-def _merged(section: Part, given: Mapping[str, Any]) -> Part:
+def _merge(section: Part, given: Mapping[str, Any]) -> Part:
     fields = type(section).model_fields
     try:
         return type(section).model_validate(

@@ -103,7 +103,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
     from hades.memory.recall.answer_search import StoredMemorySearch
     from hades.providers.tokens import MiniLmTokenizer
-    from hades.retrieval.ranking.exploration import Swapping
+    from hades.retrieval.ranking.exploration import ExplorationRules
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.pipeline import Tools
 
@@ -114,7 +114,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         embedder or open_embedder(settings),
         settings.hirag_pathrag,
         beliefs=cache(lambda: _beliefs(settings)),
-        swapping=Swapping(settings.learning.explore, settings.learning.explore_seed),
+        swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
         memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY)),
     )
     return Answers(
@@ -155,9 +155,9 @@ def _version_of(settings: Settings) -> Callable[[], str]:
     """Asks what serves now, cheaply, so that a long-lived process notices a new snapshot."""
     if settings.view == "arango":
         return lambda: "live"
-    from hades.snapshot.pointer import Served
+    from hades.snapshot.pointer import ServedPointer
 
-    return Served(settings.home)
+    return ServedPointer(settings.home)
 
 
 def open_store(settings: Settings, mode: Mode) -> GraphStore:

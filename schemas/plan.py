@@ -159,7 +159,7 @@ class Plan(Record):
     @model_validator(mode="before")
     @classmethod
     def _start_from_the_profile(cls, given: Any) -> Any:
-        return _filled(given) if isinstance(given, Mapping) else given
+        return _fill(given) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
     def _stays_below_the_caps(self) -> Self:
@@ -207,7 +207,7 @@ def over_caps(plan: Plan) -> Iterator[tuple[tuple[str, ...], int, int]]:
             yield place, value, getattr(caps, name)
 
 
-def _filled(given: Mapping[str, Any]) -> dict[str, Any]:
+def _fill(given: Mapping[str, Any]) -> dict[str, Any]:
     """The profile's defaults below what was given; an unknown profile is left for its field to refuse."""
     values = dict(given)
     profile = values.get("profile", Profile.ONLINE)

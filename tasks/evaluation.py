@@ -10,7 +10,7 @@ from prefect.events import emit_event
 
 from hades.evaluation.build import Workbench
 from hades.evaluation.ladder import rungs
-from hades.evaluation.regression import Regressed
+from hades.evaluation.regression import RetrievalRegression
 from hades.evaluation.serving import evaluate_serving, nothing_to_ask
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import load_settings
@@ -38,7 +38,7 @@ def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any
         _tell("hades.conveyance.fell", "conveyance fell", change.sentence, found.page)
     if found.worse:
         _tell("hades.evaluation.regressed", "retrieval got worse", found.message, found.page)
-        raise Regressed(found.message)
+        raise RetrievalRegression(found.message)
     return {**found.document["dataset"], "page": str(found.page), "changes": found.document["changes"], "recall": rows}
 
 

@@ -12,9 +12,9 @@ from hades.wiring import open_answers
 
 def open_graph() -> Answers:
     """The graph of the settings; other settings open another one."""
-    return _opened(digest_of(load_settings().masked()))
+    return _open(digest_of(load_settings().masked()))
 
 
 @cache
-def _opened(settings: str) -> Answers:
+def _open(settings: str) -> Answers:
     return open_answers(load_settings())

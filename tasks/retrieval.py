@@ -53,7 +53,7 @@ retrieve = capability_task(QUERY, _ASKED)
 @task(name="retrieve paths", **_ASKED)
 def retrieve_paths(
     query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
-) -> functions.FoundPaths | functions.Failed:
+) -> functions.FoundPaths | functions.FailedCall:
     """Paths for a question."""
     return functions.retrieve_paths(open_graph(), query, max_paths, domain_filter, as_of_version)
 
@@ -61,7 +61,7 @@ def retrieve_paths(
 @task(name="retrieve and format", **_ASKED)
 def retrieve_and_format(
     query: str, max_paths: int = 5, domain_filter: str | None = None, as_of_version: str | None = None
-) -> functions.FoundPrompt | functions.Failed:
+) -> functions.FoundPrompt | functions.FailedCall:
     """The prompt for a question."""
     return functions.retrieve_and_format(open_graph(), query, max_paths, domain_filter, as_of_version)
 

@@ -85,12 +85,12 @@ def unit(name: str, policy: dict[str, Any], **options: Any) -> Callable[[Callabl
     """Make a function a unit under a named policy."""
 
     def wrap(function: Callable[..., R]) -> Unit[R]:
-        return Unit(_timed(name, function), name=name, **policy, **options)
+        return Unit(_time(name, function), name=name, **policy, **options)
 
     return wrap
 
 
-def _timed(name: str, function: Callable[..., R]) -> Callable[..., R]:
+def _time(name: str, function: Callable[..., R]) -> Callable[..., R]:
     """The same function, whose report also says how long it took; a span where the settings name a collector."""
 
     @functools.wraps(function)

@@ -32,7 +32,7 @@ class Completed:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def completed(store: RowStore, stage: str) -> Completed | None:
+def complete(store: RowStore, stage: str) -> Completed | None:
     """The last completion of a stage, or None when it never completed."""
     rows = store.get("build_stages", [stage]).to_pylist()
     if not rows:

@@ -20,7 +20,7 @@ OnEvict = Callable[[str, Any], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Entry:
     """JSON bytes, or the object itself where JSON cannot hold it; `size` is what it was counted with."""
 
     payload: bytes | None
@@ -31,14 +31,14 @@ class _Held:
         return self.value if self.payload is None else from_json(self.payload)
 
 
-class _Order(cachetools.LRUCache[str, _Held]):
+class _Order(cachetools.LRUCache[str, _Entry]):
     """The library's order and accounting; whoever it pushes out is remembered."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(max_bytes, getsizeof=lambda held: held.size)
-        self.left: list[tuple[str, _Held]] = []
+        self.left: list[tuple[str, _Entry]] = []
 
-    def popitem(self) -> tuple[str, _Held]:
+    def popitem(self) -> tuple[str, _Entry]:
         item = super().popitem()
         self.left.append(item)
         return item
@@ -72,7 +72,7 @@ class LRUCache:
 
         What the key held before is gone either way: a value that was replaced is never handed out again.
         """
-        held = _measured(value, size_mb)
+        held = _measure(value, size_mb)
         with self._lock:
             self._order.pop(key, None)
             if held.size > self.max_bytes:
@@ -125,7 +125,7 @@ class LRUCache:
             return len(self._order)
 
 
-def _measured(value: Any, size_mb: float | None) -> _Held:
+def _measure(value: Any, size_mb: float | None) -> _Entry:
     """Counted by its JSON bytes, or as the caller says; the size stays with the entry: what is added is taken off."""
     written = to_json(value)
     # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times the bytes counted.
@@ -133,7 +133,7 @@ def _measured(value: Any, size_mb: float | None) -> _Held:
     if size_mb is not None:
         if size_mb < 0:
             raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
-        return _Held(payload, None if payload is not None else value, round(size_mb * MIB))
+        return _Entry(payload, None if payload is not None else value, round(size_mb * MIB))
     if payload is None:
-        return _Held(None, value, UNKNOWN_BYTES)
-    return _Held(payload, None, len(payload))
+        return _Entry(None, value, UNKNOWN_BYTES)
+    return _Entry(payload, None, len(payload))

@@ -73,7 +73,7 @@ def importance(
     value = (prior + repeats) / (1 + repeats)
     if isinstance(data, Mapping):
         value += _recency(data.get("updated_at"), now) + _confidence(data.get("confidence"))
-    return min(1.0, max(0.0, value + _mentioned(data, earlier)))
+    return min(1.0, max(0.0, value + _find_mentioned(data, earlier)))
 
 
 def starting_tier(importance: float, threshold: float) -> MemoryTier:
@@ -103,7 +103,7 @@ def _confidence(confidence: object) -> float:
     return next((bonus for limit, bonus in CONFIDENCE if confidence > limit), 0.0)
 
 
-def _mentioned(data: Any, earlier: Iterable[str]) -> float:
+def _find_mentioned(data: Any, earlier: Iterable[str]) -> float:
     questions = [question.lower() for question in earlier if question.strip()]
     if not questions:
         return 0.0

@@ -46,7 +46,7 @@ class TieredMemoryManager:
         now: Callable[[], datetime] = utc_now,
         uses_disk: bool = True,
     ) -> None:
-        self.config = _checked(config)
+        self.config = _check(config)
         self.place = CachePlace.under(load_settings().home if home is None else home, self.config)
         self.ram_cache = LRUCache(self.config.ram_cache_size_mb, on_evict=self._demote)
         self.nvme_cache = DiskCache(self.place.nvme, self.config.nvme_cache_size_gb)
@@ -73,7 +73,7 @@ class TieredMemoryManager:
         if found is not None:
             return found
         before = self._generation
-        value = self._computed(compute)
+        value = self._compute(compute)
         if keep(value):
             prior = None if importance is None else importance(value)
             self._put(key, value, prior, context, before)
@@ -189,14 +189,14 @@ class TieredMemoryManager:
             self.ram_cache.clear()
             self._generation = current
 
-    def _computed(self, compute: Compute) -> Any:
+    def _compute(self, compute: Compute) -> Any:
         self._store.asked += 1
         value = compute()
         self._store.hits += value is not MISS
         return value
 
 
-def _checked(config: Mapping[str, Any] | CacheSettings | None) -> CacheSettings:
+def _check(config: Mapping[str, Any] | CacheSettings | None) -> CacheSettings:
     """The settings with defaults for what is left out (X-09); a key or a value that means nothing is named."""
     if isinstance(config, CacheSettings):
         return config

@@ -10,8 +10,8 @@ from hades.curation.edits import (
     COLLECTIONS,
     BadEdit,
     EditReport,
-    checked_fields,
-    checked_words,
+    check_fields,
+    check_words,
     differing,
     edits_of,
     entity_row,
@@ -45,8 +45,8 @@ def update_entity(
 
     With an embedder a new name has its vector at once, else from the next derivation on.
     """
-    wanted = checked_fields(fields)
-    checked_words(who, why)
+    wanted = check_fields(fields)
+    check_words(who, why)
     if not 0.0 <= confidence <= 1.0:
         raise BadEdit(f"confidence is {confidence}; give a number from 0 to 1")
     with store.transaction(COLLECTIONS) as inside:

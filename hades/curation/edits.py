@@ -46,7 +46,7 @@ class EditReport:
         return {**asdict(self), "needs": list(self.needs)}
 
 
-def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields as they are stored; anything else than what may be edited raises `BadEdit`."""
     if not fields:
         raise BadEdit(f"no field was given; edit one of {', '.join(EntityFields.model_fields)}")
@@ -61,7 +61,7 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return dict(said)
 
 
-def checked_words(who: str, why: str) -> None:
+def check_words(who: str, why: str) -> None:
     """Every edit has somebody who answers for it."""
     for what, text in (("who", who), ("why", why)):
         if len(text) > SAID_MOST or not all(character.isprintable() for character in text):
@@ -112,7 +112,7 @@ def new_edit(row: Row, fields: Mapping[str, Any], who: str, why: str, at: dateti
 
 def edits_of(store: RowStore, entity: str) -> list[EntityEdit]:
     """Every edit of an entity (key), oldest first."""
-    return _listed(store, [Term("entity", "==", entity)])
+    return _list(store, [Term("entity", "==", entity)])
 
 
 def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
@@ -120,7 +120,7 @@ def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditStat
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
     if state is not None:
         where.append(Term("state", "==", str(state)))
-    return _listed(store, where)
+    return _list(store, where)
 
 
 def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
@@ -144,6 +144,6 @@ def report_of(edit: EntityEdit, before: Row, *, changed: bool, note: str) -> Edi
     return EditReport(edit.key, entity, edit.state, changed, edit.fields, held, edit.needs, missing, note)
 
 
-def _listed(store: RowStore, where: Sequence[Term]) -> list[EntityEdit]:
+def _list(store: RowStore, where: Sequence[Term]) -> list[EntityEdit]:
     rows = [read_edit(row) for batch in store.scan(EDITS, where=list(where)) for row in batch.to_pylist()]
     return sorted(rows, key=lambda edit: (edit.at, edit.key))

@@ -14,7 +14,7 @@ from hades.curation.edits import (
     SERVED,
     BadEdit,
     EditReport,
-    checked_words,
+    check_words,
     edit_named,
     entity_row,
     keep,
@@ -78,7 +78,7 @@ def degree_of(store: RowStore, key: str) -> int:
 
 def approve(store: GraphStore, edit_id: str, *, who: str, at: datetime, embedder: Embedder | None = None) -> EditReport:
     """Stand behind somebody else's edit; it applies once enough parties do. Twice by the same party is once."""
-    checked_words(who, "")
+    check_words(who, "")
     with store.transaction(COLLECTIONS) as inside:
         return agree(inside, edit_named(inside, edit_id), who, at, embedder)
 

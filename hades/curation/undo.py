@@ -10,7 +10,7 @@ from hades.curation.edits import (
     COLLECTIONS,
     SERVED,
     EditReport,
-    checked_words,
+    check_words,
     edit_named,
     entity_row,
     keep,
@@ -25,7 +25,7 @@ def undo(
     store: GraphStore, edit_id: str, *, who: str, why: str, at: datetime, embedder: Embedder | None = None
 ) -> EditReport:
     """Take an edit back, applied or waiting; the row of the edit stays and says who did. Idempotent."""
-    checked_words(who, why)
+    check_words(who, why)
     with store.transaction(COLLECTIONS) as inside:
         edit = edit_named(inside, edit_id)
         row = entity_row(inside, edit.entity)

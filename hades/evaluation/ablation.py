@@ -11,7 +11,7 @@ import numpy as np
 
 from hades.ports.store import Direction
 from hades.ports.view import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, GraphView, Kind, Numbers, ViewInfo
-from hades.snapshot.expansion import follow, gathered, merged, visible
+from hades.snapshot.expansion import follow, gather, merge, visible
 from schemas.intervals import Mask
 
 SYNONYMS = ("similar_to", "coref")
@@ -120,7 +120,7 @@ class _FewerEdges(_Hidden):
         if direction == Direction.ANY:
             out = self._one_way(asked, True, types, fanout, mask, max_work)
             left = None if max_work is None else max_work - out.work
-            return merged(out, self._one_way(asked, False, types, fanout, mask, left, no_loops=True), fanout)
+            return merge(out, self._one_way(asked, False, types, fanout, mask, left, no_loops=True), fanout)
         return self._one_way(asked, direction == Direction.OUT, types, fanout, mask, max_work)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
@@ -151,7 +151,7 @@ class _FewerEdges(_Hidden):
                 kept &= visible(validity, rows.edge[entry], mask)
             return kept & (rows.target[entry] != near) if no_loops else kept
 
-        return gathered(rows, follow(rows, asked, keep, fanout, max_work), outbound)
+        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
 
 
 def _fewer(rows: Csr, hides: Hides) -> Csr:

@@ -51,7 +51,7 @@ def citation_cases(
         source, target, sentence = str(one["src"]), str(one["dst"]), " ".join(str(one["context"]).split())
         if source in papers and target in papers and source != target and sentence:
             cited[source, sentence].add(target)
-    drawn = _drawn(sorted(cited), sample, seed)
+    drawn = _draw(sorted(cited), sample, seed)
     if not drawn:
         raise BadCases(f"{contexts} holds no sentence between two papers of the corpus")
     return [
@@ -67,7 +67,7 @@ def citation_cases(
     ]
 
 
-def tested_citations(cases: Collection[Case]) -> set[Citation]:
+def test_citations(cases: Collection[Case]) -> set[Citation]:
     """The citations that the cases ask for."""
     return {(source, target) for case in cases for source in case.excluded for target in case.gold}
 
@@ -90,7 +90,7 @@ def repository_pairs(code_links: Path, papers: Collection[str], sample: int | No
     """Papers and the repositories they name, each pair once."""
     rows = (_dict(code_links, row) for row in read_lines(code_links))
     pairs = sorted({(str(row["id"]), str(row["repo"])) for row in rows if str(row["id"]) in papers})
-    return pairs if sample is None else _drawn(pairs, sample, seed)
+    return pairs if sample is None else _draw(pairs, sample, seed)
 
 
 def namers(code_links: Path) -> dict[str, frozenset[str]]:
@@ -102,7 +102,7 @@ def namers(code_links: Path) -> dict[str, frozenset[str]]:
     return {repo: frozenset(papers) for repo, papers in found.items()}
 
 
-def _drawn(rows: list[Any], sample: int, seed: int) -> list[Any]:
+def _draw(rows: list[Any], sample: int, seed: int) -> list[Any]:
     return sorted(random.Random(seed).sample(rows, min(sample, len(rows))))
 
 

@@ -37,7 +37,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Answered:
+class PairAnswer:
     """What was found for a pair, best first; `texts` are passages, for ways of answering that give no paths."""
 
     ways: tuple[Way, ...]
@@ -47,7 +47,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Judged:
+class PairResult:
     """One pair: `hops` of the shortest way that joins it, None where none does; None elsewhere: nothing to judge."""
 
     hops: int | None
@@ -60,7 +60,7 @@ class Judged:
     tokens: int
 
 
-def judge(view: GraphView, model: str, pair: Pair, answered: Answered, *, hops: int, paths: int) -> Judged:
+def judge(view: GraphView, model: str, pair: Pair, answered: PairAnswer, *, hops: int, paths: int) -> PairResult:
     """The first `paths` ways against the pair; a way longer than `hops` between the ends does not join them."""
     ways = answered.ways[:paths]
     joining = [(length, way) for way in ways if (length := _hops(way, pair)) is not None and length <= hops]
@@ -70,7 +70,7 @@ def judge(view: GraphView, model: str, pair: Pair, answered: Answered, *, hops: 
     expected = None
     if pair.expected and joining:
         expected = any(pair.expected.intersection(way.nodes) for _, way in joining)
-    return Judged(
+    return PairResult(
         min((length for length, _ in joining), default=None),
         any(holding) or named,
         float(np.mean(holding)) if holding else 0.0,
@@ -82,7 +82,7 @@ def judge(view: GraphView, model: str, pair: Pair, answered: Answered, *, hops: 
     )
 
 
-def summarise_bridges(rows: Sequence[Judged], joined: Sequence[bool]) -> dict[str, Any]:
+def summarise_bridges(rows: Sequence[PairResult], joined: Sequence[bool]) -> dict[str, Any]:
     """The figures of one way of answering; `still_joined` is discovery among the pairs that are joined another way."""
     found = np.array([row.hops is not None for row in rows], np.float64)
     among = found[np.array(joined, np.bool_)]

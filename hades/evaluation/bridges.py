@@ -16,11 +16,11 @@ import numpy as np
 
 from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.arxiv import ArxivFiles, namers, read_titles, repository_pairs
-from hades.evaluation.bridge_metrics import Answered, Judged, Pair, Way, judge, summarise_bridges
+from hades.evaluation.bridge_metrics import Pair, PairAnswer, PairResult, Way, judge, summarise_bridges
 from hades.evaluation.build import Workbench, build
 from hades.evaluation.cases import BadCases, digest
 from hades.evaluation.ladder import Rung
-from hades.evaluation.rankings import PLAN, Bench, Remembered, asker
+from hades.evaluation.rankings import PLAN, Bench, CachingEmbedder, asker
 from hades.ports.progress import Progress
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
@@ -38,7 +38,7 @@ QUESTIONS = {"pair": "How is {title} connected to {repo}?", "title": "{title}"}
 
 
 @dataclass(frozen=True)
-class Bridged:
+class BridgeEvaluation:
     """The summary as scripts read it, and the ground truth it is of."""
 
     document: dict[str, Any]
@@ -55,7 +55,7 @@ def evaluate_bridges(
     hops: int = 4,
     paths: int = 6,
     ask: str = "pair",
-) -> Bridged:
+) -> BridgeEvaluation:
     """Build with every link; ask every rung for every pair, and search between the two known ends as well.
 
     `ask` is the question: `pair` names both ends, `title` only the paper, so that the repository must be guessed.
@@ -63,7 +63,7 @@ def evaluate_bridges(
     titles, naming = read_titles(files.papers), namers(files.code_links)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
     wanted = repository_pairs(files.code_links, titles, pairs, seed)
-    embedder = Remembered(bench.embedder)
+    embedder = CachingEmbedder(bench.embedder)
     with closing(open_snapshot(bench.build_context.home)) as view:
         known = resolve_pairs(view, wanted, titles, naming)
         if not known:
@@ -98,7 +98,7 @@ def evaluate_bridges(
         {"paper": one.paper, "repo": one.repo, "expected_bridges": sorted(naming[one.repo] - {one.paper})}
         for one in known
     ]
-    return Bridged(document, truth)
+    return BridgeEvaluation(document, truth)
 
 
 def resolve_pairs(
@@ -112,9 +112,9 @@ def resolve_pairs(
     for paper, repo in wanted:
         repo_node = _repository(view, repo)
         around = {} if repo_node is None else _papers_of(view, repo_node)
-        node = around.get(_folded(titles[paper]))
+        node = around.get(_fold(titles[paper]))
         if repo_node is not None and node is not None:
-            others = {_folded(titles[one]) for one in naming[repo] - {paper} if one in titles}
+            others = {_fold(titles[one]) for one in naming[repo] - {paper} if one in titles}
             expected = frozenset(around[one] for one in others if one in around) - {node}
             found.append(Pair(paper, titles[paper], repo, node, repo_node, expected))
     return found
@@ -130,32 +130,32 @@ def _papers_of(view: GraphView, repo: int) -> dict[str, int]:
     """Nodes of the papers that name a repository, by title."""
     found = view.expand(np.array([repo], np.int64), direction=Direction.IN, types=[RelationType.IMPLEMENTS])
     numbers = np.unique(found.target)
-    return {_folded(one.name): number for number, one in zip(numbers.tolist(), view.nodes(numbers), strict=True)}
+    return {_fold(one.name): number for number, one in zip(numbers.tolist(), view.nodes(numbers), strict=True)}
 
 
-def _folded(title: str) -> str:
+def _fold(title: str) -> str:
     return " ".join(title.split()).casefold()
 
 
 def _judge_all(
     whole: Bench, pairs: Sequence[Pair], rungs: Sequence[Rung], hops: int, paths: int, progress: Progress
-) -> dict[str, dict[str, list[Judged]]]:
+) -> dict[str, dict[str, list[PairResult]]]:
     """Every rung on every pair in both settings, and the search between the two known ends."""
     names = (PAIR_KNOWN, *(rung.name for rung in rungs))
-    judged: dict[str, dict[str, list[Judged]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
+    judged: dict[str, dict[str, list[PairResult]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
     view, model = whole.view, whole.embedder.model.tag
     for place, pair in enumerate(pairs, 1):
         hidden = replace(whole, view=no_edges_between(view, pair.paper_node, pair.repo_node))
         for setting, bench in ((PRESENT, whole), (WITHHELD, hidden)):
-            answers = {PAIR_KNOWN: _searched(bench, pair, hops, paths)}
-            answers |= {rung.name: _asked(rung, bench, pair, hops) for rung in rungs}
+            answers = {PAIR_KNOWN: _search(bench, pair, hops, paths)}
+            answers |= {rung.name: _ask(rung, bench, pair, hops) for rung in rungs}
             for name, answer in answers.items():
                 judged[name][setting].append(judge(view, model, pair, answer, hops=hops, paths=paths))
         progress("pairs", place, len(pairs))
     return judged
 
 
-def _searched(bench: Bench, pair: Pair, hops: int, paths: int) -> Answered:
+def _search(bench: Bench, pair: Pair, hops: int, paths: int) -> PairAnswer:
     """The cheapest paths between the two ends, which are known here."""
     boosts = {str(kind): boost for kind, boost in bench.rules.path.relation_boost.items()}
     began = time.perf_counter()
@@ -166,10 +166,10 @@ def _searched(bench: Bench, pair: Pair, hops: int, paths: int) -> Answered:
         ways = tuple(
             Way(path.nodes, tuple(edge.type for edge in view.edges(np.array(path.edges, np.int64)))) for path in found
         )
-    return Answered(ways, (time.perf_counter() - began) * 1000)
+    return PairAnswer(ways, (time.perf_counter() - began) * 1000)
 
 
-def _asked(rung: Rung, bench: Bench, pair: Pair, hops: int) -> Answered:
+def _ask(rung: Rung, bench: Bench, pair: Pair, hops: int) -> PairAnswer:
     """The rung's answer to the question of the pair, with as many hops as the pair may be apart."""
     plan = rung.plan()
     graph = plan.graph.model_copy(update={"hops": min(hops, plan.graph.hops * hops)})  # a rung that stays out stays out
@@ -180,4 +180,4 @@ def _asked(rung: Rung, bench: Bench, pair: Pair, hops: int) -> Answered:
         )
         for path in answer.paths
     )
-    return Answered(ways, ms, tuple(passage.text for passage in answer.passages), answer.tokens.prompt)
+    return PairAnswer(ways, ms, tuple(passage.text for passage in answer.passages), answer.tokens.prompt)

@@ -13,13 +13,13 @@ from hades.evaluation.arxiv import (
     citation_cases,
     read_abstracts,
     read_titles,
-    tested_citations,
+    test_citations,
     write_remaining,
 )
 from hades.evaluation.build import Workbench, build
 from hades.evaluation.cases import digest
 from hades.evaluation.ladder import Rung
-from hades.evaluation.multihop import Evaluated, measure, middle_of
+from hades.evaluation.multihop import Evaluation, measure, middle_of
 from hades.ingest.stated_edges import read_facts
 from hades.ports.store import RowStore
 from hades.snapshot.open import open_snapshot
@@ -39,7 +39,7 @@ def evaluate_citations(
     sample: int = 500,
     seed: int = 1,
     ask: str = "sentence",
-) -> Evaluated:
+) -> Evaluation:
     """Draw sentences, withhold what they cite, build, ask, sum up.
 
     The tested citations are left out of the file before it is read, so the graph is what a build from the others gives:
@@ -51,7 +51,7 @@ def evaluate_citations(
     cases = citation_cases(files.contexts, titles, sample, seed, with_title=ask == "paper")
     abstracts = read_abstracts(files.papers)
     cases = [replace(case, beside=f"{case.beside} {abstracts[case.near[0]]}") for case in cases]
-    withheld = tested_citations(cases)
+    withheld = test_citations(cases)
     remaining = bench.build_context.home / "cache" / "citations-remaining.jsonl"
     out = write_remaining(files.citations, withheld, remaining)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, remaining, files.code_links))
@@ -61,7 +61,7 @@ def evaluate_citations(
     data = {**sizes, "sample": sample, "seed": seed, "withheld": out, "ask": ask}
     with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks, 10))
-    return Evaluated({"dataset": data, "build": built, **found.document}, found.scores)
+    return Evaluation({"dataset": data, "build": built, **found.document}, found.scores)
 
 
 def require_withheld(store: RowStore, withheld: Collection[Citation]) -> None:

@@ -16,14 +16,14 @@ import numpy as np
 
 from hades.evaluation.cases import BadCases, Case, digest, read_cases, read_lines
 from hades.evaluation.harness import Scores, score, summarise
-from hades.evaluation.multihop import Evaluated, middle_of
+from hades.evaluation.multihop import Evaluation, middle_of
 from hades.text.dates import time_asked, times_in
 
 HALVES = ("fitted", "held out")
 
 
 @dataclass(frozen=True)
-class Told:
+class ConversationCorpus:
     """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared."""
 
     name: str
@@ -32,7 +32,7 @@ class Told:
     depth: int = 5
 
 
-def prepare(folder: Path, into: Path) -> list[Told]:
+def prepare(folder: Path, into: Path) -> list[ConversationCorpus]:
     """A folder of turns, sessions and qa, or of passages and questions, as corpora; by the files that are there."""
     if (folder / "turns.jsonl.gz").is_file():
         return _conversations(folder, into)
@@ -41,7 +41,7 @@ def prepare(folder: Path, into: Path) -> list[Told]:
     raise BadCases(f"{folder} holds neither turns.jsonl.gz nor passages.jsonl.gz; name a folder of memory data")
 
 
-def merged(parts: Sequence[tuple[Told, Evaluated]], ks: Sequence[int]) -> dict[str, Any]:
+def merge(parts: Sequence[tuple[ConversationCorpus, Evaluation]], ks: Sequence[int]) -> dict[str, Any]:
     """The figures over all questions of all parts."""
     cases: list[Case] = [case for told, _ in parts for case in read_cases(told.questions)]
     names = list(parts[0][1].scores)
@@ -78,7 +78,9 @@ def split_of(key: str) -> str:
     return HALVES[hashlib.sha256(key.encode()).digest()[-1] % 2]
 
 
-def _splits(parts: Sequence[tuple[Told, Evaluated]], scores: Mapping[str, Scores], ks: Sequence[int]) -> dict[str, Any]:
+def _splits(
+    parts: Sequence[tuple[ConversationCorpus, Evaluation]], scores: Mapping[str, Scores], ks: Sequence[int]
+) -> dict[str, Any]:
     """Recall of both halves."""
     splits = np.array([row.get("split", "") for told, _ in parts for row in read_lines(told.questions)])
     return {
@@ -94,7 +96,7 @@ def _splits(parts: Sequence[tuple[Told, Evaluated]], scores: Mapping[str, Scores
     }
 
 
-def _conversations(folder: Path, into: Path) -> list[Told]:
+def _conversations(folder: Path, into: Path) -> list[ConversationCorpus]:
     """Turns with their date and the turn before them in the session; a conversation is a corpus."""
     dates = {(row["conv"], row["session"]): row["date_time"] for row in read_lines(folder / "sessions.jsonl.gz")}
     turns: dict[str, list[dict[str, Any]]] = {}
@@ -110,10 +112,10 @@ def _conversations(folder: Path, into: Path) -> list[Told]:
         if row["gold"]:  # what was never said cannot be found; such questions ask for an abstention
             asked = {"id": row["id"], "question": row["question"], "gold": row["gold"], "type": row["category_name"]}
             questions.setdefault(row["conv"], []).append(asked | {"split": split_of(row["conv"])})
-    return [replace(_written(into, name, turns[name], questions[name]), depth=10) for name in sorted(questions)]
+    return [replace(_write(into, name, turns[name], questions[name]), depth=10) for name in sorted(questions)]
 
 
-def _articles(folder: Path, into: Path) -> Told:
+def _articles(folder: Path, into: Path) -> ConversationCorpus:
     """Paragraphs in the order of their article; questions by the form of the time they name."""
     passages: list[dict[str, Any]] = []
     before: dict[str, str] = {}
@@ -134,7 +136,7 @@ def _articles(folder: Path, into: Path) -> Told:
         for row in read_lines(folder / "questions.jsonl.gz")
         if row["gold"]
     ]
-    return _written(into, folder.name, passages, questions)
+    return _write(into, folder.name, passages, questions)
 
 
 def time_form(question: str) -> str:
@@ -147,8 +149,10 @@ def time_form(question: str) -> str:
     return "from to" if any(told.is_scope for told in times_in(question)) else "at a time"
 
 
-def _written(into: Path, name: str, corpus: Iterable[dict[str, Any]], questions: Iterable[dict[str, Any]]) -> Told:
-    told = Told(name, into / f"{name}.corpus.jsonl", into / f"{name}.questions.jsonl")
+def _write(
+    into: Path, name: str, corpus: Iterable[dict[str, Any]], questions: Iterable[dict[str, Any]]
+) -> ConversationCorpus:
+    told = ConversationCorpus(name, into / f"{name}.corpus.jsonl", into / f"{name}.questions.jsonl")
     for path, rows in ((told.corpus, corpus), (told.questions, questions)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -83,8 +83,8 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
             **_path_recall(cases, one),
-            **_prompted(one),
-            **_conveyed(one),
+            **_prompt(one),
+            **_convey(one),
             "groups": _groups(cases, one, middle),
             **({} if name in plain else {"against": _against(one, scores[best], best, middle)}),
         }
@@ -117,7 +117,7 @@ def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     return asdict(estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed))
 
 
-def _prompted(scores: Scores) -> dict[str, Any]:
+def _prompt(scores: Scores) -> dict[str, Any]:
     """How good the prompt is: the share of questions whose answer stands in it."""
     known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
     return {"prompt": {"has_answer": _round(float(np.mean(known))), "questions": len(known)}} if known else {}
@@ -130,7 +130,7 @@ def _path_recall(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
     return {"path_recall": _round(float(np.mean(shares)))} if shares else {}
 
 
-def _conveyed(scores: Scores) -> dict[str, Any]:
+def _convey(scores: Scores) -> dict[str, Any]:
     values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
     return {"conveyance": {"mean": _round(float(np.mean(values)))}} if values else {}
 

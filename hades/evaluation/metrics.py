@@ -39,7 +39,7 @@ def interval(values: Values, level: float = 0.95) -> tuple[float, float]:
     """Bootstrap interval of the mean over questions."""
     if not len(values):
         return (0.0, 0.0)
-    means = _resampled_means(values)
+    means = _resample_means(values)
     tail = (1.0 - level) / 2
     low, high = np.quantile(means, [tail, 1.0 - tail])
     return (float(low), float(high))
@@ -70,7 +70,7 @@ def compare(ours: Values, theirs: Values) -> Comparison:
     return Comparison(float(difference.mean()), low, high, (as_good + 1) / (RESAMPLES + 1))
 
 
-def _resampled_means(values: Values) -> Values:
+def _resample_means(values: Values) -> Values:
     random = np.random.default_rng(SEED)
     means = np.empty(RESAMPLES)
     for start in range(0, RESAMPLES, 1000):

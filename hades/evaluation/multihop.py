@@ -13,7 +13,7 @@ from hades.evaluation.cases import Case, digest, read_cases, read_lines
 from hades.evaluation.harness import Scores, alpha_of, run, summarise
 from hades.evaluation.ladder import Rung, notes
 from hades.evaluation.published import compare_published
-from hades.evaluation.rankings import Bench, Remembered, baselines
+from hades.evaluation.rankings import Bench, CachingEmbedder, baselines
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 
@@ -21,7 +21,7 @@ DEFAULT = "hipporag,hirag_pathrag,pathrag,nexus"
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluation:
     """The summary as scripts read it, and every question's figures for plots and tests."""
 
     document: dict[str, Any]
@@ -37,7 +37,7 @@ def evaluate_multihop(
     published: Path | None = None,
     rungs: Sequence[Rung],
     ks: Sequence[int] = (2, 5, 10),
-) -> Evaluated:
+) -> Evaluation:
     """Build, ask every rung and every baseline, sum up."""
     cases = read_cases(questions)
     titles = {str(row["id"]): str(row.get("title", "")) for row in read_lines(corpus)}
@@ -49,14 +49,14 @@ def evaluate_multihop(
     document = {"dataset": data, "build": built, **found.document}
     if published is not None:
         document["published"] = compare_published(published, titles, cases, found.scores)
-    return Evaluated(document, found.scores)
+    return Evaluation(document, found.scores)
 
 
 def measure(
     bench: Workbench, view: GraphView, cases: Sequence[Case], rungs: Sequence[Rung], ks: Sequence[int], middle: int
-) -> Evaluated:
+) -> Evaluation:
     """Ask a published graph: the baselines, whoever asks, then the rungs."""
-    embedder = Remembered(bench.embedder)
+    embedder = CachingEmbedder(bench.embedder)
     embedding_ms = embedder.learn(case.question for case in cases)
     asked = Bench(view, embedder, bench.tokenizer, bench.rules)
     rankers = baselines(asked)
@@ -74,7 +74,7 @@ def measure(
         "alpha": alpha_of(scores),
         "notes": notes(view),
     }
-    return Evaluated(document, scores)
+    return Evaluation(document, scores)
 
 
 def middle_of(ks: Sequence[int], wanted: int = 5) -> int:

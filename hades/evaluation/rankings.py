@@ -49,7 +49,7 @@ class Ranking:
 Ranker = Callable[[Case], Ranking]
 
 
-class Remembered:
+class CachingEmbedder:
     """An embedder that keeps every vector it made, so that a turn is timed without the model."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -77,7 +77,7 @@ class Bench:
     """A published graph and what asking it needs."""
 
     view: GraphView
-    embedder: Remembered
+    embedder: CachingEmbedder
     tokenizer: Tokenizer
     rules: HiragPathrag = field(default_factory=HiragPathrag)
 

@@ -12,18 +12,18 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.evaluation.metrics import compare
-from hades.evaluation.multihop import Evaluated
+from hades.evaluation.multihop import Evaluation
 
 LAST = "last.json"
 LEAST_DROP = 0.1  # of the conveyance: below a tenth it is the machine's mood
 
 
-class Regressed(HadesError):
+class RetrievalRegression(HadesError):
     """Retrieval that got worse than it was."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredRun:
     """A run as the next one is compared with it: a value a question, by recipe."""
 
     snapshot: str
@@ -59,14 +59,14 @@ class Change:
         )
 
 
-def kept_of(found: Evaluated, questions: str) -> Kept:
+def keep_of(found: Evaluation, questions: str) -> StoredRun:
     """What the next run needs of this one."""
     k = int(found.document["compared_at"])
     conveyed = {
         name: [one.conveyance.value for one in scores.rankings if one.conveyance is not None]
         for name, scores in found.scores.items()
     }
-    return Kept(
+    return StoredRun(
         str(found.document["snapshot"]),
         questions,
         k,
@@ -75,13 +75,13 @@ def kept_of(found: Evaluated, questions: str) -> Kept:
     )
 
 
-def changes(now: Kept, before: Kept | None) -> list[Change]:
+def changes(now: StoredRun, before: StoredRun | None) -> list[Change]:
     """Recall and conveyance of every recipe that both runs asked the same questions; none without a run before."""
     if before is None or before.questions != now.questions or before.k != now.k:
         return []
     return [
-        *_moved(f"recall@{now.k}", now.recall, before.recall),
-        *_moved("conveyance", now.conveyance, before.conveyance),
+        *_move(f"recall@{now.k}", now.recall, before.recall),
+        *_move("conveyance", now.conveyance, before.conveyance),
     ]
 
 
@@ -99,13 +99,13 @@ def alarms(found: Sequence[Change]) -> list[Change]:
     ]
 
 
-def read_last(folder: Path) -> Kept | None:
+def read_last(folder: Path) -> StoredRun | None:
     """The last run that held, if there was one."""
     path = folder / LAST
-    return Kept(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    return StoredRun(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
-def write_last(folder: Path, kept: Kept) -> Path:
+def write_last(folder: Path, kept: StoredRun) -> Path:
     """Let the next run be compared with this one; all of the file is there or none."""
     folder.mkdir(parents=True, exist_ok=True)
     path, fresh = folder / LAST, folder / f".{LAST}"
@@ -113,7 +113,7 @@ def write_last(folder: Path, kept: Kept) -> Path:
     return fresh.replace(path)
 
 
-def _moved(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]]) -> list[Change]:
+def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]]) -> list[Change]:
     found = []
     for recipe in sorted(now.keys() & before.keys()):
         new, old = np.array(now[recipe], np.float64), np.array(before[recipe], np.float64)

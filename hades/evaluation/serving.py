@@ -16,14 +16,14 @@ from typing import Any
 from hades.evaluation.build import Workbench
 from hades.evaluation.cases import digest, read_cases
 from hades.evaluation.ladder import Rung
-from hades.evaluation.multihop import Evaluated, measure, middle_of
+from hades.evaluation.multihop import Evaluation, measure, middle_of
 from hades.evaluation.regression import (
     LAST,
     Change,
     alarms,
     as_rows,
     changes,
-    kept_of,
+    keep_of,
     read_last,
     regressions,
     write_last,
@@ -39,7 +39,7 @@ DEPTHS = (2, 5, 10)
 
 
 @dataclass(frozen=True)
-class Served:
+class ServingEvaluation:
     """What the serving graph is worth, and how that moved."""
 
     document: dict[str, Any]
@@ -73,14 +73,14 @@ def evaluate_serving(
     rungs: Sequence[Rung],
     open_tracker: Callable[[], Tracker],
     ks: Sequence[int] = DEPTHS,
-) -> Served:
+) -> ServingEvaluation:
     """Ask, compare, keep; the alias moves only where nothing got worse. No file: `questions.jsonl` at home."""
     asked = questions or bench.build_context.home / QUESTIONS
     cases, sha256 = read_cases(asked), digest([asked])
     with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, ks, middle_of(ks))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
-    now = kept_of(found, sha256)
+    now = keep_of(found, sha256)
     moved = changes(now, read_last(folder))
     worse, loud = tuple(regressions(moved)), tuple(alarms(moved))
     data = {"file": str(asked), "questions": len(cases), "sha256": sha256}
@@ -91,7 +91,7 @@ def evaluate_serving(
     tracker = open_tracker()
     _log(tracker, document, page)
     _mark(tracker, found, holds=not worse)
-    return Served(document, worse, loud, page)
+    return ServingEvaluation(document, worse, loud, page)
 
 
 def _write(folder: Path, document: dict[str, Any]) -> Path:
@@ -115,7 +115,7 @@ def _log(tracker: Tracker, document: dict[str, Any], page: Path) -> None:
     )
 
 
-def _mark(tracker: Tracker, found: Evaluated, *, holds: bool) -> None:
+def _mark(tracker: Tracker, found: Evaluation, *, holds: bool) -> None:
     """Say of the weights that serve in this snapshot whether they held; none where no version was registered."""
     version = version_of(tracker, str(found.document["snapshot"]))
     if version is not None:

@@ -144,11 +144,11 @@ class _LineNumbers:
 
 def _bounds(text: str, section: Section) -> tuple[int, int]:
     """A section without white space at its ends; code keeps the indentation of its first line."""
-    start, end = _trimmed(text, section.start, section.end)
+    start, end = _trim(text, section.start, section.end)
     return (section.start, end) if section.kind in CODE_KINDS and start < end else (start, end)
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without white space at its ends."""
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
@@ -166,7 +166,7 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
         fitting = max(bisect_right(tokens, used + max_tokens), first + 1)
         stop = len(piece) if fitting == len(ends) else _break_at(piece, sentence_ends, begin, ends[fitting - 1])
         last = max(bisect_right(ends, stop), first + 1)
-        left, right = _trimmed(piece, begin, stop)
+        left, right = _trim(piece, begin, stop)
         if left < right:
             cuts.append((start + left, start + right, tokens[last - 1] - used))
         begin, first, used = stop, last, tokens[last - 1]

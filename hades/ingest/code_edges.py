@@ -44,12 +44,12 @@ def import_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: Fun
     return list(found.values())
 
 
-def resolved_calls(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
+def resolve_calls(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
     """Pairs of function keys, caller and called, each once; for relations between code symbols."""
     return sorted({(caller, called) for document in documents for caller, called, *_ in _calls(document, names)})
 
 
-def resolved_bases(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
+def resolve_bases(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
     """Pairs of function keys, class and the class it extends."""
     return sorted({pair for document in documents for pair in _bases(document, names)})
 

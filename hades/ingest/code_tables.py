@@ -12,7 +12,7 @@ import pyarrow as pa
 from hades.ingest.code_edges import FuncSpans, code_edge, contains_edges, import_edges, symbol_at
 from hades.ingest.code_names import CodeDocument, CodeNames
 from hades.ingest.documentation_edges import documentation_edges
-from hades.ingest.history_edges import commit_rows, together_edges, touched_edges
+from hades.ingest.history_edges import commit_rows, find_touched_edges, together_edges
 from schemas.catalogue import collection_named
 from schemas.edges import CodeEdgeType, MentionType
 from schemas.ids import edge_key, node_id
@@ -58,7 +58,7 @@ def code_tables(corpus: CodeCorpus, documents: pa.Table, chunks: pa.Table) -> di
             [
                 *_units(corpus, chunks),
                 *documentation_edges(chunks, corpus.names, corpus.funcs),
-                *touched_edges(commits, of_file, corpus.funcs),
+                *find_touched_edges(commits, of_file, corpus.funcs),
             ],
         ),
     }

@@ -55,7 +55,7 @@ def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
     return Traces(
         rows=tuple(sorted({*documents, *(key for held in owned.values() for keys in held.values() for key in keys)})),
         entities=tuple(sorted(named)),
-        relations=tuple(_stated(store, {node_id("documents", key) for key in documents})),
+        relations=tuple(_read_stated(store, {node_id("documents", key) for key in documents})),
         runs=tuple(dict.fromkeys(run for text in texts for run in runs_of(text, most))),
     )
 
@@ -152,7 +152,7 @@ def _flags(found: pa.Array) -> Flags:
     return flags
 
 
-def _stated(store: RowStore, documents: set[str]) -> Iterator[str]:
+def _read_stated(store: RowStore, documents: set[str]) -> Iterator[str]:
     """Keys of the relations that were read in these documents."""
     wanted = pa.array(sorted(documents), pa.string())
     for batch in store.scan("relations", columns=["_key", "provenance"]):

@@ -24,7 +24,7 @@ from hades.ingest.code_names import CodeDocument
 from hades.ingest.code_prose import blank_code
 from hades.ingest.code_tables import CODE_COLLECTIONS, CodeCorpus, code_tables, symbol_mentions
 from hades.ingest.entities.corpus import CorpusView
-from hades.ingest.entities.derive import Derived, derive
+from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.similar import similar_pairs
 from hades.ingest.entity_vectors import NAME, matrix_of, with_vectors
@@ -32,7 +32,7 @@ from hades.ingest.nodes import func_keys
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.order_edges import next_edges, next_table
 from hades.ingest.report import Progress, silent
-from hades.ingest.stated_edges import StatedCorpus, read_facts, stated_relations, symbols_of
+from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
 from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_writes, difference
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
@@ -78,7 +78,7 @@ def derive_edges(
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
     digest, edits = _digest(store, embedder, rules), standing_edits(store)
-    if manifest.derived_digest(store) == _digest_with(digest, edits):
+    if manifest.derive_digest(store) == _digest_with(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
@@ -155,7 +155,7 @@ def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocume
 
 
 def _wanted(
-    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: Derived, edits: Edits, progress: Progress
+    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: DerivedRows, edits: Edits, progress: Progress
 ) -> dict[str, pa.Table]:
     """Every derived collection as it should be."""
     titles = dict(
@@ -163,7 +163,7 @@ def _wanted(
     )
     rows = corpus.documents.to_pylist()
     symbols = symbols_of(derived.entities)
-    stated = stated_relations(
+    stated = read_stated_relations(
         StatedCorpus(
             documents=[{**row, "facts": read_facts(row["facts"])} for row in rows],
             code=corpus.code.code,

@@ -26,7 +26,7 @@ def with_vectors(
     keys = entities.column("_key").to_pylist()
     vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
     of_document = document_vectors(store, titles, tag, embedder.model.dimension)
-    kept = _kept_names(store, tag, entities)
+    kept = _keep_names(store, tag, entities)
     made_of = [DOCUMENT if key in of_document else NAME for key in keys]
     missing = []
     for row, key in enumerate(keys):
@@ -40,9 +40,9 @@ def with_vectors(
         part = missing[start : start + WINDOW]
         vectors[part] = embedder.embed([names[row] for row in part])
         progress("names", min(start + WINDOW, len(missing)), len(missing))
-    entities = _replaced(entities, "embedding", as_lists(vectors))
-    entities = _replaced(entities, "embedding_model", pa.array([tag] * len(keys), pa.string()))
-    return _replaced(entities, "vector_of", pa.array(made_of, pa.string()))
+    entities = _replace(entities, "embedding", as_lists(vectors))
+    entities = _replace(entities, "embedding_model", pa.array([tag] * len(keys), pa.string()))
+    return _replace(entities, "vector_of", pa.array(made_of, pa.string()))
 
 
 def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int) -> Mapping[str, NDArray[np.float32]]:
@@ -73,7 +73,7 @@ def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int
     return {key: (total / norms[key]).astype(np.float32) for key, total in sums.items() if norms[key] > 0}
 
 
-def _kept_names(store: RowStore, tag: str, entities: pa.Table) -> dict[str, NDArray[np.float32]]:
+def _keep_names(store: RowStore, tag: str, entities: pa.Table) -> dict[str, NDArray[np.float32]]:
     """Vectors of names that were embedded before and are still called so."""
     name_of = dict(zip(entities.column("_key").to_pylist(), entities.column("name").to_pylist(), strict=True))
     where = [Term("embedding_model", "==", tag), Term("vector_of", "==", NAME)]
@@ -93,6 +93,6 @@ def matrix_of(entities: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.float32
     return flat.reshape(len(rows), len(flat) // max(1, len(rows)))
 
 
-def _replaced(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+def _replace(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     index = table.schema.get_field_index(name)
     return table.append_column(name, values) if index < 0 else table.set_column(index, name, values)

@@ -58,7 +58,7 @@ def commit_rows(documents: pa.Table, chunks: pa.Table, files: Mapping[str, str])
     return sorted(rows, key=lambda row: (row.moment, row.document))
 
 
-def touched_edges(commits: Sequence[CommitRow], file_documents: Mapping[str, str], funcs: FuncSpans) -> list[Row]:
+def find_touched_edges(commits: Sequence[CommitRow], file_documents: Mapping[str, str], funcs: FuncSpans) -> list[Row]:
     """From the first passage of a commit to each file it touched and to each symbol whose definition it changed.
 
     Names are those of the time; one that the file has several of today names none. `file_documents`: file key ->

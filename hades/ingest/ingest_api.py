@@ -10,7 +10,7 @@ from typing import Any
 from hades.ingest import manifest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
-from hades.ingest.source_document import Material, Rejected, Source
+from hades.ingest.source_document import Material, RejectedInput, Source
 from hades.ingest.source_fingerprint import is_unread, note_read
 from hades.ingest.source_registry import known, remember
 from hades.ingest.sources.arxiv import ArxivSource
@@ -58,7 +58,7 @@ class Ingest:
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
-        source = self._opened(spec)
+        source = self._open(spec)
         report = self.source(source, phases)
         if Phase.NODES in phases:
             remember(self._context.store, _absolute(spec))
@@ -77,7 +77,7 @@ class Ingest:
         if not Path(spec.path).exists():
             missing = IngestReport(str(spec.source)).as_dict()
             return {"note": "not there any more; its documents are kept", **missing}
-        unread = is_unread(self._context.store, _absolute(spec), self._opened(spec))
+        unread = is_unread(self._context.store, _absolute(spec), self._open(spec))
         if unread is None:
             return self.spec(spec, phases).as_dict()
         return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
@@ -93,7 +93,7 @@ class Ingest:
         self.run_from_store([Phase.CHUNKS])
         return gone
 
-    def _opened(self, spec: SourceSpec) -> Source:
+    def _open(self, spec: SourceSpec) -> Source:
         path = Path(spec.path)
         if spec.source == SourceKind.WORKSPACE:
             history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
@@ -121,7 +121,7 @@ class NoSource:
     place = ""
     mirrors = False
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Nothing."""
         return iter(())
 

@@ -74,7 +74,7 @@ def record(store: RowStore, changed: Iterable[Entry]) -> None:
         store.upsert("ingest_manifest", as_table("ingest_manifest", rows))
 
 
-def derived_digest(store: RowStore) -> str | None:
+def derive_digest(store: RowStore) -> str | None:
     """What the derived rows were last computed from."""
     found = store.get("ingest_manifest", [DERIVED], columns=["sha256"]).to_pylist()
     return found[0]["sha256"] if found else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from hades.ingest.source_document import CodeFile, Material, Rejected, Section
+from hades.ingest.source_document import CodeFile, Material, RejectedInput, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import NameType, SourceKind
@@ -68,7 +68,7 @@ def document_key(source: str, origin: str, corpus: str = "") -> str:
     return content_key("d", str(source), *([corpus] if by_path else []), origin)
 
 
-def quarantine_row(rejected: Rejected) -> Row:
+def quarantine_row(rejected: RejectedInput) -> Row:
     """Input that was set aside, as a row."""
     return {
         "_key": content_key("q", str(rejected.source), rejected.uri),

@@ -46,7 +46,7 @@ class Estimate:
 
 
 @dataclass
-class Extracted:
+class ExtractionReport:
     """What asking did cost."""
 
     calls: int = 0
@@ -68,9 +68,9 @@ def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> Estimate:
     return Estimate(len(waiting), tokens, len(waiting) * MAX_ANSWER_TOKENS, known)
 
 
-def extract(store: GraphStore, model: LanguageModel, max_calls: int, progress: Progress = silent) -> Extracted:
+def extract(store: GraphStore, model: LanguageModel, max_calls: int, progress: Progress = silent) -> ExtractionReport:
     """Ask for each text not read yet, in key order, never more than `max_calls` times; every few answers are kept."""
-    done = Extracted()
+    done = ExtractionReport()
     waiting = list(_waiting(store, model.model))
     done.not_asked = max(0, len(waiting) - max_calls)
     kept: list[dict[str, Any]] = []

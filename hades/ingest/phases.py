@@ -26,7 +26,7 @@ from hades.ingest.manifest import Entry, as_table
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
-from hades.ingest.source_document import Material, Rejected, Source
+from hades.ingest.source_document import Material, RejectedInput, Source
 from hades.ingest.sources.history_documents import HistoryRules
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
@@ -69,7 +69,7 @@ def ingest(context: IngestContext, source: Source, phases: Sequence[Phase] = tup
     }
     for phase in Phase:
         if phase in phases:
-            with _timed(report, phase):
+            with _time(report, phase):
                 work[phase]()
     return report
 
@@ -78,9 +78,9 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport) -> 
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
     seen: set[str] = set()
-    rejected: list[Rejected] = []
-    for batch in _batched(source.read(), BATCH_DOCUMENTS):
-        rejected += [item for item in batch if isinstance(item, Rejected)]
+    rejected: list[RejectedInput] = []
+    for batch in _batch(source.read(), BATCH_DOCUMENTS):
+        rejected += [item for item in batch if isinstance(item, RejectedInput)]
         fresh = {}
         for item in batch:
             if isinstance(item, Material):
@@ -111,7 +111,7 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
         entry for entry in manifest.entries(store).values() if not entry.is_current(Phase.CHUNKS, _chunk_digest(entry))
     ]
     done = 0
-    for batch in _batched(stale, BATCH_DOCUMENTS):
+    for batch in _batch(stale, BATCH_DOCUMENTS):
         with store.bulk(NAMES) as inside:
             report.chunks += _write_chunks(inside, batch, context.tokenizer)
         done += len(batch)
@@ -163,7 +163,9 @@ def _write_nodes(
     )
 
 
-def _write_quarantine(store: GraphStore, source: Source, rejected: Sequence[Rejected], report: IngestReport) -> None:
+def _write_quarantine(
+    store: GraphStore, source: Source, rejected: Sequence[RejectedInput], report: IngestReport
+) -> None:
     """Set aside what could not be used; what the same source set aside before and now reads well is cleared."""
     rows = {row["_key"]: {**row, "corpus": source.corpus} for row in map(quarantine_row, rejected)}
     report.quarantined.update(str(item.reason) for item in rejected)
@@ -179,7 +181,7 @@ def _write_quarantine(store: GraphStore, source: Source, rejected: Sequence[Reje
 
 def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer) -> int:
     texts = [
-        _chunked_text(row)
+        _chunk_text(row)
         for row in store.get(
             "documents", [entry.key for entry in batch], columns=["title", "text", "facts", "created"]
         ).to_pylist()
@@ -214,7 +216,7 @@ def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None
     store.upsert("doc_chunks", as_table("doc_chunks", rows))
 
 
-def _chunked_text(row: dict[str, Any]) -> chunks.ChunkedText:
+def _chunk_text(row: dict[str, Any]) -> chunks.ChunkedText:
     facts = orjson.loads(row["facts"])
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
@@ -225,14 +227,14 @@ def _chunk_digest(entry: Entry) -> str:
     return manifest.digest_of(entry.sha256, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
 
 
-def _batched(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+def _batch(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
 
 
 @contextmanager
-def _timed(report: IngestReport, phase: Phase) -> Iterator[None]:
+def _time(report: IngestReport, phase: Phase) -> Iterator[None]:
     start = time.perf_counter()
     yield
     report.seconds[phase] = time.perf_counter() - start

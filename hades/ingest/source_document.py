@@ -147,7 +147,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Rejected:
+class RejectedInput:
     """Input that cannot be used, and why. The run goes on."""
 
     source: SourceKind
@@ -180,7 +180,7 @@ class Source(Protocol):
         """Whether the corpus is a folder to mirror: documents that are gone from it are forgotten."""
         ...
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
         ...
 

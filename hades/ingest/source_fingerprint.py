@@ -21,7 +21,7 @@ Stat = tuple[str, int, int, int, int]
 
 def is_unread(store: RowStore, spec: SourceSpec, source: Source) -> int | None:
     """How many documents the corpus had when its files were as they are now; None when it must be read."""
-    done = ledger.completed(store, _record(source))
+    done = ledger.complete(store, _record(source))
     if done is None or done.digest != _digest(store, spec, source):
         return None
     return int(done.report["documents"])

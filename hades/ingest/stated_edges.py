@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.code_edges import resolved_bases, resolved_calls
+from hades.ingest.code_edges import resolve_bases, resolve_calls
 from hades.ingest.code_names import CodeDocument, CodeNames
 from schemas.catalogue import collection_named
 from schemas.edges import RelationType
@@ -31,7 +31,7 @@ class StatedCorpus:
     symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
 
 
-def stated_relations(corpus: StatedCorpus) -> pa.Table:
+def read_stated_relations(corpus: StatedCorpus) -> pa.Table:
     """All of them, in the catalogue's columns, each key once; what is stated in several places counts them."""
     rows: dict[str, Row] = {}
     for row in [*_links(corpus), *_code(corpus)]:
@@ -67,8 +67,8 @@ def _links(corpus: StatedCorpus) -> Iterable[Row]:
 
 def _code(corpus: StatedCorpus) -> Iterable[Row]:
     pairs = [
-        *((RelationType.REFERS_TO, "calls", pair) for pair in resolved_calls(corpus.code, corpus.names)),
-        *((RelationType.EXTENDS, "extends", pair) for pair in resolved_bases(corpus.code, corpus.names)),
+        *((RelationType.REFERS_TO, "calls", pair) for pair in resolve_calls(corpus.code, corpus.names)),
+        *((RelationType.EXTENDS, "extends", pair) for pair in resolve_bases(corpus.code, corpus.names)),
     ]
     for relation, label, (caller, called) in pairs:
         name, document, span = corpus.func_spans[caller]

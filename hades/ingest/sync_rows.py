@@ -47,7 +47,7 @@ class Difference:
 
 def difference(store: RowStore, collection: str, wanted: pa.Table, owned: Sequence[str]) -> Difference:
     """What separates the collection from the wanted rows (each key once), by the owned columns."""
-    schema = pa.schema([_declared(collection).field(name) for name in owned])
+    schema = pa.schema([_declare(collection).field(name) for name in owned])
     held = pa.Table.from_batches(store.scan(collection, columns=owned), schema=schema).combine_chunks()
     if not held.num_rows:
         return Difference(wanted, wanted.slice(0, 0).select(owned), [])
@@ -124,7 +124,7 @@ def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
     return same
 
 
-def _declared(collection: str) -> pa.Schema:
+def _declare(collection: str) -> pa.Schema:
     declared = collection_named(collection)
     assert declared is not None
     return declared.schema

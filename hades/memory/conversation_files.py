@@ -48,7 +48,7 @@ class Turn:
 
 def read_conversation(path: Path) -> list[Turn]:
     """The turns of a chat log in their order; a file of another form is refused with what was expected."""
-    turns = list(_turns(_parsed(path), path.name))
+    turns = list(_turns(_parse(path), path.name))
     if not turns:
         raise MemoryRefused(
             f"{path} holds no turns; give JSON or JSONL of messages with a role and a content, or an assistant's export"
@@ -56,7 +56,7 @@ def read_conversation(path: Path) -> list[Turn]:
     return turns
 
 
-def _parsed(path: Path) -> Any:
+def _parse(path: Path) -> Any:
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except OSError as error:
@@ -185,11 +185,11 @@ def _time(message: Mapping[str, Any]) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value.strip())
     except ValueError:
-        moment = next(filter(None, (_written(value.strip(), form) for form in _WRITTEN)), None)  # type: ignore[assignment]
+        moment = next(filter(None, (_write(value.strip(), form) for form in _WRITTEN)), None)  # type: ignore[assignment]
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _written(text: str, form: str) -> datetime | None:
+def _write(text: str, form: str) -> datetime | None:
     try:
         return datetime.strptime(text, form)
     except ValueError:

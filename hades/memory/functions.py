@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hades.memory.history.names import MemoryRefused
 from hades.memory.recall import graph_retrieval as graph
 from hades.memory.recall.context import MAX_TOKENS
-from hades.memory.recall.search import Found, Window, plain_state
+from hades.memory.recall.search import MemoryMatch, Window, plain_state
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def search_memories(
 ) -> dict[str, Any]:
     """Topics near to a question, nearest first, each as it is now (D47)."""
     found = memory.search(query, _window(time_window), limit=limit, mask=mask)
-    return found_as_dict(query, found)
+    return find_as_dict(query, found)
 
 
-def found_as_dict(query: str, found: Sequence[Found]) -> dict[str, Any]:
+def find_as_dict(query: str, found: Sequence[MemoryMatch]) -> dict[str, Any]:
     """What a search found, as JSON."""
     return {"query": query, "results": [one.as_dict() for one in found], "count": len(found)}
 

@@ -12,20 +12,20 @@ from hades.memory.history import edges as drawing
 from hades.memory.history import states, traces
 from hades.memory.history.audit import Act, acts_on
 from hades.memory.history.change import Change, Fact, change_fact
-from hades.memory.history.checks import checked_relation, checked_share, repeated
+from hades.memory.history.checks import check_relation, check_share, repeat
 from hades.memory.history.conflicts import Trust
 from hades.memory.history.current import holds, named, named_many, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.erase import Certificate, erase_states
-from hades.memory.history.facts import Asserted, FactResult, Recorded, believe_fact, recorded, resolve_conflict
+from hades.memory.history.facts import Asserted, ConflictRecord, FactResult, believe_fact, record, resolve_conflict
 from hades.memory.history.finish_erasure import finish_erasure
 from hades.memory.history.names import (
     NEWEST,
     STATES,
     MemoryRefused,
     aware,
-    checked_topic,
+    check_topic,
     is_state_key,
     state_id,
     topic_key,
@@ -37,7 +37,7 @@ from hades.memory.history.undo import Undone, undo_act
 from hades.memory.recall.account import Account, account_of
 from hades.memory.recall.recall import Recall
 from hades.memory.upkeep.check_memory import problems, write_traces
-from hades.memory.upkeep.consolidate import Consolidated, consolidate
+from hades.memory.upkeep.consolidate import ConsolidationReport, consolidate
 from hades.memory.upkeep.promote import MADE_BY_PROMOTION, Draft, Promotion, draft_version, grounds_of, promote_topic
 from hades.memory.upkeep.reembed import reembed_states
 from hades.ports.clock import utc_now
@@ -102,7 +102,7 @@ class Memory(Recall):
 
     def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
         """The version of a topic that holds now, or as the mask says; None where none does."""
-        found = states_at(self.store, [topic_key(checked_topic(topic))], mask or Mask(), self.now())
+        found = states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
         return found[0] if found else None
 
     def state(self, state_id: str) -> MemoryState | None:
@@ -152,7 +152,7 @@ class Memory(Recall):
         why: str = "",
     ) -> MemoryEdge:
         """Join two states; a topic stands for its newest version."""
-        checked_relation(relation)
+        check_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
             tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
@@ -166,7 +166,7 @@ class Memory(Recall):
         """Join many pairs in one transaction; ends are given as topics or states."""
         links = list(new)
         for link in links:
-            checked_relation(link.relation)
+            check_relation(link.relation)
 
         def work(rows: RowStore) -> list[MemoryEdge]:
             act = self.act(who, why, is_one=False)
@@ -250,7 +250,7 @@ class Memory(Recall):
             ready = self.prepared([replace(new, after=grounds.count)])[0]
             return self._in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))
 
-        return repeated(once)
+        return repeat(once)
 
     promote_memory = promote
 
@@ -266,7 +266,7 @@ class Memory(Recall):
     ) -> Change:
         """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
         for fact in facts:
-            checked_relation(fact.relation)
+            check_relation(fact.relation)
         old = named(self.store, old_state_id, self.now())
         moment = aware("at", at) if at else None
         new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
@@ -302,7 +302,7 @@ class Memory(Recall):
         """
         fact = Asserted(
             subject,
-            checked_relation(relation),
+            check_relation(relation),
             object_,
             valid_from,
             valid_until,
@@ -310,7 +310,7 @@ class Memory(Recall):
             source,
             functional,
             description,
-            checked_share("trust", trust) if isinstance(trust, float | int) else None,
+            check_share("trust", trust) if isinstance(trust, float | int) else None,
         )
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
@@ -318,15 +318,15 @@ class Memory(Recall):
         weights = Trust(trust if isinstance(trust, Mapping) else {})
         return self._in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
 
-    def conflicts(self, *, open_only: bool = False) -> list[Recorded]:
+    def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:
         """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""
-        return recorded(self.store, open_only=open_only)
+        return record(self.store, open_only=open_only)
 
-    def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> Recorded:
+    def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> ConflictRecord:
         """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
         return self._in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
 
-    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[Consolidated]:
+    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
         return consolidate(self, level, as_of=as_of or self.now(), who=who)
 
@@ -386,7 +386,7 @@ class Memory(Recall):
 
     def prepared(self, new: Sequence[NewState]) -> list[NewState]:
         """Versions checked and with their vectors: all that needs no transaction."""
-        checked = [states.checked(one) for one in new]
+        checked = [states.check(one) for one in new]
         if self.embedder is None or not checked:
             return checked
         vectors = self.embedder.embed([one.content for one in checked])

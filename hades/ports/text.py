@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,14 @@ class Embedder(Protocol):
         A blank text has no meaning to place: it raises ValueError naming the row, on every embedder.
         `progress` is called with (texts done, texts in all).
         """
+
+
+@runtime_checkable
+class LoadsModel(Protocol):
+    """An embedder whose model takes time to load; a turn loads it before its clock runs."""
+
+    def load(self) -> None:
+        """Load the model now instead of with the first text; safe to repeat."""
 
 
 class Tokenizer(Protocol):

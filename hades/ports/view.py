@@ -230,7 +230,7 @@ class SourceFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class RankerState:
     """The learned ranker as it lies in a snapshot: its signature (JSON bytes), its numbers, a state for each node."""
 
     signature: NDArray[np.uint8]
@@ -383,7 +383,7 @@ class GraphView(Protocol):
         """
         ...
 
-    def fitted(self) -> Fitted | None:
+    def fitted(self) -> RankerState | None:
         """The learned ranker that was published with the graph; None where there is none or it was damaged."""
         ...
 

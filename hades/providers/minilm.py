@@ -28,7 +28,7 @@ from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
 from hades.providers.tokens import check_pin, encodable, minilm_folder, word_pieces
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-EXPORT_VERSION = 1  # raise it with any change of the graph: vectors of two versions are not compared
+EXPORT_VERSION = 2  # raise it with any change of the graph: vectors of two versions are not compared
 MODEL_VERSION = f"{WEIGHTS_SHA256[:8]}-int8r{EXPORT_VERSION}"
 DIMENSION, LAYERS, HEADS, MAX_TOKENS = 384, 6, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
@@ -55,7 +55,7 @@ class MiniLmEmbedder:
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
         check_texts(texts)
-        self._load()
+        self.load()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         pool = ThreadPoolExecutor(self._threads)
         try:
@@ -82,7 +82,8 @@ class MiniLmEmbedder:
         states: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
         return pool_states(states.reshape(len(ids), -1, DIMENSION))
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Load the model now instead of with the first text."""
         with self._loading:
             if self._session is None:
                 self._pieces = word_pieces(MAX_TOKENS)

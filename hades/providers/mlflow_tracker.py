@@ -55,7 +55,7 @@ class MlflowTracker:
         with self._writing():
             where = self._experiment(experiment)
             self._bury(where)
-            if logged := self._logged(where, tags[DATA_HASH]):
+            if logged := self._log(where, tags[DATA_HASH]):
                 return logged
             hashes = {f"{_SHA256}{path.name}": _sha256(path) for path in artifacts}
             run = self._client.create_run(
@@ -138,7 +138,7 @@ class MlflowTracker:
     @cached_property
     def _client(self) -> MlflowClient:
         """Made by one process at a time: the first creates the tables, and two at once would trip over each other."""
-        with _held(self._lock.with_name(f"{self._lock.name}.setup")):
+        with _hold(self._lock.with_name(f"{self._lock.name}.setup")):
             client = _quiet_client(self._uri)
             client.get_experiment_by_name("Default")
             return client
@@ -151,7 +151,7 @@ class MlflowTracker:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Be the only one of this home who writes."""
-        with _held(self._lock):
+        with _hold(self._lock):
             yield
 
     def _experiment(self, name: str) -> str:
@@ -171,7 +171,7 @@ class MlflowTracker:
         for run in self._client.search_runs([experiment], mine, max_results=_PAGE):
             self._client.set_terminated(run.info.run_id, status="KILLED")
 
-    def _logged(self, experiment: str, data_hash: str) -> str | None:
+    def _log(self, experiment: str, data_hash: str) -> str | None:
         same = f"attributes.status = 'FINISHED' and {_where(f'tags.{DATA_HASH}', data_hash)}"
         runs = self._client.search_runs([experiment], same, max_results=_PAGE)
         return next((str(run.info.run_id) for run in runs if _RETIRED not in run.data.tags), None)
@@ -210,7 +210,7 @@ class MlflowTracker:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[None]:
+def _hold(path: Path) -> Iterator[None]:
     """Wait for a lock and hold it. The system lets go of it when the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lock:

@@ -27,7 +27,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Topic:
+class TopicRow:
     """A topic and how many belong to it now and before (None: it is new)."""
 
     name: str
@@ -58,7 +58,7 @@ class BuildFacts:
     snapshot_before: str | None = None
     snapshot_after: str | None = None
     stages: Sequence[Stage] = ()
-    topics: Sequence[Topic] = ()
+    topics: Sequence[TopicRow] = ()
     weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     weights_before: Mapping[str, Sequence[int]] = field(default_factory=dict)
     moved: Sequence[Move] = ()
@@ -86,7 +86,7 @@ def _body(build: BuildFacts) -> Iterator[str]:
     if build.topics:
         yield _topics(build.topics)
     if build.moved:
-        yield _moved(build.moved)
+        yield _move(build.moved)
     if build.weights:
         yield _weights(build)
     yield f'<div class="two">{_counts(build)}{_contracts(build.contracts)}</div>'
@@ -125,7 +125,7 @@ def _stages(stages: Sequence[Stage]) -> str:
     return page.section("Stages", "where the time went, and what for", waterfall("Stages one after the other", bars))
 
 
-def _topics(topics: Sequence[Topic]) -> str:
+def _topics(topics: Sequence[TopicRow]) -> str:
     ranked = sorted(topics, key=lambda topic: (-topic.size, topic.name))
     bars = [Bar(topic.name, topic.size, _change(topic)) for topic in ranked[:_TOPICS]]
     half = (len(bars) + 1) // 2 if len(bars) > 8 else len(bars)
@@ -145,18 +145,18 @@ def _topics(topics: Sequence[Topic]) -> str:
     )
 
 
-def _change(topic: Topic) -> str:
+def _change(topic: TopicRow) -> str:
     if topic.before is None:
         return "new"
     difference = topic.size - topic.before
     return f"{difference:+,}" if difference else ""
 
 
-def _median(ranked: Sequence[Topic]) -> int:
+def _median(ranked: Sequence[TopicRow]) -> int:
     return ranked[len(ranked) // 2].size
 
 
-def _moved(moves: Sequence[Move]) -> str:
+def _move(moves: Sequence[Move]) -> str:
     ranked = sorted(moves, key=lambda move: (-move.count, move.source, move.target))
     shown, rest = ranked[:_MOVES], ranked[_MOVES:]
     more = (

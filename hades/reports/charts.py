@@ -105,7 +105,7 @@ def flow_chart(title: str, moves: Sequence[Move], names: tuple[str, str] = ("bef
     top, edge = 26.0, 12.0
     scale = 240.0 / max(1, sum(move.count for move in moves))
     left, right = 300.0, WIDTH - 300.0
-    starts = {side: _stacked(sums, scale, top) for side, sums in (("l", leaving), ("r", arriving))}
+    starts = {side: _stack(sums, scale, top) for side, sums in (("l", leaving), ("r", arriving))}
     height = max(places.pop(_END) for places in starts.values())
     marks = [
         f'<text class="soft" x="{left:.0f}" y="12" text-anchor="end">{escape(names[0])}</text>',
@@ -154,7 +154,7 @@ def _sums(moves: Sequence[Move], end: str) -> dict[str, int]:
     return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _stacked(sums: Mapping[str, int], scale: float, top: float) -> dict[str, float]:
+def _stack(sums: Mapping[str, int], scale: float, top: float) -> dict[str, float]:
     """Where each box begins, with room for its name even when it is thin; `_END` is where the last one ends."""
     places, y = {}, top
     for name, count in sums.items():

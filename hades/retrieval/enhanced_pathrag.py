@@ -13,7 +13,7 @@ from hades.cache.tiers import TieredMemoryManager
 from hades.errors import HadesError
 from hades.retrieval.answer import prompt
 from hades.retrieval.cached_answers import CachedAnswers
-from hades.retrieval.functions import Failed, FoundPaths, FoundPrompt, at_least_one, paths_before_cut
+from hades.retrieval.functions import FailedCall, FoundPaths, FoundPrompt, at_least_one, paths_before_cut
 from hades.retrieval.ranking import path_score as scoring
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.answers import Answers
@@ -71,7 +71,7 @@ class EnhancedPathRAG:
         plan: Mapping[str, Any] | None = None,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
-    ) -> CachedPaths | Failed:
+    ) -> CachedPaths | FailedCall:
         """At most `max_paths` paths, best first; none at all is a success with count 0 and the reason.
 
         A plan that is given holds as it is. Without one, the plan of the settings is widened to `max_paths` within the
@@ -80,7 +80,7 @@ class EnhancedPathRAG:
         try:
             chosen = clamp(plan) if plan is not None else _widen(self.answers.plan, at_least_one(max_paths))
             turn = self.cached.ask(
-                _checked(query),
+                _check(query),
                 version=as_of_version,
                 pruning=self._pruning(),
                 recipe=recipe,
@@ -113,7 +113,7 @@ class EnhancedPathRAG:
         domain_filter: str | None = None,
         as_of_version: str | None = None,
         **options: Any,
-    ) -> CachedPrompt | Failed:
+    ) -> CachedPrompt | FailedCall:
         """The prompt for a question. An error, no paths and a prompt are three distinct results.
 
         No more paths are asked for than the window could hold; the prompt is written anew each time, so it always fits.
@@ -192,7 +192,7 @@ class EnhancedPathRAG:
         return FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold)
 
 
-def _checked(query: object) -> str:
+def _check(query: object) -> str:
     """The question as a text, or the error that says what it is instead."""
     if not isinstance(query, str):
         raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")

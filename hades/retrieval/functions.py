@@ -33,7 +33,7 @@ from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
 
 
-class Failed(TypedDict):
+class FailedCall(TypedDict):
     """A question that could not be asked, or a graph that could not be read."""
 
     success: Literal[False]
@@ -93,7 +93,7 @@ def retrieve_paths(
     plan: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
     known_at: datetime | None = None,
-) -> FoundPaths | Failed:
+) -> FoundPaths | FailedCall:
     """Paths for a question; none at all is a success with count 0 and the reason (A5, A68 to A70, X-22).
 
     With a `domain_filter` every vertex of a path is an entity of that domain. `as_of_version` is the id of a snapshot,
@@ -130,7 +130,7 @@ def retrieve_and_format(
     plan: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
     known_at: datetime | None = None,
-) -> FoundPrompt | Failed:
+) -> FoundPrompt | FailedCall:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
     try:
         found = retrieve_version(
@@ -156,10 +156,10 @@ def get_hierarchy_candidates(
     answers: Answers, query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
 ) -> dict[str, Any]:
     """The nodes worth searching and the topics that led there (C46)."""
-    with _asked(answers, query) as (view, question):
+    with _ask(answers, query) as (view, question):
         rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
         found = narrow(view, question, rules, thresholds=thresholds)
-        nodes = _scored(view, found.nodes, found.hscore.tolist()) if found is not None else []
+        nodes = _score(view, found.nodes, found.hscore.tolist()) if found is not None else []
         topics = [] if found is None else [
             {"id": view.ids(np.array([topic.node]))[0], "level": topic.level, "similarity": topic.similarity}
             for topic in found.topics
@@ -178,7 +178,7 @@ def get_best_paths(
     """The M best paths of at most L edges between seeds, inside the question's candidates or those named (C47)."""
     from hades.retrieval.walks.k_best_paths import get_best_paths as best_paths
 
-    with _asked(answers, query) as (view, question):
+    with _ask(answers, query) as (view, question):
         seeds = _starts(view, question, answers.plan)
         graph = _candidates(view, question, answers, seeds, candidates)
         best = best_paths(view, graph, M, L, relation_boosts, seeds=seeds, rules=answers.tools.rules.path)
@@ -193,11 +193,11 @@ def personalized_pagerank(
     """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13)."""
     from hades.retrieval.walks.pagerank import personalized_pagerank as walk
 
-    with _opened(answers, GraphStep.PAGERANK) as view:
-        numbers, weights = _numbered(view, restart)
+    with _open(answers, GraphStep.PAGERANK) as view:
+        numbers, weights = _number(view, restart)
         found = walk(view, numbers, weights, damping=damping, top=top, max_work=view.turn.work_left,
                      stop=view.turn.expired)  # fmt: skip
-        scores = _scored(view, found.numbers[:top], found.scores[:top].tolist())
+        scores = _score(view, found.numbers[:top], found.scores[:top].tolist())
         return {"scores": scores, "bound": found.bound, "residue": found.residue, "capped": found.capped}
 
 
@@ -208,8 +208,8 @@ def rank_chunks_by_ppr(
     from hades.retrieval.walks.pagerank import personalized_pagerank as walk
     from hades.retrieval.walks.walk_search import rank_chunks_by_ppr as rank
 
-    with _opened(answers, GraphStep.PAGERANK) as view:
-        numbers, weights = _numbered(view, restart)
+    with _open(answers, GraphStep.PAGERANK) as view:
+        numbers, weights = _number(view, restart)
         found = walk(view, numbers, weights, damping=damping, max_work=view.turn.work_left, stop=view.turn.expired)
         return _passages(view, answers, rank(view, found, limit))
 
@@ -218,9 +218,9 @@ def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: 
     """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
     from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
 
-    with _asked(answers, query, GraphStep.MULTI_HOP) as (view, question):
+    with _ask(answers, query, GraphStep.MULTI_HOP) as (view, question):
         found = multi_hop(view, question, replace(MULTI_HOP, hops=max_hops, limit=top_k))
-        entities = _scored(view, np.array([one.node for one in found.entities], np.int64),
+        entities = _score(view, np.array([one.node for one in found.entities], np.int64),
                            [one.score for one in found.entities])  # fmt: skip
         return {**_passages(view, answers, found.passages), "entities": entities}
 
@@ -229,18 +229,18 @@ def expand_with_synonyms(answers: Answers, mass: Mapping[str, float]) -> dict[st
     """The ids with other names of the same things, mass shared among them."""
     from hades.retrieval.walks.synonyms import expand_with_synonyms as expand
 
-    with _opened(answers) as view:
-        numbers, weights = _numbered(view, mass)
+    with _open(answers) as view:
+        numbers, weights = _number(view, mass)
         found = expand(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
-        return {"mass": _scored(view, np.array(list(found), np.int64), list(found.values()))}
+        return {"mass": _score(view, np.array(list(found), np.int64), list(found.values()))}
 
 
 def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity, heaviest first."""
     from hades.retrieval.walks.hipporag import get_entity_neighborhood as around
 
-    with _opened(answers) as view:
-        numbers, _ = _numbered(view, {entity: 1.0})
+    with _open(answers) as view:
+        numbers, _ = _number(view, {entity: 1.0})
         found = around(view, int(numbers[0]), hops=hops, fanout=fanout)
         edges = [
             {"id": edge.id, "from": edge.source, "to": edge.target, "type": edge.type, "weight": edge.weight,
@@ -251,7 +251,7 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
 
 
 @contextmanager
-def _opened(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[MeteredView]:
+def _open(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[MeteredView]:
     """The graph through a meter with the plan's caps, in one stage; what the step calls is made ready before it."""
     make_ready(step, answers.view.adjacency())
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
@@ -260,7 +260,7 @@ def _opened(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[M
 
 
 @contextmanager
-def _asked(answers: Answers, query: str, step: GraphStep = GraphStep.NOTHING) -> Iterator[tuple[MeteredView, Question]]:
+def _ask(answers: Answers, query: str, step: GraphStep = GraphStep.NOTHING) -> Iterator[tuple[MeteredView, Question]]:
     """The same with a question, embedded where the graph has the like."""
     make_ready(step, answers.view.adjacency())
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
@@ -279,7 +279,7 @@ def _candidates(
 ) -> CandidateGraph:
     """Those named; else the question's; else, without topics, the seeds and what is next to them."""
     if named is not None:
-        numbers, _ = _numbered(view, dict.fromkeys(named, 1.0))
+        numbers, _ = _number(view, dict.fromkeys(named, 1.0))
         return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
     found = narrow(view, question, answers.tools.rules)
     if found is not None:
@@ -292,7 +292,7 @@ def _candidates(
     return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
 
 
-def _numbered(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np.ndarray[Any, np.dtype[np.float64]]]:
+def _number(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np.ndarray[Any, np.dtype[np.float64]]]:
     """Numbers of ids; one that is no node is an error that names it."""
     numbers = view.number(list(mass))
     if unknown := [one for one, number in zip(mass, numbers.tolist(), strict=True) if number < 0]:
@@ -300,7 +300,7 @@ def _numbered(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np
     return numbers, np.array(list(mass.values()), np.float64)
 
 
-def _scored(view: MeteredView, numbers: Numbers, scores: Sequence[float]) -> list[dict[str, Any]]:
+def _score(view: MeteredView, numbers: Numbers, scores: Sequence[float]) -> list[dict[str, Any]]:
     return [{"id": one, "score": float(score)} for one, score in zip(view.ids(numbers), scores, strict=True)]
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
 from hades.settings.hirag import DEFAULT_BOOSTS
-from hades.settings.tenants import checked_name, for_tenant
+from hades.settings.tenants import check_name, for_tenant
 from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
 
 FILE_NAME = "hades.yaml"
@@ -34,8 +34,8 @@ def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None)
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
-    settings = _placed(settings, cwd)
-    return settings if tenant is None else for_tenant(settings, checked_name(tenant))
+    settings = _place(settings, cwd)
+    return settings if tenant is None else for_tenant(settings, check_name(tenant))
 
 
 def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
@@ -45,7 +45,7 @@ def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
     return [f"{name}{_nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
 
 
-def _placed(settings: Settings, cwd: Path) -> Settings:
+def _place(settings: Settings, cwd: Path) -> Settings:
     """The settings with every relative folder taken from `cwd`."""
     folders = settings.cache.model_dump(include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True)
     cache = settings.cache.model_copy(update={name: _from(cwd, path) for name, path in folders.items()})
@@ -112,10 +112,10 @@ def _explain(problem: Any) -> str:
     key = ".".join([variable_of(location[0]), *location[1:]])
     if problem["type"] == "extra_forbidden":
         return f"{FILE_NAME} has no key {key!r}{_nearest(location[-1], _keys_at(location[:-1]))}"
-    return f"{key}{_shown(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
+    return f"{key}{_show(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
-def _shown(field: str, value: object) -> str:
+def _show(field: str, value: object) -> str:
     """The value as a person may see it: no secret, and no mapping, whose keys are named in the message."""
     if isinstance(value, dict):
         return ""

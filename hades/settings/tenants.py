@@ -13,7 +13,7 @@ LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
 _NAME = re.compile(r"[a-z0-9_-]{1,63}")
 
 
-def checked_name(name: object) -> str:
+def check_name(name: object) -> str:
     """The name, or an error: it becomes a folder and a part of a database's name, so nothing else may stand in it."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SettingsError(
@@ -28,7 +28,7 @@ def for_tenant(settings: Settings, name: str) -> Settings:
     Files go to `tenants/<name>` under the home and under every cache folder that is named; ArangoDB gets a database
     `<database>_<name>`.
     """
-    checked_name(name)
+    check_name(name)
     if settings.tenant is not None:
         raise SettingsError(f"these settings are those of tenant {settings.tenant!r} already; start from those of none")
     database = f"{settings.arango_database}_{name}"

@@ -19,7 +19,7 @@ Filter = Callable[[Numbers, Numbers], Flags]  # (entries, near nodes) -> which o
 
 
 @dataclass(frozen=True)
-class Found:
+class ExpandedEntries:
     """Entries of one direction that were kept, by row, then place in the row."""
 
     row: Numbers
@@ -28,7 +28,9 @@ class Found:
     capped: bool
 
 
-def follow(rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None) -> Found:
+def follow(
+    rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None
+) -> ExpandedEntries:
     """The first `fanout` entries of each node's row that pass the filter, looking at `max_work` entries at most."""
     cursor, stop = rows.starts[numbers], rows.starts[numbers + 1]
     need = np.full(len(numbers), np.iinfo(np.int64).max if fanout is None else fanout, np.int64)
@@ -61,10 +63,10 @@ def follow(rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None,
     if len(kept_rows) > 2:  # one look leaves them in order
         order = np.lexsort((entry, row))
         row, entry = row[order], entry[order]
-    return Found(row, entry, work, bool(((need > 0) & (cursor < stop)).any()))
+    return ExpandedEntries(row, entry, work, bool(((need > 0) & (cursor < stop)).any()))
 
 
-def gathered(rows: Csr, found: Found, outbound: bool) -> Expansion:
+def gather(rows: Csr, found: ExpandedEntries, outbound: bool) -> Expansion:
     """What was found in one direction, as an answer."""
     entry = found.entry
     return Expansion(
@@ -79,7 +81,7 @@ def gathered(rows: Csr, found: Found, outbound: bool) -> Expansion:
     )
 
 
-def merged(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
+def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     """Both directions as one answer, cut to the fanout again."""
     names = ("row", "target", "edge", "type", "weight", "outbound")
     both = {name: np.concatenate([getattr(out, name), getattr(into, name)]) for name in names}

@@ -53,7 +53,7 @@ class Facts:
         """One node."""
         kind = self.kind(number)
         own = self._entity_facts(number) if kind is Kind.ENTITY else {}
-        document, span = self._cited("node", number)
+        document, span = self._cite("node", number)
         return NodeFacts(
             id=f"{kind}/{self._heap('node.key')[number]}",
             kind=kind,
@@ -89,7 +89,7 @@ class Facts:
     def passage(self, number: int) -> Passage:
         """The text of a chunk, a function or a file."""
         kind = self.kind(number)
-        document, span = self._cited("node", number)
+        document, span = self._cite("node", number)
         if document < 0:
             raise BadQuery(f"{self.ids(np.array([number]))[0]} has no text of its own; ask for its facts")
         own: dict[str, Any] = {}
@@ -101,7 +101,7 @@ class Facts:
             own["timestamp"] = _moment(int(self._arrays["chunk.moment"][row]))
             own |= self._place_in_file(row)
             if self._contents.node_types[self._arrays["node.type"][number]] == _PASSAGE and span:
-                own["facts"] = self._stated(document, span)
+                own["facts"] = self._read_stated(document, span)
         start, end = span or (0, int(self._arrays["document.characters"][document]))
         return Passage(
             id=f"{kind}/{self._heap('node.key')[number]}",
@@ -124,10 +124,10 @@ class Facts:
             "lines": (first, last) if first else None,
         }
 
-    def _stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
+    def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
         """The triples that a document states in a span, in words; only passages are given labelled relations."""
         arrays, names, labels = self._arrays, self._heap("node.name"), self._heap("edge.label")
-        handles, owners = self._labelled()
+        handles, owners = self._label()
         first, last = np.searchsorted(owners, (document, document + 1))
         return tuple(
             f"{names[int(arrays['edge.source'][edge])]} {labels[edge]} {names[int(arrays['edge.target'][edge])]}"
@@ -135,7 +135,7 @@ class Facts:
             if span[0] <= int(arrays["edge.start"][edge]) < span[1]
         )
 
-    def _labelled(self) -> tuple[Numbers, Numbers]:
+    def _label(self) -> tuple[Numbers, Numbers]:
         """Relations that have words of their own, in order of their documents, and those documents."""
         if self._by_document is None:
             count = int(self._edge_bases[1])
@@ -184,7 +184,7 @@ class Facts:
         }
 
     def _provenance(self, handle: int) -> dict[str, Any]:
-        document, span = self._cited("edge", handle)
+        document, span = self._cite("edge", handle)
         return {
             "label": self._heap("edge.label")[handle],
             "document": "" if document < 0 else self._heap("document.origin")[document],
@@ -193,7 +193,7 @@ class Facts:
             "snippet": "" if document < 0 or span is None else self.text(document, *span),
         }
 
-    def _cited(self, what: str, place: int) -> tuple[int, tuple[int, int] | None]:
+    def _cite(self, what: str, place: int) -> tuple[int, tuple[int, int] | None]:
         document, start, end = (int(self._arrays[f"{what}.{part}"][place]) for part in ("document", "start", "end"))
         return document, None if start < 0 else (start, end)
 

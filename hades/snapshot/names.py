@@ -17,7 +17,7 @@ from hades.text.analyzer import fold, spans, words
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     """A name as it is compared: its words in lower case without accents, one blank between them."""
     return " ".join(words(name))
 
@@ -58,7 +58,7 @@ class NamesWriter:
         forms: list[str] = []
         numbers: list[int] = []
         for number, several in enumerate(names, first_number):
-            distinct = {normalised(name) for name in several} - {""}
+            distinct = {normalise(name) for name in several} - {""}
             forms += distinct
             numbers += [number] * len(distinct)
         self.longest = max([self.longest, *(form.count(" ") + 1 for form in forms)])

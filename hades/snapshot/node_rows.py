@@ -120,7 +120,7 @@ class NodeRows:
             if kind is Kind.CHUNK:
                 self._chunks(batch)
             if words:
-                words.append(_searched(collection, batch))
+                words.append(_search(collection, batch))
             if vectors:
                 vectors.append(rows, batch, str(collection.vector_field))
             rows += batch.num_rows
@@ -136,10 +136,10 @@ class NodeRows:
         nothing = pa.nulls(batch.num_rows, pa.string())
         append_texts(self._summary, batch.column(_SUMMARY[kind]) if kind in _SUMMARY else nothing)
         self._type.append(self._types.encode(_types(kind, batch)))
-        for column, values in zip(self._places, self._cited(kind, batch), strict=True):
+        for column, values in zip(self._places, self._cite(kind, batch), strict=True):
             column.append(values)
 
-    def _cited(self, kind: Kind, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], ...]:
+    def _cite(self, kind: Kind, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], ...]:
         """Document, start and end of each node; -1 where it has none."""
         nowhere = np.full(batch.num_rows, NOWHERE, np.int64)
         if "document" not in batch.schema.names:
@@ -194,7 +194,7 @@ def _types(kind: Kind, batch: pa.RecordBatch) -> pa.Array:
     return batch.column("type" if kind is Kind.ENTITY else "kind")
 
 
-def _searched(collection: Collection, batch: pa.RecordBatch) -> list[str]:
+def _search(collection: Collection, batch: pa.RecordBatch) -> list[str]:
     """The text fields of each row as one text."""
     fields = [pc.fill_null(batch.column(name), "") for name in collection.text_fields]
     joined: list[str] = pc.binary_join_element_wise(*fields, " ").to_pylist()

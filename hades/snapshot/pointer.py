@@ -83,7 +83,7 @@ def served(home: Path) -> str:
     return pointer.snapshot if pointer is not None else ""
 
 
-class Served:
+class ServedPointer:
     """The same for who asks very often: the pointer is read again only when its file was replaced."""
 
     def __init__(self, home: Path) -> None:

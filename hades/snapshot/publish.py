@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishReport:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
     `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
@@ -66,7 +66,7 @@ def publish(
     created_at: datetime | None = None,
     approve: Callable[[Path], None] = lambda folder: None,
     progress: Progress = lambda stage, rows: None,
-) -> Published:
+) -> PublishReport:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
     Each collection is scanned once; nobody may write the store meanwhile, and an edge that lost its end refuses the
@@ -92,7 +92,7 @@ def publish(
             pointer.move(root, snapshot)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return Published(
+    return PublishReport(
         snapshot,
         root / snapshot,
         manifest_hash,
@@ -156,7 +156,7 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
 
 def parts_of(store: RowStore) -> dict[str, str]:
     """The generation of each thing that was built into the store, empty where it never was."""
-    done = {stage: ledger.completed(store, stage) for stage in PARTS}
+    done = {stage: ledger.complete(store, stage) for stage in PARTS}
     return {stage: "" if one is None else one.generation for stage, one in done.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hades.ports.view import KINDS, Fitted, GraphView, Kind
+from hades.ports.view import KINDS, GraphView, Kind, RankerState
 from hades.snapshot.arrays import Folder
 from hades.snapshot.view import RANKER
 from models.ranker.dataset import Graph, undirected
@@ -58,10 +58,10 @@ class _WithRanker:
         graph = graph_of(view, str(model.signature["model"]))
         signature, numbers = pack(model)
         states = node_states(model, graph.features, graph.starts, graph.targets)
-        self._view, self._fitted = view, Fitted(np.frombuffer(signature, np.uint8), numbers, states)
+        self._view, self._fitted = view, RankerState(np.frombuffer(signature, np.uint8), numbers, states)
         self.info = replace(view.info, parts={**view.info.parts, "ranker": "unpublished"})
 
-    def fitted(self) -> Fitted:
+    def fitted(self) -> RankerState:
         """See `GraphView.fitted`."""
         return self._fitted
 

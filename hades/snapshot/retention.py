@@ -14,7 +14,7 @@ _ABOUT = "about.json"
 
 
 @dataclass(frozen=True)
-class Held:
+class SnapshotEntry:
     """One snapshot of a home. `problem` says why it cannot be read, if so; files are not hashed for it."""
 
     snapshot: str
@@ -26,7 +26,7 @@ class Held:
     problem: str | None = None
 
 
-def snapshots(home: Path) -> list[Held]:
+def snapshots(home: Path) -> list[SnapshotEntry]:
     """All snapshots: the one that serves, then those that did, newest first, then the others by id."""
     root = pointer.root_of(home)
     if not root.is_dir():
@@ -37,7 +37,7 @@ def snapshots(home: Path) -> list[Held]:
     order = [one for one in served if one in there]
     order += sorted(there - set(order))
     pinned = pointer.pins(root)
-    return [_held(root / one, bool(served) and one == served[0], pinned) for one in order]
+    return [_hold(root / one, bool(served) and one == served[0], pinned) for one in order]
 
 
 def rollback(home: Path, snapshot: str | None = None) -> str:
@@ -53,17 +53,17 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
         return pointer.move(root, snapshot).snapshot
 
 
-def _held(folder: Path, serves: bool, pinned: dict[str, str]) -> Held:
+def _hold(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
     names = tuple(name for name, snapshot in pinned.items() if snapshot == folder.name)
     try:
         contents, _ = manifests.load(folder)
     except SnapshotError as error:
-        return Held(folder.name, serves, names, None, 0, 0, str(error))
+        return SnapshotEntry(folder.name, serves, names, None, 0, 0, str(error))
     nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
-    return Held(folder.name, serves, names, _created_at(folder), nodes, edges)
+    return SnapshotEntry(folder.name, serves, names, _create_at(folder), nodes, edges)
 
 
-def _created_at(folder: Path) -> str | None:
+def _create_at(folder: Path) -> str | None:
     try:
         moment = json.loads((folder / _ABOUT).read_text("utf-8")).get("created_at")
     except (OSError, ValueError):  # the note is beside the hashed files and may be missing

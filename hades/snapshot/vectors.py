@@ -27,7 +27,7 @@ class VectorSpace:
         self._row: NDArray[np.int32] = arrays[f"{prefix}.row"]
         self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
         remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
-        self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compared, self._value, self._norm))
+        self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compare, self._value, self._norm))
 
     @property
     def dimension(self) -> int:
@@ -73,7 +73,7 @@ class VectorSpace:
             raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
 
 
-def _compared(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:
+def _compare(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:
     """Every cosine of a space, read-only: a turn compares its question several times, but the product is one."""
     scores = cosines_with(values, norms, np.frombuffer(unit, np.float32))
     scores.setflags(write=False)

@@ -26,7 +26,7 @@ def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
     the look is not repeated.
     """
     stamps = {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
-    if _noted(folder) == stamps:
+    if _note(folder) == stamps:
         return False
     for name, spec in arrays.items():
         found = sha256_of(folder / name)
@@ -81,7 +81,7 @@ def _stamp(folder: Path, name: str, spec: ArrayFile) -> Stamp:
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def _noted(folder: Path) -> object:
+def _note(folder: Path) -> object:
     try:
         return json.loads((folder / VERIFIED).read_text("utf-8"))
     except (OSError, ValueError):  # no mark, or half a mark: look again

@@ -26,7 +26,7 @@ from hades.ports.view import (
 )
 from hades.snapshot import csr
 from hades.snapshot.bridge_index import BridgeIndex
-from hades.snapshot.expansion import Filter, follow, gathered, merged, visible
+from hades.snapshot.expansion import Filter, follow, gather, merge, visible
 from hades.snapshot.facts import Facts
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.lookup import find, hash_texts
@@ -62,7 +62,7 @@ class SnapshotView:
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
-        self._fitted = port.Fitted(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
+        self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
 
     @property
     def info(self) -> ViewInfo:
@@ -87,11 +87,11 @@ class SnapshotView:
 
     def ids(self, numbers: Numbers) -> list[str]:
         """See `GraphView.ids`."""
-        return self._facts.ids(self._checked(numbers))
+        return self._facts.ids(self._check(numbers))
 
     def kinds(self, numbers: Numbers) -> Codes:
         """See `GraphView.kinds`."""
-        return (np.searchsorted(self._bases, self._checked(numbers), side="right") - 1).astype(np.uint8)
+        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
 
     def expand(
         self,
@@ -104,19 +104,19 @@ class SnapshotView:
         max_work: int | None = None,
     ) -> Expansion:
         """See `GraphView.expand`."""
-        asked = self._checked(numbers)
+        asked = self._check(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
         if direction == "any":
             out = self._one_way(asked, True, types, fanout, mask, max_work)
             left = None if max_work is None else max_work - out.work
             into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
-            return merged(out, into, fanout)
+            return merge(out, into, fanout)
         return self._one_way(asked, direction == "outbound", types, fanout, mask, max_work)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`."""
-        asked = self._checked(numbers)
+        asked = self._check(numbers)
         total = np.zeros(len(asked), np.int64)
         for way, outbound in (("outbound", True), ("inbound", False)):
             if direction in (way, "any"):
@@ -149,7 +149,7 @@ class SnapshotView:
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
-        return [self._facts.node(number) for number in self._checked(numbers).tolist()]
+        return [self._facts.node(number) for number in self._check(numbers).tolist()]
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
@@ -158,7 +158,7 @@ class SnapshotView:
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
-        return [self._facts.passage(number) for number in self._checked(numbers).tolist()]
+        return [self._facts.passage(number) for number in self._check(numbers).tolist()]
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""
@@ -166,7 +166,7 @@ class SnapshotView:
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`."""
-        asked = self._checked(numbers)
+        asked = self._check(numbers)
         dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
         values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
         for space, ours, rows in self._by_space(asked, model):
@@ -175,7 +175,7 @@ class SnapshotView:
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
         """See `GraphView.cosines`."""
-        asked, unit = self._checked(numbers), unit_vector(vector)
+        asked, unit = self._check(numbers), unit_vector(vector)
         found = np.zeros(len(asked), np.float32)
         for space, ours, rows in self._by_space(asked, model):
             found[ours] = space.cosines(unit, rows)
@@ -201,7 +201,7 @@ class SnapshotView:
         first, last = self._range(kind)
         rows = None
         if within is not None:
-            asked = np.unique(self._checked(within))
+            asked = np.unique(self._check(within))
             rows = asked[(asked >= first) & (asked < last)] - first
         if level is not None:
             of_level = self._facts.of_level(level)
@@ -220,7 +220,7 @@ class SnapshotView:
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`."""
-        asked = self._checked(numbers)
+        asked = self._check(numbers)
         topics = np.full(len(asked), -1, np.int64)
         entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
         codes = self._arrays["entity.cluster"][asked[entities]]
@@ -233,10 +233,10 @@ class SnapshotView:
     ) -> list[port.BridgePath]:
         """See `GraphView.bridges`."""
         _positive("limit", limit)
-        ends = None if clusters_to is None else self._checked(clusters_to)
-        return self._bridges.find(self._checked(clusters_from), ends, limit)
+        ends = None if clusters_to is None else self._check(clusters_to)
+        return self._bridges.find(self._check(clusters_from), ends, limit)
 
-    def fitted(self) -> port.Fitted | None:
+    def fitted(self) -> port.RankerState | None:
         """See `GraphView.fitted`."""
         return self._fitted
 
@@ -260,7 +260,7 @@ class SnapshotView:
     ) -> Expansion:
         rows = self._adjacency.out if outbound else self._adjacency.into
         keep = self._filter(rows, types, mask, no_loops)
-        return gathered(rows, follow(rows, asked, keep, fanout, max_work), outbound)
+        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
 
     def _filter(self, rows: port.Csr, types: Sequence[str] | None, mask: Mask, no_loops: bool) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""
@@ -309,7 +309,7 @@ class SnapshotView:
         place = KINDS.index(kind)
         return int(self._bases[place]), int(self._bases[place + 1])
 
-    def _checked(self, numbers: Numbers) -> Numbers:
+    def _check(self, numbers: Numbers) -> Numbers:
         return _within(numbers, self._n_nodes, "node")
 
 

@@ -61,7 +61,7 @@ def default_moment(now: datetime) -> datetime:
 
 def derivation(context: BuildContext) -> str:
     """The digest of what was derived from the documents; every later stage works from it."""
-    digest = manifest.derived_digest(context.store)
+    digest = manifest.derive_digest(context.store)
     if digest is None:
         raise NotBuilt("no entities have been derived; run `hades ingest` (or the edges phase of it) first")
     return digest
@@ -69,7 +69,7 @@ def derivation(context: BuildContext) -> str:
 
 def generation_of(context: BuildContext, stage: str) -> str:
     """What a stage last wrote, as a hash."""
-    done = ledger.completed(context.store, stage)
+    done = ledger.complete(context.store, stage)
     if done is None:
         raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
     return done.generation

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hades.ports.store import RowStore, Term
-from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
+from hades.reports.build_page import BuildFacts, Contract, Stage, TopicRow, write_build_report
 from hades.reports.charts import Move
 from hades.stages.build_context import BuildContext, derivation
 from hades.stages.forecast import REPORTS, newest_report
@@ -96,8 +96,8 @@ def _stage(name: str, report: Mapping[str, Any], seconds: float) -> Stage:
     return Stage(name, seconds, stage_named(name).describe(report), skipped)
 
 
-def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[Topic]:
-    return [Topic(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
+def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[TopicRow]:
+    return [TopicRow(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
 
 
 def _contracts(outcomes: list[dict[str, Any]]) -> list[Contract]:

@@ -12,7 +12,7 @@ from hades.build_state import ledger
 from hades.ingest import manifest
 from hades.ports.store import RowStore, Term
 from hades.stages.night import NIGHT
-from hades.stages.weights.feedback import judged_digest
+from hades.stages.weights.feedback import judge_digest
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
@@ -68,14 +68,14 @@ def forecast_build(store: RowStore, home: Path) -> Forecast:
     before = newest_report(home)
     missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
     sources = store.count("sources")
-    weighed = ledger.completed(store, ledger.WEIGHTS)
+    weighed = ledger.complete(store, ledger.WEIGHTS)
     learned = weighed.report.get("learned", {}) if weighed is not None else {}
-    digest = manifest.derived_digest(store)
+    digest = manifest.derive_digest(store)
     changed = {
         "sources": bool(sources),
         "embeddings": bool(missing),
         "edges": digest is None or digest != before.get("derived_from") or weighed is None,
-        "weights": learned.get("judged") != judged_digest(store),
+        "weights": learned.get("judged") != judge_digest(store),
     }
     seconds = before.get("seconds", {})
     names = (*_stale_stages(changed), *_ALWAYS)

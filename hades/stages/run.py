@@ -25,10 +25,10 @@ def build(
     report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
     for stage in NIGHT:
         with span(f"hades.build.{stage.name}"):
-            report[stage.name] = _timed(lambda: stage.run(context, ingest, night), clock)  # noqa: B023  called at once
+            report[stage.name] = _time(lambda: stage.run(context, ingest, night), clock)  # noqa: B023  called at once
         if stage.contracts:
             with span("hades.build.contracts", contracts=stage.contracts):
-                checked = _timed(lambda: check_contracts(context, stage.contracts).require().as_dict(), clock)  # noqa: B023
+                checked = _time(lambda: check_contracts(context, stage.contracts).require().as_dict(), clock)  # noqa: B023
             report["contracts"].append(checked)
     name = build_name(datetime.fromtimestamp(night.began, UTC))
     report["report"] = str(write_reports(context, night.as_of, name, report))
@@ -46,7 +46,7 @@ def parse_parameters(given: Mapping[str, Any]) -> NightParameters:
         raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
 
 
-def _timed(work: Callable[[], dict[str, Any]], clock: Callable[[], float]) -> dict[str, Any]:
+def _time(work: Callable[[], dict[str, Any]], clock: Callable[[], float]) -> dict[str, Any]:
     began = clock()
     report = work()
     return {**report, "took": round(clock() - began, 3)}

@@ -58,7 +58,7 @@ def bridge(
     rules: BridgeRules | None = None,
 ) -> dict[str, Any]:
     """Edges between topics marked, and the hot paths between them computed ahead."""
-    hierarchy = ledger.completed(context.store, ledger.HIERARCHY)
+    hierarchy = ledger.complete(context.store, ledger.HIERARCHY)
     report = build_bridges(
         context.store,
         rules or BridgeRules(boosts={str(kind): boost for kind, boost in context.boosts.items()}),

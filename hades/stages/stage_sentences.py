@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hades.stages.weights.online_report import told as describe_learning
+from hades.stages.weights.online_report import tell as describe_learning
 
 Report = Mapping[str, Any]
 

@@ -53,7 +53,7 @@ def _ranker(report: Report) -> Table:
     return rows, report["why"]
 
 
-def _released(report: Report) -> Table:
+def _release(report: Report) -> Table:
     return [dict(report)], "the snapshot that serves now"
 
 
@@ -65,5 +65,5 @@ _TABLES: Mapping[str, Callable[[Report], Table]] = {
     "weights": _weights,
     "bridges": _bridges,
     "ranker": _ranker,
-    "released": _released,
+    "released": _release,
 }

@@ -31,7 +31,7 @@ def check_columns(collection: Collection, columns: Sequence[str] | None) -> list
 
 def check_terms(collection: Collection, where: Predicate) -> tuple[Term, ...]:
     """The predicate with values of the columns' types, or `BadQuery` naming the term."""
-    return tuple(_checked_term(collection, term) for term in where)
+    return tuple(_check_term(collection, term) for term in where)
 
 
 def check_vector(collection: Collection, vector: Sequence[float]) -> NDArray[np.float32]:
@@ -107,7 +107,7 @@ def _satisfies(values: pa.Array, term: Term) -> pa.Array:
     return pc.fill_null(compare(values, pa.scalar(term.value, values.type)), False)
 
 
-def _checked_term(collection: Collection, term: Term) -> Term:
+def _check_term(collection: Collection, term: Term) -> Term:
     column = next((column for column in collection.columns if column.name == term.column), None)
     if column is None:
         names = ", ".join(collection.schema.names)

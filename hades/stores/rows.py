@@ -274,7 +274,7 @@ def _check_dimensions(collection: Collection, column: Column, table: pa.Table, l
     for tag in tags:
         if tag is None:
             continue
-        wanted = declared_dimension(tag)
+        wanted = declare_dimension(tag)
         of_model = pc.fill_null(pc.equal(models, tag), False)
         if wanted is None:
             wanted = pc.max(pc.filter(lengths, of_model)).as_py()
@@ -283,7 +283,7 @@ def _check_dimensions(collection: Collection, column: Column, table: pa.Table, l
             _refuse(collection, table, wrong, f"{column.name} must have dimension {wanted} as {tag} says")
 
 
-def declared_dimension(model_tag: str) -> int | None:
+def declare_dimension(model_tag: str) -> int | None:
     """The dimension a model tag `id@version/dimension` names, or None."""
     _, slash, tail = model_tag.rpartition("/")
     return int(tail) if slash and tail.isdigit() else None

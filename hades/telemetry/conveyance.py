@@ -25,7 +25,7 @@ ALPHA = 1.7
 
 
 @dataclass(frozen=True)
-class Measured:
+class ConveyanceParts:
     """What conveyance is computed from: pairs of a part and the whole it is a part of."""
 
     words: tuple[int, int]
@@ -38,7 +38,7 @@ class Measured:
     reach: Sequence[float] = ()
 
 
-def convey(measured: Measured) -> Conveyance:
+def convey(measured: ConveyanceParts) -> Conveyance:
     """The factors and their product."""
     stages = measured.stages
     taken = sum(stage.taken for stage in stages)

@@ -23,7 +23,7 @@ def sentence_starts(tokens: Tokens) -> Flags:
     return starts
 
 
-def joined_to_last(tokens: Tokens, starts: Flags) -> Flags:
+def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
     """Which words may continue a name that the word before began."""
     plain = (tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0
     dotted = (tokens.gap & DOT) != 0
@@ -35,7 +35,7 @@ def joined_to_last(tokens: Tokens, starts: Flags) -> Flags:
 
 def fragments(tokens: Tokens, starts: Flags) -> Flags:
     """Which words, taken alone, are only a piece of a longer capitalised name: Peter in "Peter Andreas Thiel"."""
-    joined = joined_to_last(tokens, starts)
+    joined = join_to_last(tokens, starts)
     capital = ((tokens.shape & CAPITAL) != 0) & ~tokens.among(FUNCTION_WORDS)
     piece = np.zeros(len(tokens), dtype=np.bool_)
     if len(tokens) < 2:

@@ -104,7 +104,7 @@ _RELATIVE: dict[str, dict[str, str]] = {
 }
 
 
-def _compiled(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
+def _compile(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
     """One pattern of all forms; every one of them begins where a word does."""
     kinds = [
         begins + "(?:" + "|".join(f"(?P<{name}>{form})" for name, form in forms.items()) + ")"
@@ -114,8 +114,8 @@ def _compiled(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)(?:" + "|".join(kinds) + ")")
 
 
-_ABSOLUTE = _compiled(_FORMS)
-_EXPRESSION = _compiled(_RELATIVE, _FORMS)
+_ABSOLUTE = _compile(_FORMS)
+_EXPRESSION = _compile(_RELATIVE, _FORMS)
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[a-z]+")
 

@@ -18,7 +18,7 @@ Interval = tuple[datetime | None, datetime | None]
 
 
 @dataclass(frozen=True)
-class Told:
+class DateMention:
     """A time that a text states at text[at:to]: [start, end), an absent side is open.
 
     `is_scope` when it is said as a stretch of time, by two ends or by one, not as a date in passing.
@@ -36,10 +36,10 @@ class Told:
         return self.start, self.end
 
 
-def times_in(text: str, told_at: datetime | None = None) -> list[Told]:
+def times_in(text: str, told_at: datetime | None = None) -> list[DateMention]:
     """Every time that a text states, in order."""
     words = list(words_of_time(text, told_at))
-    found: list[Told] = []
+    found: list[DateMention] = []
     place = 0
     while place < len(words):
         first = words[place]
@@ -97,7 +97,7 @@ def closeness(asked: Interval, told: Interval) -> float:
     return max(0.0, (inner_high - inner_low) / (high - low))
 
 
-def fit(asked: Interval, told: Iterable[Told]) -> float:
+def fit(asked: Interval, told: Iterable[DateMention]) -> float:
     """The best closeness of any stated time."""
     return max((closeness(asked, one.interval) for one in told), default=0.0)
 
@@ -113,7 +113,7 @@ _BEFORE = re.compile(
 _LOOK_BACK = 40  # characters before an expression in which its preposition stands
 
 
-def _range(text: str, first: Word, second: Word) -> Told | None:
+def _range(text: str, first: Word, second: Word) -> DateMention | None:
     """Two expressions that are the ends of one stretch; a month without a year takes that of the other end."""
     joint = _JOINED.fullmatch(text, first.to, second.at)
     if joint is None or second.bounds is None:
@@ -128,24 +128,24 @@ def _range(text: str, first: Word, second: Word) -> Told | None:
         start = first.bounds[0]
     else:
         return None
-    return Told(first.at, second.to, start, end, is_scope=True) if start < end else None
+    return DateMention(first.at, second.to, start, end, is_scope=True) if start < end else None
 
 
-def _alone(text: str, word: Word) -> Told | None:
+def _alone(text: str, word: Word) -> DateMention | None:
     """One expression, with what its preposition makes of it."""
     if word.bounds is None:
         return None
     start, end = word.bounds
     if still := _STILL.match(text, word.to):
-        return Told(word.at, still.end(), start, None, is_scope=True)
+        return DateMention(word.at, still.end(), start, None, is_scope=True)
     found = _BEFORE.search(text[max(0, word.at - _LOOK_BACK) : word.at])
     said = found[1].lower().split()[0] if found else ""
     if said in ("before", "prior"):
-        return Told(word.at, word.to, None, start, is_scope=True)
+        return DateMention(word.at, word.to, None, start, is_scope=True)
     if said in ("until", "till", "up", "by"):
-        return Told(word.at, word.to, None, end, is_scope=True)
+        return DateMention(word.at, word.to, None, end, is_scope=True)
     if said == "after":
-        return Told(word.at, word.to, end, None, is_scope=True)
+        return DateMention(word.at, word.to, end, None, is_scope=True)
     if said == "since" or (said == "from" and _ONWARDS.match(text, word.to)):
-        return Told(word.at, word.to, start, None, is_scope=True)
-    return Told(word.at, word.to, start, end, is_scope=word.is_range)
+        return DateMention(word.at, word.to, start, None, is_scope=True)
+    return DateMention(word.at, word.to, start, end, is_scope=word.is_range)

@@ -47,7 +47,7 @@ def letter_columns(codes: NDArray[np.uint32]) -> tuple[Bits, Hashes]:
         kinds = np.array([_class_of(chr(code)) for code in rare.tolist()], dtype=np.uint8)
         folded = np.array([ord(_fold_char(chr(code))) for code in rare.tolist()], dtype=np.uint64)
         columns[0][far] = kinds[which]
-        columns[1][far] = _mixed(folded)[which]
+        columns[1][far] = _mix(folded)[which]
     return columns
 
 
@@ -67,10 +67,10 @@ def _tables() -> tuple[Bits, Hashes, Gaps]:
     for bit, members in _GAPS.items():
         for char in members:
             gaps[ord(char)] = bit
-    return classes, _mixed(folded), gaps
+    return classes, _mix(folded), gaps
 
 
-def _mixed(values: Hashes) -> Hashes:
+def _mix(values: Hashes) -> Hashes:
     """A well-spread 64-bit number for each code point (the finaliser of splitmix64)."""
     mixed = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

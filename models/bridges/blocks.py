@@ -69,7 +69,7 @@ def block_edges(tail: Longs, head: Longs, log: Floats, keys: Hashes, topic: Long
     new[1:] = (near[1:] != near[:-1]) | (far[1:] != far[:-1])
     kept = order[new]
     codes, starts = np.unique(code[kept], return_index=True)
-    hashes = _mixed(keys[edge[kept]] ^ both[kept].view(np.uint64))
+    hashes = _mix(keys[edge[kept]] ^ both[kept].view(np.uint64))
     digests = np.add.reduceat(hashes, starts) if len(starts) else np.empty(0, np.uint64)
     ends = np.append(starts, len(kept)).astype(np.int64)
     return Blocks(n_topics, codes, ends, near[new], far[new], edge[kept], both[kept], digests)
@@ -93,7 +93,7 @@ def hash_texts(ends: Longs, text: NDArray[np.uint8]) -> Hashes:
     return hashes
 
 
-def _mixed(values: Hashes) -> Hashes:
+def _mix(values: Hashes) -> Hashes:
     """Splitmix64: spreads every bit over all of them, so that sums of mixed values tell sets apart."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -53,7 +53,7 @@ def hot_pairs(heat: Heat, near: int, far: int) -> list[tuple[int, int]]:
     """
     order = np.lexsort((heat.second, heat.first, -heat.weight))[:near]
     joined = heat.first * heat.n_topics + heat.second
-    codes, carried = _carried(heat)
+    codes, carried = _carry(heat)
     apart = ~np.isin(codes, joined)
     codes, carried = codes[apart], carried[apart]
     best = codes[np.lexsort((codes, -carried))[:far]]
@@ -80,7 +80,7 @@ def region_topics(heat: Heat, first: int, second: int, limit: int) -> Longs:
     return np.concatenate([np.array([first, second], np.int64), topics[order]])
 
 
-def _carried(heat: Heat) -> tuple[Longs, Floats]:
+def _carry(heat: Heat) -> tuple[Longs, Floats]:
     """Pairs of neighbours of the same topic, each with what all topics together carry between them."""
     topic = np.repeat(np.arange(heat.n_topics), np.diff(heat.starts))
     rank = np.arange(len(topic)) - heat.starts[topic]

@@ -15,7 +15,7 @@ from models.hierarchy.arrays import Graph, Vectors
 from models.vectors import unit_rows
 
 
-def reduced(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:
+def reduce(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:
     """(n, dimension) float32, rows unit length; each step keeps half a point and takes half from its neighbours."""
     points = principal_components(vectors, dimension)
     degree = np.asarray(graph.sum(axis=1)).ravel()

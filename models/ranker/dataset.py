@@ -85,7 +85,7 @@ def stacked(blocks: Sequence[tuple[Singles, Singles]], weights: Sequence[float])
     return Lists(columns, starts, wanted, np.asarray(weights, np.float32))
 
 
-def joined(graphs: Sequence[Graph]) -> tuple[Graph, Longs]:
+def join(graphs: Sequence[Graph]) -> tuple[Graph, Longs]:
     """Several graphs as one, and the number that the first node of each has there."""
     sizes = np.cumsum([0, *(len(graph) for graph in graphs)]).astype(np.int64)
     edges = np.cumsum([0, *(len(graph.targets) for graph in graphs)]).astype(np.int64)
@@ -113,7 +113,7 @@ def folds(texts: Sequence[str], count: int) -> Longs:
     return np.array([int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % count for text in texts], np.int64)
 
 
-def held_out(texts: Sequence[str], times: Sequence[float | None], share: float) -> NDArray[np.bool_]:
+def hold_out(texts: Sequence[str], times: Sequence[float | None], share: float) -> NDArray[np.bool_]:
     """Who is kept for the gate: the latest of those that have a time; of the others those that their hash chooses."""
     held = np.zeros(len(texts), np.bool_)
     timed = np.array([place for place, at in enumerate(times) if at is not None], np.int64)

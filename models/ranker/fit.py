@@ -87,14 +87,14 @@ def fit_states(
     network = States(graph.features.shape[1], dimension, rules.hidden, rules.state).to(rules.device)
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
     edges = _Edges(graph, random)
-    padded = _Padded.of(choices, rules.device) if choices is not None and len(choices) else None
-    step = _full_step if len(graph) <= rules.full_batch else _sampled_step
+    padded = _PaddedChoices.of(choices, rules.device) if choices is not None and len(choices) else None
+    step = _full_step if len(graph) <= rules.full_batch else _sample_step
     batch = _Batch(graph, edges, padded, rules, random)
     curve, best, kept, waited = Curve(), np.inf, network.exported(), 0
     for epoch in range(rules.epochs):
         network.train()
         curve.fitted.append(step(network, learner, batch))
-        curve.held.append(_held_loss(network, batch))
+        curve.held.append(_hold_loss(network, batch))
         told("states", epoch + 1, rules.epochs)
         if curve.held[-1] < best - rules.gain:
             best, kept, waited = curve.held[-1], network.exported(), 0
@@ -205,7 +205,7 @@ class _Edges:
 
 
 @dataclass(frozen=True)
-class _Padded:
+class _PaddedChoices:
     """Choices as rectangles: (q, most) nodes, wanted, and which places hold a candidate."""
 
     vectors: torch.Tensor
@@ -214,7 +214,7 @@ class _Padded:
     there: torch.Tensor
 
     @classmethod
-    def of(cls, choices: Choices, device: str) -> _Padded:
+    def of(cls, choices: Choices, device: str) -> _PaddedChoices:
         import torch
 
         nodes, there = _rectangle(choices.nodes, choices.starts)
@@ -229,7 +229,7 @@ class _Batch:
 
     graph: Graph
     edges: _Edges
-    choices: _Padded | None
+    choices: _PaddedChoices | None
     rules: StateRules
     random: np.random.Generator
     kept: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -275,7 +275,7 @@ def _full_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -
     return float(loss.detach())
 
 
-def _sampled_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
+def _sample_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
     """One epoch in parts: a number of edges at a time, with the neighbourhoods drawn around their ends."""
     rules, edges = batch.rules, batch.edges
     order = batch.random.permutation(len(edges.left))
@@ -290,7 +290,7 @@ def _sampled_step(network: States, learner: torch.optim.Optimizer, batch: _Batch
         losses.append(float(loss.detach()))
     if batch.choices is not None:
         learner.zero_grad()
-        loss = rules.choice * _sampled_choices(network, batch, batch.choices)
+        loss = rules.choice * _sample_choices(network, batch, batch.choices)
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
     return float(np.mean(losses))
@@ -318,22 +318,22 @@ def _part_states(network: States, batch: _Batch, asked: Longs) -> torch.Tensor:
     return network.nodes(features, edges, rules.dropout)[: len(asked)]
 
 
-def _sampled_choices(network: States, batch: _Batch, choices: _Padded) -> torch.Tensor:
+def _sample_choices(network: States, batch: _Batch, choices: _PaddedChoices) -> torch.Tensor:
     import torch
 
     asked, place = np.unique(choices.nodes.cpu().numpy(), return_inverse=True)
     states = _part_states(network, batch, asked)
     nodes = torch.from_numpy(place.reshape(choices.nodes.shape)).to(batch.rules.device)
-    own = _Padded(choices.vectors, nodes, choices.wanted, choices.there)
+    own = _PaddedChoices(choices.vectors, nodes, choices.wanted, choices.there)
     return _choice_loss(network, states, own)
 
 
-def _choice_loss(network: States, states: torch.Tensor, choices: _Padded) -> torch.Tensor:
+def _choice_loss(network: States, states: torch.Tensor, choices: _PaddedChoices) -> torch.Tensor:
     asked = network.questions(choices.vectors)
     return network.choice_loss(asked, states[choices.nodes], choices.wanted, choices.there)
 
 
-def _held_loss(network: States, batch: _Batch) -> float:
+def _hold_loss(network: States, batch: _Batch) -> float:
     """The link loss of the edges that were held out."""
     import torch
 

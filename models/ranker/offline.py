@@ -23,7 +23,7 @@ Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedResults:
     """What was shown, a row a result, (n,) each.
 
     `question` numbers the question from 0, `reward` is what the result earned, `propensity` the chance that the old
@@ -61,14 +61,14 @@ class Estimate:
     clipped: float
 
 
-def inverse_propensity(logged: Logged, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
+def inverse_propensity(logged: LoggedResults, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
     """Unbiased where nothing is cut, whatever the rewards; its spread grows with the weights."""
     weights = _weights(logged, clip)
     earned = _by_question(logged, weights * logged.reward)
     return _estimate(logged, weights, earned, float(earned.mean()) if len(earned) else 0.0, clip, level)
 
 
-def self_normalised(logged: Logged, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
+def self_normalised(logged: LoggedResults, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
     """Divided by the weights that came up instead of those expected: a little biased, much steadier.
 
     The interval is that of the ratio, to first order (Swaminathan and Joachims, 2015).
@@ -84,7 +84,7 @@ def self_normalised(logged: Logged, *, clip: float = np.inf, level: float = 0.95
 
 
 def doubly_robust(
-    logged: Logged, predicted: Doubles, expected: Doubles, *, clip: float = np.inf, level: float = 0.95
+    logged: LoggedResults, predicted: Doubles, expected: Doubles, *, clip: float = np.inf, level: float = 0.95
 ) -> Estimate:
     """A model's guess, corrected by what it got wrong: unbiased when the propensities are right or the model is.
 
@@ -96,26 +96,28 @@ def doubly_robust(
     return _estimate(logged, weights, earned, float(earned.mean()) if len(earned) else 0.0, clip, level)
 
 
-def by_examination(question: Longs, reward: Doubles, rank: Longs, new_rank: Longs, power: float) -> Logged:
+def by_examination(question: Longs, reward: Doubles, rank: Longs, new_rank: Longs, power: float) -> LoggedResults:
     """The rows of a log without exploration: a rank is looked at with the chance rank ** -power.
 
     `rank` is where the result stood, from 1, `new_rank` where the new ranker puts it, 0 where it leaves it out.
     """
     chances = rank.astype(np.float64) ** -power
     target = np.where(new_rank > 0, np.maximum(new_rank, 1).astype(np.float64) ** -power, 0.0)
-    return Logged(question, reward, chances, target)
+    return LoggedResults(question, reward, chances, target)
 
 
-def _weights(logged: Logged, clip: float) -> Doubles:
+def _weights(logged: LoggedResults, clip: float) -> Doubles:
     weights: Doubles = np.minimum(logged.target / logged.propensity, clip)
     return weights
 
 
-def _by_question(logged: Logged, values: Doubles) -> Doubles:
+def _by_question(logged: LoggedResults, values: Doubles) -> Doubles:
     return np.bincount(logged.question, weights=values, minlength=logged.questions).astype(np.float64)
 
 
-def _estimate(logged: Logged, weights: Doubles, earned: Doubles, value: float, clip: float, level: float) -> Estimate:
+def _estimate(
+    logged: LoggedResults, weights: Doubles, earned: Doubles, value: float, clip: float, level: float
+) -> Estimate:
     """The value with Student's interval over questions: results of one question are not independent."""
     questions, reach = len(earned), np.inf
     if questions > 1:

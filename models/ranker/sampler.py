@@ -14,7 +14,7 @@ Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledGraph:
     """A part of a graph: `nodes` (the asked ones first), and edges by place in `nodes`, source to target."""
 
     nodes: Longs
@@ -28,14 +28,14 @@ def sample(
     asked: Longs,
     fanouts: tuple[int, ...],
     random: np.random.Generator,
-) -> Sampled:
+) -> SampledGraph:
     """The asked nodes (each once) with at most `fanouts[i]` neighbours of each node that hop i reaches."""
     nodes = np.asarray(asked, np.int64)
     frontier = nodes
     sources: list[Longs] = []
     ends: list[Longs] = []
     for fanout in fanouts:
-        at, near = _drawn(starts, targets, frontier, fanout, random)
+        at, near = _draw(starts, targets, frontier, fanout, random)
         sources.append(near)
         ends.append(at)
         fresh = np.setdiff1d(near, nodes)
@@ -43,10 +43,10 @@ def sample(
     order = np.argsort(nodes, kind="stable")
     place = order[np.searchsorted(nodes, np.concatenate([*sources, *ends]), sorter=order)]
     half = len(place) // 2
-    return Sampled(nodes, place[:half], place[half:])
+    return SampledGraph(nodes, place[:half], place[half:])
 
 
-def _drawn(
+def _draw(
     starts: NDArray[np.int64], targets: NDArray[np.int32], nodes: Longs, fanout: int, random: np.random.Generator
 ) -> tuple[Longs, Longs]:
     """Pairs (node, neighbour): all neighbours of those that have few, `fanout` draws of the others."""

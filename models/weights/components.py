@@ -92,7 +92,7 @@ def neutral_of(values: Reals) -> float:
     return round(round(float(np.median(known)) / NEUTRAL_STEP) * NEUTRAL_STEP, PART_DECIMALS) if len(known) else NEUTRAL
 
 
-def filled(values: Reals, neutral: float) -> Reals:
+def fill(values: Reals, neutral: float) -> Reals:
     """The values with unknown ones replaced."""
     return np.where(np.isnan(values), np.float32(neutral), values)
 

@@ -12,7 +12,7 @@ from models.weights.components import Longs
 from models.weights.pairwise import Doubles
 
 
-def swapped_places(turns: int, length: int, share: float, chance: np.random.Generator) -> Longs:
+def swap_places(turns: int, length: int, share: float, chance: np.random.Generator) -> Longs:
     """(turns, length): which place of the original list each result comes from, 0 first.
 
     Neighbours are paired from the first or from the second place on, each with chance one half, and every pair changes
@@ -29,7 +29,7 @@ def swapped_places(turns: int, length: int, share: float, chance: np.random.Gene
 
 
 def propensities(place: Longs, share: float) -> Doubles:
-    """The chance that `swapped_places` puts each result where it stands, in the shape of `place`."""
+    """The chance that `swap_places` puts each result where it stands, in the shape of `place`."""
     length = place.shape[-1]
     here = np.arange(length)
     neighbours = (here > 0).astype(np.float64) + (here < length - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of
+from schemas.contracts.rule import Contract, Rule, between, give, holds, one_of
 
 LENGTH_TOLERANCE = 1e-3
 _EMBED = "run `hades repair embeddings`"
@@ -15,7 +15,7 @@ CONTRACT = Contract(
             "embeddings.vector_given",
             "vectors",
             "every chunk and every entity has a vector",
-            given("dimension"),
+            give("dimension"),
             repair=_EMBED,
         ),
         Rule(

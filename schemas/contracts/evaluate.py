@@ -67,12 +67,12 @@ def _no_match(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     return _present(column) & ~_flags(pc.match_substring_regex(column, arguments["regex"]))
 
 
-def _repeated(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
+def _repeat(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     column = _column(frame, arguments["column"])
     return _present(column) & _occurs_again([column])
 
 
-def _repeated_together(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
+def _repeat_together(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     columns = [_column(frame, name) for name in arguments["column_list"]]
     given: Flags = np.logical_or.reduce([_present(column) for column in columns])
     return given & _occurs_again(columns)
@@ -94,8 +94,8 @@ _ROW_KINDS: dict[str, Callable[[pa.Table, Mapping[str, Any]], Flags]] = {
     "ExpectColumnValuesToNotBeNull": _absent,
     "ExpectColumnValuesToBeBetween": _outside,
     "ExpectColumnValuesToMatchRegex": _no_match,
-    "ExpectColumnValuesToBeUnique": _repeated,
-    "ExpectCompoundColumnsToBeUnique": _repeated_together,
+    "ExpectColumnValuesToBeUnique": _repeat,
+    "ExpectCompoundColumnsToBeUnique": _repeat_together,
     "ExpectColumnPairValuesToBeEqual": _unequal,
     "ExpectColumnPairValuesAToBeGreaterThanB": _not_greater,
 }

@@ -69,7 +69,7 @@ def holds(column: str) -> Expectation:
     return Expectation("ExpectColumnValuesToBeInSet", (column,), {"column": column, "value_set": [True]})
 
 
-def given(column: str) -> Expectation:
+def give(column: str) -> Expectation:
     """No value is missing."""
     return Expectation("ExpectColumnValuesToNotBeNull", (column,), {"column": column})
 

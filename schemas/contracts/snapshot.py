@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Contract, Rule, equal, given, holds, some_rows
+from schemas.contracts.rule import Contract, Rule, equal, give, holds, some_rows
 
 _PUBLISH = "run `hades run publish` while nothing else writes the store"
 
@@ -65,7 +65,7 @@ CONTRACT = Contract(
             "snapshot.file_present",
             "files",
             "every file of the manifest is in the folder",
-            given("bytes"),
+            give("bytes"),
             repair=_PUBLISH,
         ),
         Rule(

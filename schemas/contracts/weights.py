@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contracts.rule import Contract, Rule, between, given, holds, one_of, unique
+from schemas.contracts.rule import Contract, Rule, between, give, holds, one_of, unique
 from schemas.edges import RelationType
 
 _WEIGH = "run `hades repair weights`"
@@ -15,7 +15,7 @@ CONTRACT = Contract(
             "weights.every_relation_weighed",
             "relations",
             "every relation has a weight",
-            given("weight"),
+            give("weight"),
             repair=_WEIGH,
         ),
         Rule(
@@ -67,7 +67,7 @@ CONTRACT = Contract(
             "weights.cost_given",
             "relations",
             "a weighed relation has a cost",
-            given("cost"),
+            give("cost"),
             repair=_WEIGH,
         ),
         Rule(

@@ -11,11 +11,11 @@ import pytest
 from hades.settings import Settings, variable_of
 from hades.settings.tree import SECTIONS
 from hades.surfaces.docs.cli_page import command_tree
-from hades.surfaces.docs.pages import generated_pages
+from hades.surfaces.docs.pages import generate_pages
 from schemas.catalogue import COLLECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = generated_pages()
+PAGES = generate_pages()
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|farm)/[\w.]+")
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ranker.offline import Logged, inverse_propensity, self_normalised
+from models.ranker.offline import LoggedResults, inverse_propensity, self_normalised
 from models.weights.pairwise import Pairs, Results, learn_offsets
-from models.weights.swaps import propensities, swapped_places
+from models.weights.swaps import propensities, swap_places
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
 EDGES, RESULTS = 12, 8
@@ -58,12 +58,14 @@ def test_one_more_turn_moves_no_edge_by_more_than_the_rate(seed: int, n_pairs: i
     assert (np.abs(after - before) < 0.25).all()
 
 
-def log_of(chance: np.random.Generator, worth: np.ndarray, turns: int, share: float, better: np.ndarray) -> Logged:
-    place = swapped_places(turns, len(worth), share, chance)
+def log_of(
+    chance: np.random.Generator, worth: np.ndarray, turns: int, share: float, better: np.ndarray
+) -> LoggedResults:
+    place = swap_places(turns, len(worth), share, chance)
     good = found_good(worth[place], 1.0, chance).astype(float)
     question = np.repeat(np.arange(turns), len(worth))
     chances = propensities(place, share)
-    return Logged(question, good.ravel(), chances.ravel(), (place == better).astype(float).ravel())
+    return LoggedResults(question, good.ravel(), chances.ravel(), (place == better).astype(float).ravel())
 
 
 @settings(max_examples=12, deadline=None)

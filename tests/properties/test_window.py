@@ -13,7 +13,7 @@ from hades.retrieval.answer.context_window import LEVELS, ContextWindowManager
 from hades.retrieval.answer.pack import pack
 from hades.retrieval.answer.path_text import path_text
 from hades.retrieval.answer.prompt import format_paths_for_prompt
-from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shares, shortened
+from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shares, shorten
 from hades.text.sentences import sentences
 
 MINILM = MiniLmTokenizer()
@@ -133,7 +133,7 @@ def test_shares_are_level_and_use_the_room(wanted, room):
 
 @given(counters, texts, st.integers(0, 30))
 def test_a_shortened_text_fits(counter, text, tokens):
-    assert counter.count(shortened(counter, text, tokens)) <= tokens
+    assert counter.count(shorten(counter, text, tokens)) <= tokens
 
 
 @given(texts)

@@ -30,7 +30,7 @@ def correct_bridges(store: RowStore) -> Change:
     ]
     store.delete("bridge_cache", keys=broken)
     left = set(broken)
-    told = {row["_key"]: _told(row["provenance"], edges) for row in rows if row["_key"] not in left}
+    told = {row["_key"]: _tell(row["provenance"], edges) for row in rows if row["_key"] not in left}
     changed = [
         {"_key": row["_key"], "provenance": told[row["_key"]]}
         for row in rows
@@ -48,7 +48,7 @@ def _standing(
     return {f"{collection}/{row['_key']}": row for row in store.get(collection, keys, columns=columns).to_pylist()}
 
 
-def _told(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
+def _tell(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
     """The provenance with each edge's document and span as the relation has them now."""
     held = orjson.loads(provenance)
     steps = []

@@ -29,7 +29,7 @@ def redact_logs(store: RowStore) -> Change:
         shown = [orjson.loads(text) for text in texts]
         gone = _missing(store, (one for results in shown for one in _named(results)))
         rows = [
-            {"_key": key, "results": canonical_json(_redacted(results, gone))}
+            {"_key": key, "results": canonical_json(_redact(results, gone))}
             for key, results in zip(keys, shown, strict=True)
             if gone and not gone.isdisjoint(_named(results))
         ]
@@ -55,18 +55,18 @@ def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
 def _named(results: dict[str, Any]) -> set[str]:
     """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every full build."""
     paths, passages = results.get("paths", ()), results.get("passages", ())
-    return {*(one for path in paths for one in _walked(path)), *(passage["id"] for passage in passages)}
+    return {*(one for path in paths for one in _walk(path)), *(passage["id"] for passage in passages)}
 
 
-def _walked(path: dict[str, Any]) -> list[str]:
+def _walk(path: dict[str, Any]) -> list[str]:
     return [*path["nodes"], *path["edges"]]
 
 
-def _redacted(results: dict[str, Any], gone: set[str]) -> dict[str, Any]:
+def _redact(results: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     return {
         **results,
         "paths": [
-            path if gone.isdisjoint(_walked(path)) else {**path, "nodes": [], "edges": [], "why": FORGOTTEN}
+            path if gone.isdisjoint(_walk(path)) else {**path, "nodes": [], "edges": [], "why": FORGOTTEN}
             for path in results.get("paths", ())
         ],
         "passages": [

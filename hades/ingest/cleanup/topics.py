@@ -46,11 +46,9 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     away = set(gone)
     forgotten = _names(store.get("entities", sorted(away), columns=["_key", "name"]).to_pylist()) if touched else set()
     left = _left(store, rows, touched, away)
-    corrected = [
-        _corrected(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)
-    ]
+    corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
     if corrected:
-        store.patch("clusters", as_table("clusters", [_stored(row) for row in corrected]))
+        store.patch("clusters", as_table("clusters", [_store(row) for row in corrected]))
     if corrected or empty:
         _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty, lost)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
@@ -131,7 +129,7 @@ def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], gone: Set[st
     return {key: _Members(members[key], words[key]) for key in touched}
 
 
-def _corrected(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:
+def _correct(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:
     """The row as what is left supports it; its metadata carries how many members went, also when none did."""
     kept = row["metadata"]
     terms = [term for term in kept.get("terms", ()) if left.say(term)]
@@ -162,7 +160,7 @@ def _name(name: str, of_terms: bool, left: _Members, forgotten: set[str]) -> str
 
 def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row], lost: Counter[str]) -> None:
     """The report of the last build names its biggest topics, and the next one counts changes from it."""
-    done = ledger.completed(store, ledger.HIERARCHY)
+    done = ledger.complete(store, ledger.HIERARCHY)
     if done is None:
         return
     went = {row["_key"] for row in empty}
@@ -175,7 +173,7 @@ def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row], l
     ledger.record(store, replace(done, report={**done.report, "biggest": biggest, "changed_since_full": changed}))
 
 
-def _stored(row: Row) -> Row:
+def _store(row: Row) -> Row:
     return {**row, "metadata": canonical_json(row["metadata"])}
 
 

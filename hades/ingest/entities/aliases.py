@@ -40,7 +40,7 @@ class Alias:
 
 
 @dataclass(frozen=True)
-class Merged:
+class AliasMerge:
     """The name each name stands for, and the log of what was folded; no canonical name is itself an alias."""
 
     canonical: tuple[int, ...]
@@ -51,14 +51,14 @@ def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) ->
     """What the names' own words say about which are the same."""
     known = {words: row for row, words in enumerate(names.plain)}
     return [
-        *_shortened(names, known),
+        *_shorten(names, known),
         *_plurals(names, known, common),
         *_spacings(names),
         *_misspellings(names, common, rules),
     ]
 
 
-def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> Merged:
+def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> AliasMerge:
     """Folds names along the proposals, the surest rules first; the result does not depend on their order."""
     parent = list(range(len(names)))
     titles = names.has(Origin.TITLE).tolist()
@@ -74,7 +74,7 @@ def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias]
         kept[child] = Alias(child, top, one.rule, one.score)
     canonical = tuple(_root(parent, row) for row in range(len(names)))
     log = tuple(Alias(one.alias, canonical[one.alias], one.rule, one.score) for _, one in sorted(kept.items()))
-    return Merged(canonical, log)
+    return AliasMerge(canonical, log)
 
 
 def _stands_for(names: Names, one: int, other: int) -> bool:
@@ -94,7 +94,7 @@ def _root(parent: list[int], row: int) -> int:
     return row
 
 
-def _shortened(names: Names, known: dict[tuple[str, ...], int]) -> Iterator[Alias]:
+def _shorten(names: Names, known: dict[tuple[str, ...], int]) -> Iterator[Alias]:
     """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
     named = names.has(Origin.STATED | Origin.NAME).tolist()
     for row, words in enumerate(names.plain):

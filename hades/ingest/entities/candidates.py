@@ -14,7 +14,7 @@ import numpy as np
 from hades.ingest.entities.kinds import kind_of
 from hades.ingest.entities.terms import term_spans
 from hades.text.arrays import Flags, Longs, running
-from hades.text.boundaries import joined_to_last, sentence_starts
+from hades.text.boundaries import join_to_last, sentence_starts
 from hades.text.letters import DOT, QUOTE, STOP
 from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, Tokens, tokenize
 from hades.text.word_lists import (
@@ -88,11 +88,11 @@ def candidates(text: str) -> list[Candidate]:
 
 def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     """Every candidate span of every text, names before terms; `starts` are the words that open sentences."""
-    joined = joined_to_last(tokens, starts)
+    joined = join_to_last(tokens, starts)
     terms = term_spans(tokens, starts)
     parts = [
         *_name_spans(tokens, starts, joined),
-        _quoted_spans(tokens),
+        _quote_spans(tokens),
         _dotted_spans(tokens),
         (terms[0], terms[1], int(Mark.TERM)),
     ]
@@ -166,7 +166,7 @@ def _worth(first: Longs, last: Longs, dull: Flags, capital: Flags) -> tuple[Long
     return first[good], last[good]
 
 
-def _quoted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
+def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """What stands between two quotation marks, when it begins with a capital and is short enough for a title."""
     marks = np.flatnonzero((tokens.gap & QUOTE) != 0)
     first, last = marks[:-1], marks[1:]

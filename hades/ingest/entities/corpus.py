@@ -131,14 +131,14 @@ def _facts(text: str | None) -> Facts:
     code = facts.get("code") or {}
     links = facts.get("links") or ()
     return Facts(
-        tuple(dict.fromkeys(map(_given, facts.get("names") or ()))),
+        tuple(dict.fromkeys(map(_give, facts.get("names") or ()))),
         tuple(dict.fromkeys(map(_triple, facts.get("triples") or ()))),
         tuple(dict.fromkeys(map(_symbol, facts.get("symbols") or code.get("symbols") or ()))),
         tuple(dict.fromkeys(str(link["target"]) for link in links if link.get("external"))),
     )
 
 
-def _given(name: str | list[Any] | dict[str, Any]) -> tuple[str, NameType | None]:
+def _give(name: str | list[Any] | dict[str, Any]) -> tuple[str, NameType | None]:
     if isinstance(name, str):
         return " ".join(name.split()), None
     first, kind = (name["name"], name.get("kind")) if isinstance(name, dict) else (name[0], name[1])

@@ -15,29 +15,29 @@ import numpy as np
 import pyarrow as pa
 
 from hades.ingest.entities.aliases import (
-    Merged,
+    AliasMerge,
     merge_names,
     propose_acronyms,
     propose_aliases,
     propose_middle_names,
 )
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
-from hades.ingest.entities.entity_rows import Numbered, Spellings, entities_table, number_entities
-from hades.ingest.entities.linking import Given, Linked, link_chunks, link_companions, link_titles, link_triples
+from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
+from hades.ingest.entities.linking import Given, LinkedCorpus, link_chunks, link_companions, link_titles, link_triples
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
 from hades.ingest.entities.names import Origin
-from hades.ingest.entities.reading import Reading, read_names, shown_names, stated_names
-from hades.ingest.entities.resolve import Resolved, resolve_mentions
+from hades.ingest.entities.reading import Reading, read_names, read_stated_names, show_names
+from hades.ingest.entities.resolve import SenseResolution, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.tables import relations_table
-from hades.ingest.entities.triples import Sentences, StatedRelation, stated_relations
+from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
 from hades.text.arrays import Flags, Longs, distinct
 from schemas.ids import node_id
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedRows:
     """What follows from a corpus, in the catalogue's schemas; `titles` joins documents to the entities of titles."""
 
     entities: pa.Table
@@ -47,7 +47,7 @@ class Derived:
     titles: pa.Table  # document, entity: both `_id`
 
 
-def derive(view: CorpusView, rules: EntityRules | None = None) -> Derived:
+def derive(view: CorpusView, rules: EntityRules | None = None) -> DerivedRows:
     """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
     with _collector_paused():
         return _derive(read_corpus(view), rules or EntityRules())
@@ -65,16 +65,16 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _derive(corpus: Corpus, rules: EntityRules) -> Derived:
-    stated_strings = stated_names(corpus)
+def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
+    stated_strings = read_stated_names(corpus)
     reading = read_names(corpus, stated_strings, rules)
-    shown, written = shown_names(reading, stated_strings)
+    shown, written = show_names(reading, stated_strings)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)
     resolved = _resolve(corpus, reading, shown, merged, pairs, rules)
-    stated = _stated_things(corpus, reading, resolved)
+    stated = _read_stated_things(corpus, reading, resolved)
     numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, stated.sense]))
-    linked = _linked(corpus, reading, resolved, numbered)
+    linked = _link(corpus, reading, resolved, numbered)
     beside = np.flatnonzero(~stated.is_title)
     given = Given(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
     ids = numbered.ids()
@@ -85,7 +85,7 @@ def _derive(corpus: Corpus, rules: EntityRules) -> Derived:
         link_companions(linked, rules),
     ]
     documents = [node_id("documents", document.key) for document in corpus.documents]
-    return Derived(
+    return DerivedRows(
         entities_table(numbered, _spellings(linked, resolved, numbered, stated, written, stated_strings), frequency),
         mentions,
         relations_table(relations, ids, documents, corpus.created),
@@ -105,7 +105,7 @@ class _StatedThings:
     text: tuple[str, ...]
 
 
-def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], pairs: Longs, rules: EntityRules) -> Merged:
+def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], pairs: Longs, rules: EntityRules) -> AliasMerge:
     """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
     names = reading.names
     proposals = propose_aliases(names, reading.common, rules)
@@ -138,8 +138,8 @@ class _Holds:
 
 
 def _resolve(
-    corpus: Corpus, reading: Reading, shown: Sequence[str], merged: Merged, pairs: Longs, rules: EntityRules
-) -> Resolved:
+    corpus: Corpus, reading: Reading, shown: Sequence[str], merged: AliasMerge, pairs: Longs, rules: EntityRules
+) -> SenseResolution:
     canonical = np.array(merged.canonical, dtype=np.int32)
     first = np.searchsorted(corpus.document_of, np.arange(len(corpus.documents)))
     openings = [
@@ -155,7 +155,7 @@ def _resolve(
     return resolve_mentions(reading.names, canonical, shown, stated, pairs, reading.definitions, rules)
 
 
-def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> _StatedThings:
+def _read_stated_things(corpus: Corpus, reading: Reading, resolved: SenseResolution) -> _StatedThings:
     """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
     row_of, title_of = reading.row_of, resolved.stated.title_of
     documents: list[int] = []
@@ -185,15 +185,15 @@ def _stated_things(corpus: Corpus, reading: Reading, resolved: Resolved) -> _Sta
     return _StatedThings(where[known], names[known], sense[known], is_title[known], kept)
 
 
-def _linked(corpus: Corpus, reading: Reading, resolved: Resolved, numbered: Numbered) -> Linked:
+def _link(corpus: Corpus, reading: Reading, resolved: SenseResolution, numbered: EntityNumbers) -> LinkedCorpus:
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     sense = resolved.meaning[np.searchsorted(resolved.pairs, codes)]
     title = np.array(resolved.stated.title_of, dtype=np.int64)
     titled = np.where(title >= 0, numbered.of_sense[title], -1).astype(np.int64) if len(title) else title
-    return Linked(corpus, reading, numbered.of_sense[sense].astype(np.int64), titled, len(numbered.keys))
+    return LinkedCorpus(corpus, reading, numbered.of_sense[sense].astype(np.int64), titled, len(numbered.keys))
 
 
-def _triples(linked: Linked, resolved: Resolved, numbered: Numbered) -> list[StatedRelation]:
+def _triples(linked: LinkedCorpus, resolved: SenseResolution, numbered: EntityNumbers) -> list[StatedRelation]:
     row_of = linked.reading.row_of
     triples = [(index, triple) for index, one in enumerate(linked.corpus.documents) for triple in one.facts.triples]
     documents = np.array([index for index, _ in triples], dtype=np.int64)
@@ -205,13 +205,13 @@ def _triples(linked: Linked, resolved: Resolved, numbered: Numbered) -> list[Sta
     rows = zip(documents.tolist(), subject, (triple[1] for _, triple in triples), target, strict=True)
     reading = linked.reading
     sentences = Sentences(reading.document, reading.sentence, linked.entity, set(documents.tolist()))
-    return stated_relations(rows, sentences)
+    return read_stated_relations(rows, sentences)
 
 
 def _spellings(
-    linked: Linked,
-    resolved: Resolved,
-    numbered: Numbered,
+    linked: LinkedCorpus,
+    resolved: SenseResolution,
+    numbered: EntityNumbers,
     stated: _StatedThings,
     written: Mapping[int, Mapping[str, int]],
     why: Mapping[str, int],
@@ -233,7 +233,7 @@ def _spellings(
     return spellings
 
 
-def _titles(linked: Linked, documents: Sequence[str], ids: Sequence[str]) -> pa.Table:
+def _titles(linked: LinkedCorpus, documents: Sequence[str], ids: Sequence[str]) -> pa.Table:
     rows = [(documents[index], ids[title]) for index, title in enumerate(linked.title.tolist()) if title >= 0]
     columns = {"document": [row[0] for row in rows], "entity": [row[1] for row in rows]}
     return pa.table(columns, schema=pa.schema([("document", pa.string()), ("entity", pa.string())]))

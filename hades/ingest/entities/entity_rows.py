@@ -34,7 +34,7 @@ _REASONS = (
 
 
 @dataclass(frozen=True)
-class Numbered:
+class EntityNumbers:
     """Entities in the order of their keys, and the entity each sense became (-1 for one that is not used)."""
 
     senses: tuple[Sense, ...]
@@ -54,19 +54,19 @@ class Spellings:
         self.origin: Ints = np.zeros(n_entities, dtype=np.int32)
 
 
-def number_entities(senses: Sequence[Sense], used: Longs) -> Numbered:
+def number_entities(senses: Sequence[Sense], used: Longs) -> EntityNumbers:
     """Gives each used sense its key; two that would share one are told apart by their full names."""
     rows = distinct(used.astype(np.int64)).tolist()
     keys = entity_keys((one.stem, one.type, one.qualifier) for one in map(senses.__getitem__, rows))
     if len(set(keys)) < len(keys):
-        keys = _told_apart(senses, rows, keys)
+        keys = _tell_apart(senses, rows, keys)
     keyed = sorted(zip(keys, rows, strict=True))
     of_sense = np.full(len(senses), -1, dtype=np.int32)
     of_sense[[index for _, index in keyed]] = np.arange(len(keyed), dtype=np.int32)
-    return Numbered(tuple(senses[index] for _, index in keyed), tuple(key for key, _ in keyed), of_sense)
+    return EntityNumbers(tuple(senses[index] for _, index in keyed), tuple(key for key, _ in keyed), of_sense)
 
 
-def _told_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str]) -> list[str]:
+def _tell_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str]) -> list[str]:
     """Keys of which no two are the same: the first by name keeps the short one."""
     first: set[str] = set()
     told: dict[int, str] = {}
@@ -77,7 +77,7 @@ def _told_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str
     return [told[row] for row in rows]
 
 
-def entities_table(numbered: Numbered, spellings: Spellings, frequency: Longs) -> pa.Table:
+def entities_table(numbered: EntityNumbers, spellings: Spellings, frequency: Longs) -> pa.Table:
     """The entities with their other spellings, how often they are mentioned and why their names are known."""
     senses = numbered.senses
     names = [sense.name for sense in senses]

@@ -33,7 +33,7 @@ class Gazetteer:
 
 
 @dataclass(frozen=True)
-class _Proposed:
+class _NameProposals:
     """Distinct names the texts propose, with one place each and how many texts propose them."""
 
     place: Place
@@ -56,7 +56,7 @@ def build_gazetteer(
 ) -> Gazetteer:
     """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
     common = _common_words(tokens, starts, pieces)
-    proposed = _proposed(tokens, _meant(tokens, spans, common), definitions, n_texts)
+    proposed = _propose(tokens, _meant(tokens, spans, common), definitions, n_texts)
     origin = _origin_of(tokens, proposed, common, n_texts, rules)
     keep = np.flatnonzero(origin)
     place = proposed.place
@@ -98,7 +98,7 @@ def _meant(tokens: Tokens, spans: Spans, common: Flags) -> Spans:
     return spans.only(np.flatnonzero(~accident))
 
 
-def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: int) -> _Proposed:
+def _propose(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: int) -> _NameProposals:
     first = np.concatenate([spans.first, definitions.first, definitions.short])
     last = np.concatenate([spans.last, definitions.last, definitions.short + 1])
     defines = np.full(2 * len(definitions.short), int(Mark.NAME | Mark.DEFINED), dtype=np.int64)
@@ -115,7 +115,7 @@ def _proposed(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: i
     )
     place = Place(tokens, identity, first[example], last[example])
     count = np.bincount(which, minlength=len(identity)).astype(np.int32)
-    return _Proposed(place, named, termed, defined, joined, count)
+    return _NameProposals(place, named, termed, defined, joined, count)
 
 
 def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) -> Ints:
@@ -124,7 +124,7 @@ def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) 
     return np.bincount(pairs // max(1, n_texts), minlength=size).astype(np.int32)
 
 
-def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
+def _origin_of(tokens: Tokens, proposed: _NameProposals, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
     """Why each proposed name is known, 0 where it is not."""
     first, last = proposed.place.first, proposed.place.last
     cap = rules.text_cap(n_texts)
@@ -142,7 +142,7 @@ def _origin_of(tokens: Tokens, proposed: _Proposed, common: Flags, n_texts: int,
     return origin.astype(np.int32)
 
 
-def _association(tokens: Tokens, proposed: _Proposed) -> NDArray[np.float64]:
+def _association(tokens: Tokens, proposed: _NameProposals) -> NDArray[np.float64]:
     """Normalised pointwise mutual information of a term's first and last word, by occurrences over all words."""
     total = max(2, len(tokens))
     word = np.bincount(tokens.word, minlength=len(tokens.vocabulary)) / total
@@ -152,7 +152,7 @@ def _association(tokens: Tokens, proposed: _Proposed) -> NDArray[np.float64]:
     return score
 
 
-def _is_at_home(tokens: Tokens, proposed: _Proposed, rules: EntityRules) -> Flags:
+def _is_at_home(tokens: Tokens, proposed: _NameProposals, rules: EntityRules) -> Flags:
     """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
     head = proposed.place.first
     total = np.bincount(tokens.word, minlength=len(tokens.vocabulary))

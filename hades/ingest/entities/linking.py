@@ -20,7 +20,7 @@ from schemas.ids import node_id
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedCorpus:
     """The corpus with every mention resolved: the entity of each mention and of each document's title (-1: none)."""
 
     corpus: Corpus
@@ -48,7 +48,7 @@ class Given:
     entity: Longs
 
 
-def link_chunks(linked: Linked, given: Given, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
+def link_chunks(linked: LinkedCorpus, given: Given, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title can carry it.
@@ -70,7 +70,7 @@ def link_chunks(linked: Linked, given: Given, ids: Sequence[str]) -> tuple[pa.Ta
     return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
-def link_titles(linked: Linked, given: Given) -> RelationRows:
+def link_titles(linked: LinkedCorpus, given: Given) -> RelationRows:
     """From the entity of a title to what its text names, and to what its source states beside the text."""
     size = max(1, linked.n_entities)
     source = linked.title[linked.reading.document]
@@ -96,7 +96,7 @@ def link_titles(linked: Linked, given: Given) -> RelationRows:
     )
 
 
-def link_triples(linked: Linked, relations: Sequence[StatedRelation]) -> RelationRows:
+def link_triples(linked: LinkedCorpus, relations: Sequence[StatedRelation]) -> RelationRows:
     """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
     columns = [(one.source, one.target, one.document, one.count, one.mention) for one in relations]
     source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
@@ -107,7 +107,7 @@ def link_triples(linked: Linked, relations: Sequence[StatedRelation]) -> Relatio
     return RelationRows(RelationType.REFERS_TO, source, target, document, begin, end, count, label=labels)
 
 
-def link_companions(linked: Linked, rules: EntityRules) -> RelationRows:
+def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
     """Entities named in the same sentences, from the smaller id to the larger."""
     together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, rules)
     document, begin, end = linked.sentence_span(together.mention)
@@ -124,7 +124,7 @@ def link_companions(linked: Linked, rules: EntityRules) -> RelationRows:
     )
 
 
-def _beside_text(linked: Linked, given: Given, size: int) -> Longs:
+def _beside_text(linked: LinkedCorpus, given: Given, size: int) -> Longs:
     """(first chunk, entity) codes of what documents without a title state."""
     bare = np.flatnonzero(linked.title[given.document] < 0)
     document, of = given.document[bare], linked.corpus.document_of

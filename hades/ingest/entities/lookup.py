@@ -22,7 +22,7 @@ _MOST_MEANINGS = 8
 
 
 @dataclass(frozen=True)
-class Named:
+class NameMatch:
     """A place in the question and the entities (rows of the table) it may name, the surest kind only.
 
     A question names what it asks about with a capital; what it says in lower case is a term and a much weaker seed.
@@ -51,17 +51,17 @@ class NameIndex:
                 other[text].append(row)
         self._meanings, self._trie = _index(own, other)
 
-    def find(self, texts: Sequence[str], any_case: bool = False) -> list[list[Named]]:
+    def find(self, texts: Sequence[str], any_case: bool = False) -> list[list[NameMatch]]:
         """The named entities of each text, in order; `any_case` lets short single words be written in lower case."""
         tokens = tokenize(list(texts))
         starts = sentence_starts(tokens)
         trie = self._trie if not any_case else Trie(self._trie.words, self._trie.levels, np.zeros_like(self._trie.case))
         found = find_mentions(tokens, trie, starts, fragments(tokens, starts))
-        named: list[list[Named]] = [[] for _ in texts]
+        named: list[list[NameMatch]] = [[] for _ in texts]
         capitals = running((tokens.shape & CAPITAL) != 0)
         for name, first, last in zip(found.name.tolist(), found.first.tolist(), found.last.tolist(), strict=True):
             span = int(tokens.start[first]), int(tokens.end[last - 1])
-            place = Named(*span, self._meanings[name], bool(capitals[last] > capitals[first]))
+            place = NameMatch(*span, self._meanings[name], bool(capitals[last] > capitals[first]))
             named[int(tokens.text[first])].append(place)
         return named
 

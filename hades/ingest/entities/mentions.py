@@ -21,7 +21,7 @@ _SIEVE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class Found:
+class MentionMatches:
     """Mentions in order of place: which name, and its rows [first, last) of the tokens."""
 
     name: Ints
@@ -67,7 +67,7 @@ def build_trie(words: Hashes, offsets: Longs, case: Bits, sought: Flags) -> Trie
     return Trie(known, tuple(levels), case)
 
 
-def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> Found:
+def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> MentionMatches:
     """The leftmost-longest mentions of known names; none crosses the end of a sentence.
 
     `pieces` are words that are only part of a longer name, and so no mentions of what they would be alone.
@@ -78,7 +78,7 @@ def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> F
     return _without_overlap(name[first], first, first + length[first])
 
 
-def add_proposals(found: Found, name: Longs, first: Longs, last: Longs, n_rows: int) -> Found:
+def add_proposals(found: MentionMatches, name: Longs, first: Longs, last: Longs, n_rows: int) -> MentionMatches:
     """The mentions and, where none of them stands, the longest of the proposed spans [first, last)."""
     taken = np.zeros(n_rows + 1, dtype=np.int32)
     taken[found.first] = 1
@@ -88,14 +88,14 @@ def add_proposals(found: Found, name: Longs, first: Longs, last: Longs, n_rows: 
     order = free[np.lexsort((-last[free], first[free]))]
     extra = _without_overlap(name[order].astype(np.int32), first[order], last[order])
     place = np.argsort(np.concatenate([found.first, extra.first]), kind="stable")
-    return Found(
+    return MentionMatches(
         np.concatenate([found.name, extra.name])[place],
         np.concatenate([found.first, extra.first])[place],
         np.concatenate([found.last, extra.last])[place],
     )
 
 
-def _without_overlap(name: Ints, first: Longs, last: Longs) -> Found:
+def _without_overlap(name: Ints, first: Longs, last: Longs) -> MentionMatches:
     """Reads spans in order and keeps each that begins after the last one kept has ended."""
     reach = np.maximum.accumulate(last)
     clear = np.ones(len(first), dtype=np.bool_)
@@ -111,7 +111,7 @@ def _without_overlap(name: Ints, first: Longs, last: Longs) -> Found:
         if begins[index] >= free:
             kept[index] = True
             free = ends[index]
-    return Found(name[kept], first[kept], last[kept])
+    return MentionMatches(name[kept], first[kept], last[kept])
 
 
 def _longest(tokens: Tokens, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from hades.ingest.entities.aliases import Alias
-from hades.ingest.entities.resolve import Resolved
+from hades.ingest.entities.resolve import SenseResolution
 from hades.ingest.entities.tables import fill
 from schemas.ids import content_key
 
@@ -15,7 +15,7 @@ Row = tuple[str, str, str]  # alias, canonical, rule
 
 
 def log_rows(
-    folded: Sequence[Alias], resolved: Resolved, shown: Sequence[str], written: Mapping[int, Mapping[str, int]]
+    folded: Sequence[Alias], resolved: SenseResolution, shown: Sequence[str], written: Mapping[int, Mapping[str, int]]
 ) -> Iterator[tuple[str, str, str, float]]:
     """Every decision that let one spelling stand for another: names folded, qualifiers dropped, documents consulted."""
     senses = resolved.senses

@@ -12,7 +12,7 @@ from hades.ingest.entities.acronyms import Definitions, find_definitions
 from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
-from hades.ingest.entities.mentions import Found, add_proposals, find_mentions
+from hades.ingest.entities.mentions import MentionMatches, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.text.arrays import Flags, Ints, Longs, distinct
@@ -49,7 +49,7 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
     gazetteer = build_gazetteer(
         tokens, starts, pieces, spans, definitions, [(text, stated[text]) for text in strings], len(corpus.texts), rules
     )
-    found = _found(tokens, starts, pieces, spans, gazetteer)
+    found = _find(tokens, starts, pieces, spans, gazetteer)
     chunk = tokens.text[found.first]
     names, number = _alive(gazetteer.names, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
@@ -67,13 +67,13 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
         np.searchsorted(begins, found.first, side="right") - 1,
         tokens.start[begins].astype(np.int64),
         tokens.end[ends].astype(np.int64),
-        _cleaned([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
+        _clean([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
         {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
-        _explained(tokens, definitions, names, corpus),
+        _explain(tokens, definitions, names, corpus),
     )
 
 
-def stated_names(corpus: Corpus) -> dict[str, int]:
+def read_stated_names(corpus: Corpus) -> dict[str, int]:
     """Every string that documents state as a name, and why."""
     stated: dict[str, int] = defaultdict(int)
     for document in corpus.documents:
@@ -92,7 +92,7 @@ def stated_names(corpus: Corpus) -> dict[str, int]:
     return dict(stated)
 
 
-def shown_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, dict[str, int]]]:
+def show_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, dict[str, int]]]:
     """How each name is shown, and all its spellings: as a title has it, else as stated, else as most texts write it."""
     written: dict[int, dict[str, int]] = defaultdict(dict)
     for (row, surface), count in Counter(zip(reading.name.tolist(), reading.surface, strict=True)).items():
@@ -118,7 +118,7 @@ def _most_written(spellings: Mapping[str, int] | None, words: tuple[str, ...]) -
     return min(spellings, key=lambda text: (-spellings[text], text))
 
 
-def _found(tokens: Tokens, starts: Flags, pieces: Flags, spans: Spans, gazetteer: Gazetteer) -> Found:
+def _find(tokens: Tokens, starts: Flags, pieces: Flags, spans: Spans, gazetteer: Gazetteer) -> MentionMatches:
     """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
     found = find_mentions(tokens, gazetteer.trie, starts, pieces)
     names = gazetteer.names
@@ -128,13 +128,13 @@ def _found(tokens: Tokens, starts: Flags, pieces: Flags, spans: Spans, gazetteer
     return add_proposals(found, row[rare], named.first[rare], named.last[rare], len(tokens))
 
 
-def _cleaned(surfaces: list[str]) -> tuple[str, ...]:
+def _clean(surfaces: list[str]) -> tuple[str, ...]:
     """Each spelling with its white space made single; worked out once a spelling."""
     clean = {surface: " ".join(surface.split()) for surface in set(surfaces)}
     return tuple(map(clean.__getitem__, surfaces))
 
 
-def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
+def _alive(names: Names, found: MentionMatches, chunk: Ints) -> tuple[Names, Ints]:
     """The names that are stated or met, and the row of each old row among them; the rest were only proposed."""
     met = distinct(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
     texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
@@ -144,7 +144,7 @@ def _alive(names: Names, found: Found, chunk: Ints) -> tuple[Names, Ints]:
     return names.only(rows, texts[rows]), number
 
 
-def _explained(
+def _explain(
     tokens: Tokens, definitions: Definitions, names: Names, corpus: Corpus
 ) -> tuple[tuple[int, int, int], ...]:
     short = names.numbers(span_hashes(tokens, definitions.short, definitions.short + 1))

@@ -17,7 +17,7 @@ import numpy as np
 from hades.ingest.entities.kinds import entity_type_of, kind_of_words
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.senses import Sense, Stated
+from hades.ingest.entities.senses import Sense, StatedSenses
 from hades.ingest.entities.short_forms import find_short_forms
 from hades.text.arrays import Flags, Ints, Longs
 from schemas.nodes import EntityType
@@ -26,7 +26,7 @@ _NEIGHBOUR_DOCUMENTS = 64
 
 
 @dataclass(frozen=True)
-class Resolved:
+class SenseResolution:
     """Every sense there is, which one each (document, name) pair means, and what was decided document by document."""
 
     senses: tuple[Sense, ...]
@@ -34,7 +34,7 @@ class Resolved:
     meaning: Ints  # beside `pairs`, a row of `senses`
     of_name: Ints  # the sense a name means where nothing else is said, -1 when it has none
     decisions: tuple[tuple[str, int, str], ...]  # (name as shown, sense, rule)
-    stated: Stated
+    stated: StatedSenses
     canonical: Ints
 
     def means(self, document: Longs, name: Longs) -> Longs:
@@ -59,7 +59,7 @@ class Resolved:
 class Senses:
     """A growing list of senses, looked up by the canonical name they stand for."""
 
-    def __init__(self, names: Names, display: Sequence[str], stated: Stated) -> None:
+    def __init__(self, names: Names, display: Sequence[str], stated: StatedSenses) -> None:
         self._names, self._display, self._stated = names, display, stated
         self.all: list[Sense] = list(stated.senses)
         self._made: dict[int, int] = {}
@@ -95,11 +95,11 @@ def resolve_mentions(
     names: Names,
     canonical: Ints,
     display: Sequence[str],
-    stated: Stated,
+    stated: StatedSenses,
     pairs: Longs,
     definitions: Iterable[tuple[int, int, int]],
     rules: EntityRules,
-) -> Resolved:
+) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
     senses = Senses(names, display, stated)
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
@@ -122,7 +122,7 @@ def resolve_mentions(
         if meaning[form.pair] != form.sense and (shown, senses.all[form.sense].name) not in rules.kept_apart:
             meaning[form.pair] = form.sense
             decisions.add((shown, form.sense, form.rule))
-    return Resolved(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
+    return SenseResolution(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
 
 
 def _tell_homonyms(

@@ -34,7 +34,7 @@ class Sense(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedSenses:
     """All stated senses, the ones each name may mean, and the one each document's title is (-1 without title)."""
 
     senses: tuple[Sense, ...]
@@ -57,20 +57,20 @@ class _Evidence(NamedTuple):
     is_title: bool = False
 
 
-def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: Sequence[str]) -> Stated:
+def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: Sequence[str]) -> StatedSenses:
     """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none."""
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
     for index, document in enumerate(corpus.documents):
         for one in _titles_and_symbols(index, document, openings[index]):
             if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
-    plain = _given_senses(corpus, canonical_of, groups)
+    plain = _give_senses(corpus, canonical_of, groups)
     senses: list[Sense] = []
     owned: dict[int, list[int]] = defaultdict(list)
     title_of = [-1] * len(corpus.documents)
     for group in sorted(groups):
         evidence = groups[group]
-        for sense in _told_apart(evidence):
+        for sense in _tell_apart(evidence):
             owned[group[0]].append(len(senses))
             stating = set(sense.documents)
             for one in evidence:
@@ -85,10 +85,10 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: S
         if (row := canonical_of(name.rpartition(".")[2])) >= 0:
             owned[row].append(index)
     claims = {row: tuple(sorted(set(which))) if len(which) > 1 else (which[0],) for row, which in owned.items()}
-    return Stated(tuple(senses), claims, tuple(title_of), symbols)
+    return StatedSenses(tuple(senses), claims, tuple(title_of), symbols)
 
 
-def _given_senses(
+def _give_senses(
     corpus: Corpus, canonical_of: Callable[[str], int], groups: dict[tuple[int, str], list[_Evidence]]
 ) -> list[tuple[int, Sense]]:
     """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
@@ -134,7 +134,7 @@ def _title_evidence(index: int, document: Document, opening: str) -> _Evidence:
     return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
 
 
-def _told_apart(evidence: list[_Evidence]) -> list[Sense]:
+def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
     """The senses of one name with one qualifier: one for each kind that is stated."""
     if len(evidence) == 1:
         return [_sense(evidence, evidence[0].kind)]

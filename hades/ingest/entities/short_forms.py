@@ -42,7 +42,7 @@ def find_short_forms(
 ) -> Iterator[ShortForm]:
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
-    yield from _explained(names, document * max(1, len(names)) + name, meaning, definitions)
+    yield from _explain(names, document * max(1, len(names)) + name, meaning, definitions)
     is_short, is_full = _short_names(names), _full_names(names)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     for index in np.flatnonzero(is_full[name]).tolist():
@@ -65,7 +65,7 @@ def find_short_forms(
                 break
 
 
-def _explained(
+def _explain(
     names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
 ) -> Iterator[ShortForm]:
     """Acronyms in documents that explain them mean what is explained."""

@@ -44,7 +44,7 @@ class Sentences:
         return self._mention[min(where for where, value in worth.items() if value == top)] if top else -1
 
 
-def stated_relations(triples: Iterable[tuple[int, int, str, int]], sentences: Sentences) -> list[StatedRelation]:
+def read_stated_relations(triples: Iterable[tuple[int, int, str, int]], sentences: Sentences) -> list[StatedRelation]:
     """Triples (document, subject, relation, object) as relations, in a fixed order; one stated twice counts twice.
 
     Things are numbers, -1 for none; a relation of a thing to itself says nothing.

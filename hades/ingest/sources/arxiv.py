@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from hades.ingest.source_document import GivenName, Link, Material, PaperFacts, Rejected, RejectReason, Section
+from hades.ingest.source_document import GivenName, Link, Material, PaperFacts, RejectedInput, RejectReason, Section
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind
@@ -40,7 +40,7 @@ class ArxivSource:
         """Rows to expect."""
         return estimate_rows(self._papers)
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
         citations, code_links = _Links(RelationType.CITES, False), _Links(RelationType.IMPLEMENTS, True)
         if self._citations:
@@ -56,7 +56,7 @@ class ArxivSource:
                 if material.origin in seen:
                     raise Unusable(RejectReason.DUPLICATE, f"paper {material.origin} stands in an earlier line")
             except Unusable as problem:
-                yield _rejected(self._papers, line, problem)
+                yield _reject(self._papers, line, problem)
                 continue
             seen[material.origin] = None
             yield material
@@ -66,7 +66,7 @@ class ArxivSource:
 
 
 @dataclass
-class _Stated:
+class _LinkRows:
     """All rows that link the same two things."""
 
     count: int = 0
@@ -78,20 +78,20 @@ class _Links:
 
     def __init__(self, relation: RelationType, external: bool) -> None:
         self._relation, self._external = relation, external
-        self._by_paper: defaultdict[str, dict[str, _Stated]] = defaultdict(dict)
+        self._by_paper: defaultdict[str, dict[str, _LinkRows]] = defaultdict(dict)
 
-    def load(self, path: Path, source_field: str, target_field: str) -> Iterator[Rejected]:
+    def load(self, path: Path, source_field: str, target_field: str) -> Iterator[RejectedInput]:
         """Reads the file; rows without both ends are rejected."""
         for line, row in read_rows(path):
             if isinstance(row, Unusable):
-                yield _rejected(path, line, row)
+                yield _reject(path, line, row)
                 continue
             source, target = row.get(source_field), row.get(target_field)
             if not (isinstance(source, str) and source and isinstance(target, str) and target):
                 detail = f"expected texts {source_field!r} and {target_field!r}"
-                yield _rejected(path, line, Unusable(RejectReason.MALFORMED, detail))
+                yield _reject(path, line, Unusable(RejectReason.MALFORMED, detail))
                 continue
-            stated = self._by_paper[source].setdefault(target, _Stated())
+            stated = self._by_paper[source].setdefault(target, _LinkRows())
             mentions = row.get("n_mentions", 1)
             # A reference that the running text never mentions is still stated once, in the list of references.
             stated.count += max(1, mentions) if isinstance(mentions, int) else 1
@@ -104,13 +104,13 @@ class _Links:
         for target, stated in self._by_paper.get(paper, {}).items():
             yield Link(self._relation, target, self._external, stated.count, "\n".join(stated.contexts))
 
-    def left_over(self, path: Path, papers: dict[str, None]) -> Iterator[Rejected]:
+    def left_over(self, path: Path, papers: dict[str, None]) -> Iterator[RejectedInput]:
         """One note for all rows of papers that were not read: a part of a corpus often comes with all its links."""
         strangers = [paper for paper in self._by_paper if paper not in papers]
         if strangers:
             named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
             detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
-            yield Rejected(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
+            yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
 
 
 def _paper(row: Row, citations: _Links, code_links: _Links) -> Material:
@@ -162,7 +162,7 @@ def _authors(row: Row) -> tuple[str, ...]:
     """Names in reading order, from the parsed form where there is one."""
     parsed, plain = row.get("authors_parsed"), row.get("authors")
     if isinstance(parsed, list) and parsed:
-        names = [_parsed_author(parts) for parts in parsed if isinstance(parts, list)]
+        names = [_parse_author(parts) for parts in parsed if isinstance(parts, list)]
     elif isinstance(plain, list):
         names = [" ".join(name.split()) for name in plain if isinstance(name, str)]
     elif isinstance(plain, str):
@@ -172,7 +172,7 @@ def _authors(row: Row) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name and "\0" not in name and not _SUFFIX.match(name)))
 
 
-def _parsed_author(parts: list[object]) -> str:
+def _parse_author(parts: list[object]) -> str:
     """`["Smith", "J. A.", "Jr."]` -> `J. A. Smith Jr.`; what follows are affiliations."""
     last, first, suffix = [*[part if isinstance(part, str) else "" for part in parts[:3]], "", "", ""][:3]
     return " ".join(f"{first} {last} {suffix}".split())
@@ -218,5 +218,5 @@ def _moment(value: str) -> datetime | None:
     return None
 
 
-def _rejected(path: Path, line: int, problem: Unusable) -> Rejected:
-    return Rejected(SourceKind.ARXIV, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)
+def _reject(path: Path, line: int, problem: Unusable) -> RejectedInput:
+    return RejectedInput(SourceKind.ARXIV, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)

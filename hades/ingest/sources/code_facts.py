@@ -74,7 +74,7 @@ class CharOffsets:
 def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Spans in order, trimmed, none twice; of two that overlap the one that begins first stays."""
     kept: list[tuple[int, int]] = []
-    for start, end in sorted({trimmed(text, start, end) for start, end in spans}):
+    for start, end in sorted({trim(text, start, end) for start, end in spans}):
         if start < end and (not kept or start >= kept[-1][1]):
             kept.append((start, end))
     return tuple(kept)
@@ -88,7 +88,7 @@ def unique_imports(facts: Iterable[ImportFact]) -> tuple[ImportFact, ...]:
     return tuple(found.values())
 
 
-def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without white space at its ends."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip()) if piece.strip() else start

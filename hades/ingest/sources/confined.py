@@ -34,7 +34,7 @@ _BOOT = (
 )
 
 
-class Stopped(Exception):
+class ParserStopped(Exception):
     """The child was ended or died; `reason` says why, in words for a report."""
 
     def __init__(self, reason: str) -> None:
@@ -42,7 +42,7 @@ class Stopped(Exception):
         self.reason = reason
 
 
-class Confined:
+class ConfinedCall:
     """One function, named `module:function`, called in a child that is started when first needed and after a death."""
 
     def __init__(self, function: str) -> None:
@@ -58,7 +58,7 @@ class Confined:
         self.close()
 
     def call(self, *arguments: object, cpu_seconds: float) -> Any:
-        """What the function returns; raises `Stopped` when it needs more than it may or dies."""
+        """What the function returns; raises `ParserStopped` when it needs more than it may or dies."""
         child = self._child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -70,7 +70,7 @@ class Confined:
             answer = pickle.loads(_receive(child.stdout, _HEADER.unpack(header)[0]))
             is_answered = True
         except (EOFError, BrokenPipeError):
-            raise Stopped(_reason_of_death(child, cpu_seconds)) from None
+            raise ParserStopped(_reason_of_death(child, cpu_seconds)) from None
         finally:
             if not is_answered:
                 self.close()  # what it may still say would be taken for the next answer
@@ -113,8 +113,8 @@ class ConfinedPool:
     """Several children for one function, started as they are needed; calls may come from as many threads."""
 
     def __init__(self, function: str, size: int) -> None:
-        self._children = [Confined(function) for _ in range(size)]
-        self._idle: LifoQueue[Confined] = LifoQueue()
+        self._children = [ConfinedCall(function) for _ in range(size)]
+        self._idle: LifoQueue[ConfinedCall] = LifoQueue()
         for child in self._children:
             self._idle.put(child)
 

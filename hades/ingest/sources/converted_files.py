@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from hades.ingest.source_document import GivenName, Link, Material, RejectReason, Section
-from hades.ingest.sources.confined import ConfinedPool, Stopped
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.formats.extracted import ExtractedDocument, ExtractedFile, Part
 from hades.ingest.sources.formats.read_format import FORMATS, Format
 from hades.ingest.sources.parallel_reading import WORKERS
@@ -53,7 +53,7 @@ class FileConverter:
             found: ExtractedFile = self._children.call(
                 suffix, decode(data) if form.is_text else data, cpu_seconds=allowed
             )
-        except Stopped as stopped:
+        except ParserStopped as stopped:
             raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
         if found.problem:
             raise Unusable(RejectReason(found.reason), found.problem, len(data))

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from hades.ingest.source_document import Material, Rejected, RejectReason, Section
+from hades.ingest.source_document import Material, RejectedInput, RejectReason, Section
 from hades.ingest.sources.converted_files import FileConverter
 from hades.ingest.sources.formats.read_format import FORMATS
 from hades.ingest.sources.html_text import html_to_text
 from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
 from hades.ingest.sources.parallel_reading import in_order
-from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, shown
+from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, show
 from hades.ingest.sources.vault import NoteFacts, NoteIndex, aliases_of, front_matter, read_note
-from hades.ingest.sources.walk import Found, walk
+from hades.ingest.sources.walk import FileEntry, walk
 from schemas.chunks import ChunkKind
 from schemas.nodes import SourceKind
 
@@ -75,7 +75,7 @@ class DocumentsSource:
         """Files to look at."""
         return sum(1 for _ in self._files())
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Documents in the order of their paths."""
         first_with: dict[str, str] = {}
         files = list(self._files())
@@ -85,7 +85,7 @@ class DocumentsSource:
                 for outcome in outcomes:
                     yield _set_aside_duplicate(outcome, first_with)
 
-    def _files(self) -> Iterator[Found]:
+    def _files(self) -> Iterator[FileEntry]:
         for found in walk(str(self._root), self._starts, respect_ignores=False):
             if not PurePosixPath(found.relative).name.startswith("."):
                 yield found
@@ -106,19 +106,19 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], _sections(text, outlined))
 
 
-def _set_aside_duplicate(outcome: Material | Rejected, first_with: dict[str, str]) -> Material | Rejected:
-    if isinstance(outcome, Rejected):
+def _set_aside_duplicate(outcome: Material | RejectedInput, first_with: dict[str, str]) -> Material | RejectedInput:
+    if isinstance(outcome, RejectedInput):
         return outcome
     digest = hashlib.sha256(outcome.text.encode()).hexdigest()
     first = first_with.setdefault(digest, outcome.origin)
     if first == outcome.origin:
         return outcome
-    return Rejected(
+    return RejectedInput(
         SourceKind.DOCUMENTS, outcome.origin, RejectReason.DUPLICATE, f"same text as {first}", len(outcome.text)
     )
 
 
-def _index_notes(files: Sequence[Found]) -> NoteIndex:
+def _index_notes(files: Sequence[FileEntry]) -> NoteIndex:
     """Names and aliases of every file, known before the first link is read."""
     index = NoteIndex()
     for found in files:
@@ -130,15 +130,15 @@ def _index_notes(files: Sequence[Found]) -> NoteIndex:
     return index
 
 
-def _read_file(reader: _Reader, found: Found) -> list[Material | Rejected]:
+def _read_file(reader: _Reader, found: FileEntry) -> list[Material | RejectedInput]:
     try:
         return list(_documents(found, reader))
     except Unusable as problem:
-        uri = shown(found.relative)
-        return [Rejected(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)]
+        uri = show(found.relative)
+        return [RejectedInput(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)]
 
 
-def _documents(found: Found, reader: _Reader) -> list[Material]:
+def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
     if found.problem is not None:
         raise found.problem
     path = PurePosixPath(found.relative)

@@ -15,7 +15,7 @@ from hades.ingest.source_document import (
 )
 from hades.ingest.sources.code_facts import CodeFacts
 from hades.ingest.sources.code_units import line_units, plain_facts
-from hades.ingest.sources.confined import ConfinedPool, Stopped
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.documents import read_prose
 from hades.ingest.sources.file_languages import CONFIGURATION_LANGUAGES, PROSE_LANGUAGES, language_of
 from hades.ingest.sources.import_forms import path_module, python_module
@@ -86,7 +86,7 @@ class FileReader:
         allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
         try:
             facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
-        except Stopped as stopped:
+        except ParserStopped as stopped:
             return plain_facts(text, module, stopped.reason)
         return facts
 

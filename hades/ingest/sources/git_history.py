@@ -96,7 +96,7 @@ def read_history(
         return []
     bounds = [f"--max-count={max_commits}", "--no-merges"]
     if max_age_days is not None:
-        oldest = _committed_at(git_dir, newest) - timedelta(days=max_age_days)
+        oldest = _commit_at(git_dir, newest) - timedelta(days=max_age_days)
         bounds.append(f"--since={oldest.isoformat()}")
     start = [newest]
     if known is not None and resolve_commit(git_dir, known):
@@ -115,7 +115,7 @@ def commit_before(git_dir: Path, moment: datetime, commit: str = "HEAD") -> str 
     return found.decode().strip() or None
 
 
-def _committed_at(git_dir: Path, commit: str) -> datetime:
+def _commit_at(git_dir: Path, commit: str) -> datetime:
     seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", commit)
     return datetime.fromtimestamp(int(seconds), UTC)
 

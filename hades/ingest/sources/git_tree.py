@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from hades.ingest.source_document import Material, Rejected, RejectReason
+from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.git_command import BlobReader, GitError, resolve_commit, run_git
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
-from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, require_plain_name, shown
+from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, require_plain_name, show
 from schemas.nodes import SourceKind
 
 _SUBMODULE, _LINK = "160000", "120000"
@@ -72,7 +72,7 @@ class GitTreeSource:
         """Files that will be read."""
         return sum(1 for _ in self._files())
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths."""
         blobs, lock = BlobReader(self._git_dir), Lock()
         try:
@@ -86,7 +86,9 @@ class GitTreeSource:
             if one.mode == _SUBMODULE or (one.mode != _LINK and language_of(one.path) is not None):
                 yield one
 
-    def _outcome(self, parsers: ConfinedPool, blobs: BlobReader, lock: Lock, file: TreeFile) -> Material | Rejected:
+    def _outcome(
+        self, parsers: ConfinedPool, blobs: BlobReader, lock: Lock, file: TreeFile
+    ) -> Material | RejectedInput:
         try:
             require_plain_name(file.path)
             key = f"{file.blob} {self._reader.module(file.path)} {file.path}"
@@ -94,7 +96,7 @@ class GitTreeSource:
                 self._parsed[key] = self._reader.material(file.path, _content(file, blobs, lock), parsers)
             return self._parsed[key]
         except Unusable as problem:
-            return Rejected(SourceKind.WORKSPACE, shown(file.path), problem.reason, problem.detail, problem.size)
+            return RejectedInput(SourceKind.WORKSPACE, show(file.path), problem.reason, problem.detail, problem.size)
 
     def _go_mod(self) -> str:
         file = next((one for one in self._entries if one.path == "go.mod" and one.mode != _LINK), None)

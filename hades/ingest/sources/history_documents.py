@@ -91,12 +91,12 @@ def _material(commit: Commit) -> Material:
         mime="text/x-git-commit",
         created=commit.at,
         sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
-        commit=CommitFacts(commit.id, commit.author, tuple(_touched(commit))),
+        commit=CommitFacts(commit.id, commit.author, tuple(_find_touched(commit))),
         metadata={"author": commit.author},
     )
 
 
-def _touched(commit: Commit) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_touched(commit: Commit) -> Iterator[tuple[str, tuple[str, ...]]]:
     for change in commit.changes[:_KEPT_FILES]:
         yield change.path, tuple(dict.fromkeys(name for hunk in change.hunks for name in hunk.names))
 

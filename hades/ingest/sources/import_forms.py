@@ -79,7 +79,7 @@ def javascript(text: str, path: str) -> Iterator[ImportFact]:
         yield ImportFact(module)
 
 
-def required(argument: str, path: str) -> Iterator[ImportFact]:
+def require(argument: str, path: str) -> Iterator[ImportFact]:
     """`require("./x")` in JavaScript."""
     quoted = _QUOTED.search(argument)
     if quoted:

@@ -39,7 +39,7 @@ def require_rows(path: Path, expectation: str) -> Path:
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
     """Each row with its line number; what is no JSON object comes as the reason why."""
-    with path.open("rb") as raw, _opened(raw) as lines:
+    with path.open("rb") as raw, _open(raw) as lines:
         number = 0
         while True:
             try:
@@ -67,7 +67,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
 def estimate_rows(path: Path) -> int:
     """How many rows to expect, from the first megabyte; exact for files that fit in it."""
     size = path.stat().st_size
-    with path.open("rb") as raw, _opened(raw) as lines:
+    with path.open("rb") as raw, _open(raw) as lines:
         try:
             sample = lines.read(_SAMPLE_BYTES)
         except _BROKEN_GZIP:
@@ -79,7 +79,7 @@ def estimate_rows(path: Path) -> int:
         return max(seen, round(seen * size / consumed))
 
 
-def _opened(raw: IO[bytes]) -> IO[bytes]:
+def _open(raw: IO[bytes]) -> IO[bytes]:
     """The rows' bytes; told by the first bytes, because names lie."""
     is_compressed = raw.read(2) == _GZIP
     raw.seek(0)

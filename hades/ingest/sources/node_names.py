@@ -29,7 +29,7 @@ class NodeNames:
         name = node.child_by_field_name("name") or node.child_by_field_name("property")
         if name is None:
             name = node.child_by_field_name("declarator")
-            while name is not None and (inner := _declared_in(name)) is not None:
+            while name is not None and (inner := _declare_in(name)) is not None:
                 name = inner
         parts = tuple(filter(None, dotted(self.slice(name)).split("."))) if name is not None else ()
         receiver = _RECEIVER.search(self.field(node, "receiver"))
@@ -84,7 +84,7 @@ def dotted(text: str) -> str:
     return plain if _CHAIN.fullmatch(plain) else ""
 
 
-def _declared_in(node: Node) -> Node | None:
+def _declare_in(node: Node) -> Node | None:
     """The next inner part of a C declarator: `*f(int)` -> `f(int)` -> `f`."""
     inner = node.child_by_field_name("declarator")
     if inner is None and node.type == "reference_declarator":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ingest.source_document import GivenName, Material, Rejected, RejectReason, Section
+from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason, Section
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
 from hades.text.dates import times_in
@@ -39,9 +39,9 @@ class PassagesSource:
         """Rows to expect."""
         return estimate_rows(self._corpus)
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Passages in the order of their file; then triples of passages that are not there."""
-        stated: dict[str, _Stated] = {}
+        stated: dict[str, _PassageTriples] = {}
         if self._triples:
             yield from _load_triples(self._triples, stated)
         seen: set[str] = set()
@@ -52,9 +52,9 @@ class PassagesSource:
                 identifier = _identifier(row)
                 if identifier in seen:
                     raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} stands in an earlier line")
-                material = _passage(identifier, row, stated.get(identifier, _Stated()))
+                material = _passage(identifier, row, stated.get(identifier, _PassageTriples()))
             except Unusable as problem:
-                yield _rejected(self._corpus, line, problem)
+                yield _reject(self._corpus, line, problem)
                 continue
             seen.add(identifier)
             yield material
@@ -62,11 +62,11 @@ class PassagesSource:
             if identifier not in seen:
                 assert self._triples is not None
                 detail = f"triples for passage {identifier}, which was not read"
-                yield _rejected(self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
+                yield _reject(self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
 
 
 @dataclass
-class _Stated:
+class _PassageTriples:
     """What the triples file says of one passage."""
 
     line: int = 0
@@ -74,26 +74,26 @@ class _Stated:
     triples: dict[Triple, None] = field(default_factory=dict)
 
 
-def _load_triples(path: Path, stated: dict[str, _Stated]) -> Iterator[Rejected]:
+def _load_triples(path: Path, stated: dict[str, _PassageTriples]) -> Iterator[RejectedInput]:
     """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its row is kept."""
     for line, row in read_rows(path):
         try:
             if isinstance(row, Unusable):
                 raise row
-            facts = stated.setdefault(_identifier(row), _Stated(line))
+            facts = stated.setdefault(_identifier(row), _PassageTriples(line))
             entities, triples = _list(row, "entities"), _list(row, "triples")
         except Unusable as problem:
-            yield _rejected(path, line, problem)
+            yield _reject(path, line, problem)
             continue
         facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
         read = [_triple(one) for one in triples]
         facts.triples.update(dict.fromkeys(one for one in read if one is not None))
         if None in read:
             detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
-            yield _rejected(path, line, Unusable(RejectReason.MALFORMED, detail))
+            yield _reject(path, line, Unusable(RejectReason.MALFORMED, detail))
 
 
-def _passage(identifier: str, row: Row, facts: _Stated) -> Material:
+def _passage(identifier: str, row: Row, facts: _PassageTriples) -> Material:
     title, body = _text(row, "title"), _text(row, "text")
     text = f"{title}\n\n{body}" if title and body else title or body
     if not text.strip():
@@ -167,5 +167,5 @@ def _triple(value: object) -> Triple | None:
     return (subject, relation, target) if subject and relation and target else None
 
 
-def _rejected(path: Path, line: int, problem: Unusable) -> Rejected:
-    return Rejected(SourceKind.PASSAGES, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)
+def _reject(path: Path, line: int, problem: Unusable) -> RejectedInput:
+    return RejectedInput(SourceKind.PASSAGES, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)

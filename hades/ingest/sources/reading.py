@@ -105,7 +105,7 @@ def require_short_lines(text: str) -> None:
         raise Unusable(RejectReason.OVERSIZED, detail, len(text))
 
 
-def shown(path: str) -> str:
+def show(path: str) -> str:
     """A path as one printable line of valid Unicode, for reports."""
     return _UNPRINTABLE.sub(lambda match: repr(match.group())[1:-1], path)
 
@@ -148,7 +148,7 @@ def _decode_unmarked(data: bytes) -> str:
     if b"\0" in data:
         return _decode_utf16(data)
     _require_few_controls(data)
-    for encoding in (*_declared_encodings(data), *_detected_encodings(data), "cp1252"):
+    for encoding in (*_declare_encodings(data), *_detect_encodings(data), "cp1252"):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
@@ -180,13 +180,13 @@ def _require_few_controls(data: bytes) -> None:
         raise Unusable(RejectReason.NOT_TEXT, f"{controls} control characters in {len(sample)} bytes", len(data))
 
 
-def _declared_encodings(data: bytes) -> list[str]:
+def _declare_encodings(data: bytes) -> list[str]:
     match = _DECLARED.search(data[:1024])
     name = match.group(1).decode("ascii", "ignore") if match else ""
     return [name] if _PLAIN_CODEC.match(name) else []
 
 
-def _detected_encodings(data: bytes) -> list[str]:
+def _detect_encodings(data: bytes) -> list[str]:
     """A guess from the bytes around the first one beyond ASCII: a whole file would take seconds."""
     first = _NOT_ASCII.search(data)
     middle = first.start() if first else 0

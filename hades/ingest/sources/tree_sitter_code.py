@@ -189,7 +189,7 @@ class _Reader:
         called = self._names.called(node)
         if called == "require" and self._language.import_field:
             arguments = self._names.field(node, "arguments")
-            self._add_imports(node, import_forms.required(arguments, self._path))
+            self._add_imports(node, import_forms.require(arguments, self._path))
         elif called and scope is not None:
             scope.calls.setdefault(called, self._span(node))
 

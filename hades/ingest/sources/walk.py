@@ -24,7 +24,7 @@ _MAX_STARS = 4
 
 
 @dataclass(frozen=True)
-class Found:
+class FileEntry:
     """A file below the root, or with `problem` an entry that must not be opened."""
 
     path: str
@@ -40,7 +40,7 @@ class _Rules:
     patterns: tuple[RegexPattern, ...]
 
 
-def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True) -> Iterator[Found]:
+def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True) -> Iterator[FileEntry]:
     """Every entry below the starting points (folders or files relative to the root), sorted within each folder."""
     real_root = os.path.realpath(root)
     for start in starts:
@@ -56,7 +56,7 @@ def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True)
 
 def _walk_folder(
     root: str, real_root: str, start: str, rules: tuple[_Rules, ...], respect_ignores: bool
-) -> Iterator[Found]:
+) -> Iterator[FileEntry]:
     """Depth first with an explicit stack: folders may be nested deeper than calls can be."""
     pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(start, rules, True)]
     while pending:
@@ -70,7 +70,7 @@ def _walk_folder(
         try:
             entries = sorted(os.scandir(full), key=lambda entry: entry.name, reverse=True)
         except OSError as error:
-            yield Found(full, relative, Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}"))
+            yield FileEntry(full, relative, Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}"))
             continue
         if relative and any(entry.name == "pyvenv.cfg" for entry in entries):
             continue
@@ -85,7 +85,7 @@ def _walk_folder(
                 pending.append((child, rules, is_child_folder))
 
 
-def _examine(full: str, relative: str, real_root: str) -> Found | None:
+def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
     """A regular file, or the reason why the entry is none; a link to what is read in its own place is passed over."""
     try:
         mode = os.lstat(full).st_mode
@@ -96,10 +96,10 @@ def _examine(full: str, relative: str, real_root: str) -> Found | None:
                 return None
             raise Unusable(RejectReason.UNREADABLE, "a symbolic link that leads out of the corpus is not followed")
     except OSError as error:
-        return Found(full, relative, Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__))
+        return FileEntry(full, relative, Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__))
     except Unusable as problem:
-        return Found(full, relative, problem)
-    return Found(full, relative)
+        return FileEntry(full, relative, problem)
+    return FileEntry(full, relative)
 
 
 def _rules_above(root: str, start: str) -> tuple[_Rules, ...]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from hades.ingest.source_document import Material, Rejected
+from hades.ingest.source_document import Material, RejectedInput
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.history_documents import HistoryRules, history_documents
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
-from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, shown
-from hades.ingest.sources.walk import Found, walk
+from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
+from hades.ingest.sources.walk import FileEntry, walk
 from schemas.nodes import SourceKind
 
 
@@ -39,26 +39,26 @@ class WorkspaceSource:
         """Files that will be read."""
         return sum(1 for found in self._files() if found.problem is None)
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, then commits, newest first."""
         with ConfinedPool(PARSER, WORKERS) as parsers:
             yield from in_order(partial(self._outcome, parsers), self._files())
         if self._history is not None:
             yield from history_documents(self._root, self._history)
 
-    def _files(self) -> Iterator[Found]:
+    def _files(self) -> Iterator[FileEntry]:
         for found in walk(str(self._root), self._starts):
             if found.problem is not None or language_of(found.relative) is not None:
                 yield found
 
-    def _outcome(self, parsers: ConfinedPool, found: Found) -> Material | Rejected:
+    def _outcome(self, parsers: ConfinedPool, found: FileEntry) -> Material | RejectedInput:
         try:
             if found.problem is not None:
                 raise found.problem
             return self._reader.material(found.relative, read_bytes(found.path, MAX_TEXT_BYTES), parsers)
         except Unusable as problem:
-            uri = shown(found.relative)
-            return Rejected(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
+            uri = show(found.relative)
+            return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
 
 
 def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:

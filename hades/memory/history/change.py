@@ -68,10 +68,10 @@ def change_fact(
         for edge in [edge for edge in active if edge.id != drawn.id and _is_replaced(edge, fact)]:
             active.remove(edge)
             done.obsolete_edges.append(end(rows, edge.id, act, at=moment, superseded_by=drawn.id))
-            done.reasons.append(f"{_shown(rows, edge)} ended: the stated {fact.relation} takes its place")
+            done.reasons.append(f"{_show(rows, edge)} ended: the stated {fact.relation} takes its place")
     for edge in active:
         if facts:
-            done.reasons.append(f"{_shown(rows, edge)} stays: no stated fact takes its place")
+            done.reasons.append(f"{_show(rows, edge)} stays: no stated fact takes its place")
         else:
             _follow(rows, edge, written, said, act, moment, done)
     return done
@@ -81,7 +81,7 @@ def _follow(
     rows: RowStore, edge: MemoryEdge, written: MemoryState, said: str, act: Act, moment: datetime, done: Change
 ) -> None:
     """What the change alone, without stated facts, means for an edge."""
-    shown, target = _shown(rows, edge), _topic(rows, edge.target)
+    shown, target = _show(rows, edge), _topic(rows, edge.target)
     if inverse_of(edge.relationship_type) is None:
         done.reasons.append(f"{shown} stays: {implied_inverse(edge.relationship_type)[1]}")
         return
@@ -120,5 +120,5 @@ def _topic(rows: RowStore, identifier: str) -> str:
     return found[0].topic if found else identifier
 
 
-def _shown(rows: RowStore, edge: MemoryEdge) -> str:
+def _show(rows: RowStore, edge: MemoryEdge) -> str:
     return f"{edge.relationship_type} {_topic(rows, edge.target)}"

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 _TRIES = 20
 
 
-def repeated(once: Callable[[], Result]) -> Result:
+def repeat(once: Callable[[], Result]) -> Result:
     """What `once` returns, retried while another writer overtakes it between its read and its write."""
     for _ in range(_TRIES):
         try:
@@ -24,14 +24,14 @@ def repeated(once: Callable[[], Result]) -> Result:
     return once()
 
 
-def checked_relation(relation: str) -> str:
+def check_relation(relation: str) -> str:
     """A relation's name in the form that the stores keep."""
     if not re.fullmatch(RELATION_PATTERN, relation):
         raise MemoryRefused(f"{relation!r} is no relation; use small letters, digits and _, for example blocked_by")
     return relation
 
 
-def checked_share(name: str, value: float) -> float:
+def check_share(name: str, value: float) -> float:
     """A number between 0 and 1."""
     if not 0.0 <= value <= 1.0:
         raise MemoryRefused(f"{name} {value} is not between 0 and 1; give a share")

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from hades.memory.history import rows as records
-from hades.memory.history.delta_chains import WITHOUT_VECTOR, made_whole
+from hades.memory.history.delta_chains import WITHOUT_VECTOR, make_whole
 from hades.memory.history.names import (
     LATEST,
     NEWEST,
     STATES,
     UnknownMemory,
-    checked_topic,
+    check_topic,
     is_state_key,
     key_of,
     state_id,
@@ -51,11 +51,11 @@ def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -
     each look reads more of them.
     """
     mask = Mask(as_of=moment, known_at=known_at)
-    same = Term("topic", "==", checked_topic(topic))
+    same = Term("topic", "==", check_topic(topic))
     first = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=_FIRST_LOOK, columns=WITHOUT_VECTOR)
     for state in records.read(first, MemoryState):
         if holds(state, mask):
-            return made_whole(rows, [state])[0]
+            return make_whole(rows, [state])[0]
     seen, limit = _FIRST_LOOK, _FIRST_LOOK * _MORE
     more = first.num_rows == seen
     while more:
@@ -109,7 +109,7 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 def named_many(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
     """The `_id` that each of these topics or states stands for; one look-up for all of them."""
     keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
-    topics = {name: topic_key(checked_topic(name)) for name, key in keys.items() if not is_state_key(key)}
+    topics = {name: topic_key(check_topic(name)) for name, key in keys.items() if not is_state_key(key)}
     pointers = records.fetch(rows, LATEST, sorted(set(topics.values())), LatestState)
     for name, key in topics.items():
         if key not in pointers:
@@ -121,7 +121,7 @@ def named_many(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str,
 
 
 def _of_topic(rows: RowStore, topic: str, now: datetime) -> list[MemoryState]:
-    pointers = records.read(rows.get(LATEST, [topic_key(checked_topic(topic))]), LatestState)
+    pointers = records.read(rows.get(LATEST, [topic_key(check_topic(topic))]), LatestState)
     if not pointers:
         return []
     current = states_at(rows, [pointers[0].key], Mask(), now)

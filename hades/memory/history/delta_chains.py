@@ -41,7 +41,7 @@ def outward(state: MemoryState) -> MemoryState:
     return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(WHOLE)})
 
 
-def made_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
+def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
     """The versions with their exact content, in the order given; one read for all their ancestors."""
     if all(is_whole(state) for state in states):
         return [outward(state) for state in states]
@@ -51,10 +51,10 @@ def made_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
         table = rows.get(STATES, sorted(missing), columns=columns)
         held |= {one.key: one for one in records.read(table, MemoryState)}
-    return made_whole_from(held, states)
+    return make_whole_from(held, states)
 
 
-def made_whole_from(held: dict[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
+def make_whole_from(held: dict[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
     """The versions with their exact content; `held` has them and their ancestors by key."""
     contents: dict[str, str] = {}
     return [outward(state.model_copy(update={"content": _content(state, held, contents)})) for state in states]

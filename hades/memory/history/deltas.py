@@ -39,7 +39,7 @@ def delta_between(parent: str, content: str) -> Delta:
     """How to make the content from its parent."""
     steps: list[str] = []
     pieces: list[str] = []
-    for kept, dropped, added in _merged(_changes(parent, content)):
+    for kept, dropped, added in _merge(_changes(parent, content)):
         if kept:
             steps.append(f"={kept}")
         if dropped:
@@ -90,15 +90,15 @@ def digest_of(content: str) -> str:
 
 def _changes(parent: str, content: str) -> Iterator[tuple[int, int, str]]:
     """(kept, dropped, added) from the start on: equal ends are cut off, lines compared, then words of changed lines."""
-    head = _shared(parent, content)
+    head = _share(parent, content)
     while head and not content[head - 1].isspace():  # words are not cut: what is added stays readable and findable
         head -= 1
-    tail = _shared(parent[head:][::-1], content[head:][::-1])
+    tail = _share(parent[head:][::-1], content[head:][::-1])
     blank = _BLANK.search(content, len(content) - tail)
     tail = len(content) - blank.end() if blank else 0
     yield head, 0, ""
     old, new = parent[head : len(parent) - tail], content[head : len(content) - tail]
-    for tag, a, b in _compared(old.splitlines(keepends=True), new.splitlines(keepends=True)):
+    for tag, a, b in _compare(old.splitlines(keepends=True), new.splitlines(keepends=True)):
         if tag == "equal":
             yield len(a), 0, ""
         else:
@@ -111,16 +111,16 @@ def _by_word(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     if not before or not after or max(len(before), len(after)) > _FINE_TOKENS:
         yield 0, len(old), new
         return
-    for tag, a, b in _compared(before, after):
+    for tag, a, b in _compare(before, after):
         yield (len(a), 0, "") if tag == "equal" else (0, len(a), b)
 
 
-def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
+def _compare(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
     for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, old, new, autojunk=True).get_opcodes():
         yield tag, "".join(old[a_start:a_end]), "".join(new[b_start:b_end])
 
 
-def _merged(changes: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+def _merge(changes: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
     """Neighbouring steps as one; a copied blank between two changes costs more than it saves."""
     kept, dropped, added = 0, 0, ""
     for keep, drop, add in changes:
@@ -133,7 +133,7 @@ def _merged(changes: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int,
     yield kept, dropped, added
 
 
-def _shared(one: str, other: str) -> int:
+def _share(one: str, other: str) -> int:
     """How many characters both begin with, by halving."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -21,7 +21,7 @@ from hades.memory.history.names import (
     MemoryRefused,
     UnknownMemory,
     aware,
-    checked_text,
+    check_text,
     edge_id,
     legal,
     revision_key,
@@ -93,13 +93,13 @@ def end(
     rows: RowStore, edge: str, act: Act, *, at: datetime | None = None, superseded_by: str | None = None
 ) -> MemoryEdge:
     """Believe from now on that an edge stopped being true; what was believed before stays to be asked for."""
-    current = believed(rows, edge)
+    current = believe(rows, edge)
     until = aware("at", at) if at else current.valid_until or act.at
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; give a later moment"
         )
-    follower = believed(rows, superseded_by).id if superseded_by else current.superseded_by
+    follower = believe(rows, superseded_by).id if superseded_by else current.superseded_by
     if follower:
         _refuse_cycle(rows, current.id, follower)
     if (current.valid_until, current.superseded_by) == (until, follower):
@@ -122,7 +122,7 @@ def revise(rows: RowStore, current: MemoryEdge, act: Act, *, action: str, **chan
 
 def withdraw(rows: RowStore, current: MemoryEdge, act: Act) -> None:
     """Believe from now on that an edge never was; nothing takes the place of the belief."""
-    gone = current.model_copy(update={"retracted_at": max(act.at, _recorded(current) + INSTANT)})
+    gone = current.model_copy(update={"retracted_at": max(act.at, _record(current) + INSTANT)})
     records.put(rows, EDGES, [gone])
     act.note("withdraw", current.id, {"before": current.key, "after": None})
 
@@ -149,7 +149,7 @@ def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
             return found
 
 
-def believed(rows: RowStore, edge: str) -> MemoryEdge:
+def believe(rows: RowStore, edge: str) -> MemoryEdge:
     """What is believed of an edge now."""
     beliefs = beliefs_of(rows, edge)
     if not beliefs or beliefs[-1].retracted_at is not None:
@@ -159,11 +159,11 @@ def believed(rows: RowStore, edge: str) -> MemoryEdge:
 
 def successor(rows: RowStore, edge: str, as_of: datetime) -> MemoryEdge | None:
     """The edge at the end of the chain of supersessions when it is active then, else none."""
-    current = believed(rows, edge)
+    current = believe(rows, edge)
     for _ in range(_MOST_STEPS):
         if current.superseded_by is None:
             return current if current.is_active(as_of) else None
-        current = believed(rows, current.superseded_by)
+        current = believe(rows, current.superseded_by)
     raise MemoryRefused(f"edge {edge} was superseded more than {_MOST_STEPS} times over; run `hades memory check`")
 
 
@@ -178,13 +178,13 @@ def _refuse_cycle(rows: RowStore, edge: str, follower: str) -> None:
             chain = " -> ".join([*seen, step])
             raise MemoryRefused(f"edge {edge} cannot be superseded by {follower}: {chain} goes in a circle")
         seen.append(step)
-        step = believed(rows, step).superseded_by
+        step = believe(rows, step).superseded_by
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
     if not 0.0 <= new.strength <= 1.0:
         raise MemoryRefused(f"strength {new.strength} of the edge {new.relation} is not between 0 and 1; give a share")
-    checked_text("the description", new.description)
+    check_text("the description", new.description)
     return MemoryEdge(
         key=revision_key(edge_id(new.source, new.relation, new.target, start), 1),
         source=new.source,
@@ -206,7 +206,7 @@ def _write(rows: RowStore, before: MemoryEdge | None, after: MemoryEdge, act: Ac
     """Retract one belief and record the next at the same moment, later than any before."""
     written = [after]
     if before is not None:
-        at = max(act.at, _recorded(before) + INSTANT)
+        at = max(act.at, _record(before) + INSTANT)
         after = after.model_copy(update={"recorded_at": at})
         written = [before.model_copy(update={"retracted_at": at}), after]
     records.put(rows, EDGES, written)
@@ -218,7 +218,7 @@ def _after(beliefs: Sequence[MemoryEdge], edge: MemoryEdge) -> MemoryEdge:
     """The next belief after ones that were all withdrawn, later than they."""
     if not beliefs:
         return edge
-    at = max([_recorded(edge), *(belief.retracted_at for belief in beliefs if belief.retracted_at)])
+    at = max([_record(edge), *(belief.retracted_at for belief in beliefs if belief.retracted_at)])
     changes = {"key": revision_key(edge.id, len(beliefs) + 1), "recorded_at": at, "timestamp": beliefs[0].timestamp}
     return edge.model_copy(update=changes)
 
@@ -248,7 +248,7 @@ def _end(new: NewEdge, start: datetime) -> datetime | None:
     return until
 
 
-def _recorded(edge: MemoryEdge) -> datetime:
+def _record(edge: MemoryEdge) -> datetime:
     assert edge.recorded_at is not None
     return edge.recorded_at
 

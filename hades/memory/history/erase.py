@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
-from hades.memory.history.delta_chains import is_whole, made_whole, unshrunk
+from hades.memory.history.delta_chains import is_whole, make_whole, unshrunk
 from hades.memory.history.erasure_scan import needles_of, redact_rows
 from hades.memory.history.names import (
     AUDIT,
@@ -76,7 +76,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasedWords:
     """What was erased, with its words and topics: only to look for them afterwards, never kept."""
 
     certificate: Certificate
@@ -84,17 +84,17 @@ class Erased:
     topics: list[str]
 
 
-def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
+def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> ErasedWords:
     """Erase states by id, or whole topics by name, with every summary and version that was made of them."""
     asked = {key for name in names for key in _keys(rows, name)}
-    derived = _derived(rows, asked)
+    derived = _derive(rows, asked)
     gone = records.fetch(rows, STATES, sorted(asked | derived), MemoryState)
     gone = {key: state for key, state in gone.items() if not is_erased(state)}
     if not gone:
         raise UnknownMemory(
             f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what there is"
         )
-    texts = {state.key: state for state in made_whole(rows, list(gone.values()))}
+    texts = {state.key: state for state in make_whole(rows, list(gone.values()))}
     identity = content_key(_ERASURE, act.who, str(act.at), *sorted(gone))
     whole_topics, rebased = _take_states(rows, gone, identity)
     edges, relinked = _take_edges(rows, gone, whole_topics)
@@ -124,10 +124,10 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> Erased:
     )
     asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
     act.note("erase", identity, {**certificate.as_dict(), "summaries": asked_summaries})
-    return Erased(certificate, needles, whole_topics)
+    return ErasedWords(certificate, needles, whole_topics)
 
 
-def erased_summaries(rows: RowStore) -> set[str]:
+def erase_summaries(rows: RowStore) -> set[str]:
     """Hashes of the topics of summaries that somebody erased by name; consolidation must not write them again."""
     return {
         one
@@ -152,7 +152,7 @@ def _keys(rows: RowStore, name: str) -> list[str]:
     return [state_key(pointer.topic, version) for version in range(1, pointer.version + 1)]
 
 
-def _derived(rows: RowStore, asked: set[str]) -> set[str]:
+def _derive(rows: RowStore, asked: set[str]) -> set[str]:
     """Summaries and synthesised versions that were made, directly or not, of what is asked for; all rows are read."""
     made_of: dict[str, set[str]] = {}
     for batch in rows.scan(STATES, columns=["consolidated_from", "metadata"]):
@@ -199,7 +199,7 @@ def _empty_places(
     gone: dict[str, MemoryState],
     identity: str,
 ) -> list[str]:
-    texts = {state.key: state.content for state in made_whole(rows, left)}
+    texts = {state.key: state.content for state in make_whole(rows, left)}
     remade = {
         state.key: state.model_copy(update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None})
         for state in left

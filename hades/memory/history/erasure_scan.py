@@ -64,7 +64,7 @@ def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
     ):
         keys = [key for batch in rows.scan(collection, columns=columns) for key in _hits(batch, columns, long)]
         found = records.fetch(rows, collection, keys, record)
-        redacted = [_redacted(one, columns, long) for one in found.values()]
+        redacted = [_redact(one, columns, long) for one in found.values()]
         records.put(rows, collection, redacted)
         changed += len(redacted)
     return changed
@@ -166,7 +166,7 @@ def _hits(batch: pa.RecordBatch, columns: Sequence[str], needles: Sequence[str])
     return keys
 
 
-def _redacted(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
+def _redact(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
     changes: dict[str, Any] = {}
     for column in columns:
         value = getattr(record, column)

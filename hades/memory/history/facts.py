@@ -15,7 +15,7 @@ from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
 from hades.memory.history.conflicts import Claim, Outcome, Trust, Verdict, judge
 from hades.memory.history.current import named
-from hades.memory.history.edges import NewEdge, believed, draw, end
+from hades.memory.history.edges import NewEdge, believe, draw, end
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.names import (
     AUDIT,
@@ -99,7 +99,7 @@ def believe_fact(
     for one, verdict in judged:
         stays = [one] if verdict.outcome is not Outcome.NEW else _yield_to(rows, one, drawn, act)
         rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
-        _record(act, one, rival, verdict, _told(fact, subject, object_, new))
+        _record(act, one, rival, verdict, _tell(fact, subject, object_, new))
         conflicts.append(Conflict(one, verdict, stays))
     return FactResult(drawn or same[:1], conflicts, act.key)
 
@@ -141,7 +141,7 @@ def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], 
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ConflictRecord:
     """A conflict as it was recorded: the claim that came, the fact it met, and what was decided."""
 
     id: str
@@ -153,7 +153,7 @@ class Recorded:
     reason: str
 
 
-def recorded(rows: RowStore, *, open_only: bool = False) -> list[Recorded]:
+def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
     """Every conflict, oldest first, with the last decision about it; not those whose fact was taken back."""
     told = _notes(rows, Term("subject", "starts_with", f"{CONFLICT}_"))
     found = [_recorded(notes[0], notes[-1]) for notes in told.values() if notes[-1].detail["outcome"] != WITHDRAWN]
@@ -188,9 +188,9 @@ def _notes(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
     return told
 
 
-def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Recorded:
+def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> ConflictRecord:
     """Carry out a person's decision about a conflict that waits for one."""
-    waiting = {one.id: one for one in recorded(rows, open_only=True)}
+    waiting = {one.id: one for one in record(rows, open_only=True)}
     if conflict not in waiting:
         raise UnknownMemory(
             f"no conflict {conflict!r} waits to be decided; `hades memory conflicts` lists those that do"
@@ -198,7 +198,7 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Reco
     if keep not in (Outcome.NEW, Outcome.OLD):
         raise MemoryRefused(f"{keep!r} is no decision; keep 'new' or 'old'")
     one = waiting[conflict]
-    edges = [believed(rows, name) for name in (one.old_edge, one.new_edge) if name]
+    edges = [believe(rows, name) for name in (one.old_edge, one.new_edge) if name]
     loser, winner = edges if keep == Outcome.NEW else reversed(edges)
     give_way(rows, loser, winner, act)
     detail = {"old": one.old_edge, "new": one.new_edge, "outcome": keep, "claim": one.claim, "conflict": conflict}
@@ -206,9 +206,11 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Reco
     return replace(one, outcome=Outcome(keep), reason=act.why)
 
 
-def _recorded(first: MemoryAudit, last: MemoryAudit) -> Recorded:
+def _recorded(first: MemoryAudit, last: MemoryAudit) -> ConflictRecord:
     told = last.detail
-    return Recorded(first.key, first.at, told["old"], told["new"], told["claim"], Outcome(told["outcome"]), last.why)
+    return ConflictRecord(
+        first.key, first.at, told["old"], told["new"], told["claim"], Outcome(told["outcome"]), last.why
+    )
 
 
 def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
@@ -262,7 +264,7 @@ def _claim(edge: MemoryEdge) -> Claim:
     )
 
 
-def _told(fact: Asserted, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
+def _tell(fact: Asserted, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
     return {
         "subject": subject.topic,
         "relation": fact.relation,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hades.memory.history.erase import Certificate, Erased
+from hades.memory.history.erase import Certificate, ErasedWords
 from hades.memory.history.erasure_scan import find_remains, mask_files
 from hades.memory.history.names import STATES
 from hades.ports.store import GraphStore
 
 
-def finish_erasure(store: GraphStore, home: Path | None, gone: Erased) -> Certificate:
+def finish_erasure(store: GraphStore, home: Path | None, gone: ErasedWords) -> Certificate:
     """The certificate of an erasure, with what is left of it; the home is that of an embedded store unless given."""
     store.compact([STATES])
     path = store.describe().get("path")

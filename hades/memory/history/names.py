@@ -26,9 +26,9 @@ class UnknownMemory(HadesError):
     """A topic, state, edge or record that memory does not hold."""
 
 
-def checked_topic(topic: str) -> str:
+def check_topic(topic: str) -> str:
     """The topic without blanks around it; refused when nothing is left or a look-up could not hold it."""
-    name = checked_text("the topic", topic).strip()
+    name = check_text("the topic", topic).strip()
     if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
         raise MemoryRefused(
             f"{topic[:60]!r} is no topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
@@ -36,7 +36,7 @@ def checked_topic(topic: str) -> str:
     return name
 
 
-def checked_text(what: str, text: str) -> str:
+def check_text(what: str, text: str) -> str:
     """The text, or a refusal where it came from bytes that are no UTF-8 and no store could write it."""
     try:
         text.encode()
@@ -47,9 +47,9 @@ def checked_text(what: str, text: str) -> str:
     return text
 
 
-def checked_user_topic(topic: str) -> str:
+def check_user_topic(topic: str) -> str:
     """A topic that people and agents may write to; names of summaries belong to consolidation."""
-    name = checked_topic(topic)
+    name = check_topic(topic)
     if name.casefold().startswith(SUMMARIES):
         raise MemoryRefused(
             f"topic {name!r} begins with {SUMMARIES!r}, which is reserved for consolidation; choose another name, "

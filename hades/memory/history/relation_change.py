@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from hades.memory.history.edges import believed
+from hades.memory.history.edges import believe
 from hades.memory.history.edges_around import edges_around
 from hades.ports.store import Direction, RowStore
 from schemas.intervals import Mask
@@ -44,7 +44,7 @@ def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) ->
     while step is not None:
         if step in began:
             return began[step]
-        step = believed(rows, step).superseded_by
+        step = believe(rows, step).superseded_by
     if edge.superseded_by is not None:
         return None
     later = [

@@ -16,16 +16,16 @@ import pyarrow as pa
 from hades.errors import HadesError
 from hades.memory.history import rows as records
 from hades.memory.history.audit import Act
-from hades.memory.history.delta_chains import WITHOUT_VECTOR, made_whole, outward, shrunk, stored
+from hades.memory.history.delta_chains import WITHOUT_VECTOR, make_whole, outward, shrunk, stored
 from hades.memory.history.names import (
     EDGES,
     LATEST,
     STATES,
     MemoryRefused,
     aware,
-    checked_text,
-    checked_topic,
-    checked_user_topic,
+    check_text,
+    check_topic,
+    check_user_topic,
     edge_id,
     revision_key,
     state_id,
@@ -62,7 +62,7 @@ class NewState:
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
     """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment."""
-    topics = list(dict.fromkeys(checked(one).topic for one in new))
+    topics = list(dict.fromkeys(check(one).topic for one in new))
     heads = Heads.read(rows, topics)
     written = [heads.follow(one, act) for one in new]
     records.put(rows, STATES, heads.rows())
@@ -71,11 +71,11 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
     return written
 
 
-def checked(new: NewState) -> NewState:
+def check(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = checked_topic(new.topic) if new.consolidation_level else checked_user_topic(new.topic)
+    topic = check_topic(new.topic) if new.consolidation_level else check_user_topic(new.topic)
     for text in (new.content, *new.tags):
-        checked_text(f"the text for {topic!r}", text)
+        check_text(f"the text for {topic!r}", text)
     if not new.content.strip():
         raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
     for name in ("confidence", "importance"):
@@ -116,7 +116,7 @@ class Heads:
     @classmethod
     def read(cls, rows: RowStore, topics: Sequence[str]) -> Heads:
         """What there is of these topics."""
-        table = rows.get(LATEST, [topic_key(checked_topic(topic)) for topic in topics], with_rev=True)
+        table = rows.get(LATEST, [topic_key(check_topic(topic)) for topic in topics], with_rev=True)
         revisions = table.column("_rev").to_pylist()
         pointers = records.read(table.drop_columns(["_rev"]), LatestState)
         known = {pointer.key: (pointer, revision) for pointer, revision in zip(pointers, revisions, strict=True)}
@@ -125,7 +125,7 @@ class Heads:
 
     def follow(self, new: NewState, act: Act) -> MemoryState:
         """The next version of a topic; its time is later than its parent's, whatever the clocks say."""
-        topic = checked_topic(new.topic)
+        topic = check_topic(new.topic)
         key = topic_key(topic)
         parent = self._newest.get(key)
         version = self._counts.get(key, 0) + 1
@@ -213,14 +213,14 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
 
 def pointer_to(rows: RowStore, topic: str) -> LatestState | None:
     """Which version of a topic is the newest."""
-    found = records.read(rows.get(LATEST, [topic_key(checked_topic(topic))]), LatestState)
+    found = records.read(rows.get(LATEST, [topic_key(check_topic(topic))]), LatestState)
     return found[0] if found else None
 
 
 def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
     """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
     found = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState) if keys else []
-    return made_whole(rows, [state for state in found if not is_erased(state)])
+    return make_whole(rows, [state for state in found if not is_erased(state)])
 
 
 def is_erased(state: MemoryState) -> bool:

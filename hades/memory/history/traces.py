@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hades.memory.history import rows as records
-from hades.memory.history.names import LATEST, STATES, UnknownMemory, checked_topic, state_key, topic_key
+from hades.memory.history.names import LATEST, STATES, UnknownMemory, check_topic, state_key, topic_key
 from hades.memory.history.states import by_keys, pointer_to
 from hades.ports.store import RowStore, Term
 from schemas.intervals import Mask, is_visible
@@ -32,7 +32,7 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
 def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
     """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
     kept: list[MemoryState] = []
-    for run in _backwards(rows, checked_topic(topic), limit or _RUN):
+    for run in _backwards(rows, check_topic(topic), limit or _RUN):
         seen = [
             one for one in run if is_visible(mask, one.valid_from, one.valid_until, one.timestamp, one.retracted_at)
         ]
@@ -71,4 +71,4 @@ def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryStat
 
 def key_of_topic(topic: str) -> str:
     """The key of a topic's trace."""
-    return topic_key(checked_topic(topic))
+    return topic_key(check_topic(topic))

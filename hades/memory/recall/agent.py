@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hades.memory.recall.context import MAX_TOKENS, Context
 from hades.memory.recall.intent import Strategy, strategy_for
-from hades.memory.recall.search import Found
+from hades.memory.recall.search import MemoryMatch
 from hades.memory.recall.strength import strength
 from schemas.intervals import Mask
 from schemas.memory import MemoryState
@@ -81,7 +81,7 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
         return None
     newer = sorted(
         related.since.topic
-        for match in memory.enhance([_recalled(memory, state)], 1).matches
+        for match in memory.enhance([_recall(memory, state)], 1).matches
         for related in match.related
         if related.since is not None and related.since.timestamp > state.timestamp
     )
@@ -90,5 +90,5 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     return memory.promote(topic, f"since then {', '.join(dict.fromkeys(newer))} changed", who=who)
 
 
-def _recalled(memory: Memory, state: MemoryState) -> Found:
-    return Found(state, 1.0, strength(state, memory.now()), state.key, None, 1.0)
+def _recall(memory: Memory, state: MemoryState) -> MemoryMatch:
+    return MemoryMatch(state, 1.0, strength(state, memory.now()), state.key, None, 1.0)

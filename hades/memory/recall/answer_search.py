@@ -9,7 +9,7 @@ from hades.errors import StoreError
 from hades.memory.history.names import AUDIT, STATES
 from hades.memory.history.reader import Reader
 from hades.memory.recall.search import search_asked
-from hades.memory.recall.similarity import Asked
+from hades.memory.recall.similarity import MemoryQuery
 from hades.ports.clock import utc_now
 from hades.ports.memory import MemoryHit
 from hades.ports.store import GraphStore
@@ -29,11 +29,11 @@ class StoredMemorySearch:
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
-        store = self._opened()
+        store = self._open()
         if store is None or not text.strip() or not _count(store, STATES):
             return []
         reader = Reader(store, None, utc_now(), mask)
-        found = search_asked(reader, Asked(text, vector, model), most=limit)
+        found = search_asked(reader, MemoryQuery(text, vector, model), most=limit)
         return [
             MemoryHit(
                 node_id(STATES, one.state.key),
@@ -48,10 +48,10 @@ class StoredMemorySearch:
 
     def version(self) -> str:
         """See `MemorySearch.version`: every act on memory leaves a record."""
-        store = self._opened()
+        store = self._open()
         return str(_count(store, AUDIT)) if store is not None else "0"
 
-    def _opened(self) -> GraphStore | None:
+    def _open(self) -> GraphStore | None:
         with self._lock:
             if self._store is None:
                 try:

@@ -16,11 +16,11 @@ from typing import Any
 from hades.memory.history.current import named
 from hades.memory.history.names import NEWEST, MemoryRefused, key_of, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.recall.graph_retrieval import Enhanced, Related, enhance
+from hades.memory.recall.graph_retrieval import MatchWithContext, RelatedState, enhance
 from hades.memory.recall.intent import Intent, Strategy, strategy_for
 from hades.memory.recall.packing import Entry, Packer
 from hades.memory.recall.read_states import read_history
-from hades.memory.recall.search import Found, Window, search_memories
+from hades.memory.recall.search import MemoryMatch, Window, search_memories
 from hades.memory.recall.strength import FOR_CONTEXT
 from hades.memory.upkeep.consolidate import drill_down
 from hades.memory.upkeep.periods import NAMES
@@ -94,7 +94,7 @@ def retrieve_within_budget(
     packer.fill("latest", _new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
     walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
     if strategy.related:
-        packer.fill("related", _joined(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
+        packer.fill("related", _join(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
     window = time_asked(query, reader.moment)
     level, summaries = _summaries(reader, query, strategy, window)
     packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
@@ -111,7 +111,7 @@ def retrieve_within_budget(
                    left_out=packer.left_out, reasons=walked.reasons)  # fmt: skip
 
 
-def _relevant(query: str, found: Sequence[Found]) -> list[Found]:
+def _relevant(query: str, found: Sequence[MemoryMatch]) -> list[MemoryMatch]:
     """The topics that a question names and those near enough to it, best first; of too many, those it names."""
     best = max((one.similarity for one in found), default=0.0)
     named_there = [one.state.key for one in found if names_topic(query, one.state.topic)]
@@ -153,7 +153,7 @@ def _behind(reader: Reader, name: str) -> list[MemoryState]:
     return list(reversed(read_history(reader, state.topic, LAST_STATES, _then(reader))))
 
 
-def _joined(matches: Sequence[Enhanced], packed: set[str]) -> list[tuple[str, str]]:
+def _join(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
     """The edges that were followed, nearest first and each once, with what stands at their far end."""
     ways = [
         (one.hops, place, number, one)
@@ -185,7 +185,7 @@ def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
     return kept
 
 
-def _sentence(one: Related, edge: MemoryEdge, shown: set[str]) -> str:
+def _sentence(one: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
     """An edge as a line: who, how, whom, since when; and what stands there where it was not said yet."""
     leads_here = topic_of_key(key_of(edge.target)) == topic_of_key(one.state.key)
     tail, head = (one.near, one.state.topic) if leads_here else (one.state.topic, one.near)
@@ -198,14 +198,14 @@ def _sentence(one: Related, edge: MemoryEdge, shown: set[str]) -> str:
     return line
 
 
-def _topics(matches: Sequence[Enhanced], *, only_joined: bool) -> list[str]:
+def _topics(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
     first = [match.state.topic for match in matches if match.related or not only_joined]
     then = sorted(((one, match.found) for match in matches for one in match.related), key=_weight)
     return list(dict.fromkeys([*first, *(one.state.topic for one, _ in then)]))
 
 
-def _weight(pair: tuple[Related, Found]) -> tuple[float, str]:
+def _weight(pair: tuple[RelatedState, MemoryMatch]) -> tuple[float, str]:
     one, found = pair
     return -one.strength * found.similarity, one.state.key
 

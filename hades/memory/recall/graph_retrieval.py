@@ -15,8 +15,8 @@ from hades.memory.history import rows as records
 from hades.memory.history.names import EDGES, MemoryRefused, key_of, state_id, topic_of_key
 from hades.memory.history.reader import Reader
 from hades.memory.recall.read_states import read_current, read_states
-from hades.memory.recall.search import CANDIDATES, Found, plain_state, search_asked, search_memories
-from hades.memory.recall.similarity import Asked
+from hades.memory.recall.search import CANDIDATES, MemoryMatch, plain_state, search_asked, search_memories
+from hades.memory.recall.similarity import MemoryQuery
 from hades.memory.recall.strength import FOR_CONTEXT, rank
 from hades.memory.recall.walk import Step, Walk
 from hades.ports.text import Vectors
@@ -30,7 +30,7 @@ CAPS = Caps(docs_max=2_000, work_max=50_000, latency_ms=float("inf"))
 
 
 @dataclass(frozen=True)
-class Related:
+class RelatedState:
     """A version that was reached, by which edges, and what its topic has become since."""
 
     state: MemoryState
@@ -49,17 +49,17 @@ class Related:
         return {
             "state": plain_state(self.state),
             "strength": round(self.strength, 6),
-            "way": [_shown(edge) for edge in self.way],
+            "way": [_show(edge) for edge in self.way],
             "since": None if self.since is None else plain_state(self.since),
         }
 
 
 @dataclass(frozen=True)
-class Enhanced:
+class MatchWithContext:
     """One match with what it is joined to and what led to it."""
 
-    found: Found
-    related: list[Related]
+    found: MemoryMatch
+    related: list[RelatedState]
     historical_context: list[MemoryState]  # up to three versions before, oldest first
 
     @property
@@ -80,7 +80,7 @@ class Enhanced:
 class Enhancement:
     """All matches, best first, and what the walk read and left out."""
 
-    matches: list[Enhanced]
+    matches: list[MatchWithContext]
     reasons: list[str]
     reads: int
     work: int
@@ -104,7 +104,7 @@ class Subgraph:
         """The same as JSON."""
         return {
             "nodes": [{**plain_state(state), "score": round(score, 6)} for state, score in self.nodes],
-            "edges": [_shown(edge) for edge in self.edges],
+            "edges": [_show(edge) for edge in self.edges],
             "weaker": self.weaker,
             "reasons": self.reasons,
         }
@@ -125,7 +125,7 @@ def graph_enhanced_retrieval(
 
 def enhance(
     reader: Reader,
-    found: Sequence[Found],
+    found: Sequence[MemoryMatch],
     depth: int,
     *,
     types: Sequence[str] | None = None,
@@ -145,7 +145,7 @@ def enhance(
         read = _Reading(reader, turn, found, [step for some in steps for step in some])
         before = _before(reader, found)
     enhanced = [
-        Enhanced(one, read.related(some), before[one.state.key]) for one, some in zip(found, steps, strict=True)
+        MatchWithContext(one, read.related(some), before[one.state.key]) for one, some in zip(found, steps, strict=True)
     ]
     return Enhancement(enhanced, [str(reason) for reason in turn.reasons], turn.reads_spent, turn.work_spent)
 
@@ -170,7 +170,7 @@ def get_relevant_subgraph(
     import numpy as np
 
     vector = np.asarray(query_embedding, np.float32)
-    asked = Asked("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
+    asked = MemoryQuery("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
     starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
     turn = Turn(caps)
     scores: dict[str, tuple[MemoryState, float]] = {}
@@ -198,7 +198,7 @@ def get_relevant_subgraph(
 class _Reading:
     """The versions and edges of some steps, read together; of more than the budget allows, the strongest."""
 
-    def __init__(self, reader: Reader, turn: Turn, found: Sequence[Found], steps: Iterable[Step]) -> None:
+    def __init__(self, reader: Reader, turn: Turn, found: Sequence[MemoryMatch], steps: Iterable[Step]) -> None:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
         wanted = list(dict.fromkeys(step.state for step in ranked))
         keys = wanted[: turn.reads(len(wanted))]
@@ -211,7 +211,7 @@ class _Reading:
         known = [*self.states.values(), *(one.state for one in found)]
         self._topics = {topic_of_key(state.key): state.topic for state in known}
 
-    def related(self, steps: Iterable[Step]) -> list[Related]:
+    def related(self, steps: Iterable[Step]) -> list[RelatedState]:
         """The steps as people read them, strongest first, then newest edge first."""
         kept = []
         for step in steps:
@@ -221,7 +221,7 @@ class _Reading:
             way = tuple(self.edges[key] for key in step.way)
             now = self.now.get(topic_of_key(step.state))
             since = now if now is not None and now.key != state.key else None
-            kept.append(Related(state, step.strength, way, self._near(way[-1], step.state), since))
+            kept.append(RelatedState(state, step.strength, way, self._near(way[-1], step.state), since))
         return sorted(kept, key=lambda one: (-one.strength, -_began(one.way[-1]), one.state.key))
 
     def _near(self, edge: MemoryEdge, state: str) -> str:
@@ -231,7 +231,7 @@ class _Reading:
         return self._topics.get(other, other)
 
 
-def _before(reader: Reader, found: Sequence[Found]) -> dict[str, list[MemoryState]]:
+def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[MemoryState]]:
     """Up to three versions before each match, oldest first; one read for all."""
     wanted = {
         one.state.key: [
@@ -249,7 +249,7 @@ def _began(edge: MemoryEdge) -> float:
     return (edge.valid_from or edge.timestamp).timestamp()
 
 
-def _shown(edge: MemoryEdge) -> dict[str, Any]:
+def _show(edge: MemoryEdge) -> dict[str, Any]:
     return {
         "id": edge.id,
         "from": edge.source,

@@ -12,18 +12,16 @@ from hades.memory.history.names import STATES
 from hades.memory.recall.state_index import StateIndex
 from hades.ports.store import RowStore
 
-AT_ONCE = 20_000  # states up to which the first question builds the index; beyond, the second one does
 MOST = 400_000  # states beyond which an index would take more than a gigabyte
 _MODELS = 2  # indexes that one store has at a time
 
 
 @dataclass
 class _Held:
-    """The indexes of one store and the questions it was asked."""
+    """The indexes of one store."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     indexes: dict[str, StateIndex] = field(default_factory=dict)
-    questions: int = 0
 
 
 _held: WeakKeyDictionary[RowStore, _Held] = WeakKeyDictionary()
@@ -40,11 +38,9 @@ def index_of(rows: RowStore, model: str) -> Iterator[StateIndex | None]:
 
 
 def _fresh(rows: RowStore, held: _Held, model: str) -> StateIndex | None:
-    held.questions += 1
     index = held.indexes.get(model)
     if index is None:
-        count = rows.count(STATES)
-        if count > MOST or (count > AT_ONCE and held.questions == 1):
+        if rows.count(STATES) > MOST:
             return None
         index = StateIndex(model)
     if not index.refresh(rows):

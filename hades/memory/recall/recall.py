@@ -12,7 +12,7 @@ from hades.memory.history.transactions import in_unit
 from hades.memory.recall import accesses, passes, search
 from hades.memory.recall import context as budget
 from hades.memory.recall import graph_retrieval as graph
-from hades.memory.recall.search import Found, Window
+from hades.memory.recall.search import MemoryMatch, Window
 from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules
 from hades.memory.recall.working_set import WorkingMemory
 from hades.memory.upkeep import tiers
@@ -41,7 +41,7 @@ class Recall:
         mask: Mask = Mask(),
         rules: StrengthRules = BY_SIMILARITY,
         levels: Sequence[int] = (0,),
-    ) -> list[Found]:
+    ) -> list[MemoryMatch]:
         """Topics near to a question, nearest first, each as it is now or as the mask says; of more, `limit`."""
         return search.search_memories(self.reader(mask), query, time_window, rules=rules, levels=levels, most=limit)
 
@@ -60,7 +60,7 @@ class Recall:
         return graph.graph_enhanced_retrieval(self.reader(mask), query, depth, matches=matches, types=types)
 
     def enhance(
-        self, found: Sequence[Found], depth: int = 2, *, types: Sequence[str] | None = None, mask: Mask = Mask()
+        self, found: Sequence[MemoryMatch], depth: int = 2, *, types: Sequence[str] | None = None, mask: Mask = Mask()
     ) -> graph.Enhancement:
         """The same for what a search found already."""
         return graph.enhance(self.reader(mask), found, depth, types=types)
@@ -75,7 +75,7 @@ class Recall:
         self, query: str, max_tokens: int = budget.MAX_TOKENS, *, focus: Sequence[str] = (), mask: Mask = Mask()
     ) -> budget.Context:
         """The context for a question that fits into a number of tokens."""
-        return budget.retrieve_within_budget(self.reader(mask), self._counted(), query, max_tokens, focus=focus)
+        return budget.retrieve_within_budget(self.reader(mask), self._count(), query, max_tokens, focus=focus)
 
     def retrieve_in_passes(
         self,
@@ -89,7 +89,7 @@ class Recall:
         """A context, then closer ones at what `needs`, or the language model, asks for; a bounded number."""
         asks = needs or (passes.needs_by(self.language_model) if self.language_model else lambda _: None)
         return passes.retrieve_in_passes(
-            self.reader(mask), self._counted(), query, asks, max_tokens=max_tokens, max_passes=max_passes
+            self.reader(mask), self._count(), query, asks, max_tokens=max_tokens, max_passes=max_passes
         )
 
     def working(self, topic: str) -> WorkingMemory:
@@ -119,7 +119,7 @@ class Recall:
         """One who asks now, standing where the mask says."""
         return Reader(self.store, self.embedder, self.now(), mask)
 
-    def _counted(self) -> Tokenizer:
+    def _count(self) -> Tokenizer:
         if self.tokenizer is None:
             raise MemoryRefused("tokens cannot be counted without a tokenizer; open memory with `open_memory`")
         return self.tokenizer

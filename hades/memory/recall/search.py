@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history.names import MemoryRefused, aware, checked_text, topic_of_key
+from hades.memory.history.names import MemoryRefused, aware, check_text, topic_of_key
 from hades.memory.history.reader import Reader
 from hades.memory.recall.index_holder import index_of
-from hades.memory.recall.similarity import Asked, Near, mixed, nearest
+from hades.memory.recall.similarity import MemoryQuery, SimilarState, mix, nearest
 from hades.memory.recall.state_index import IndexHit, StateIndex
 from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules, rank, strength, strength_of
 from hades.ports.store import Predicate, Term
@@ -21,7 +21,7 @@ Window = tuple[datetime | None, datetime | None]  # [from, until), an absent sid
 
 
 @dataclass(frozen=True)
-class Found:
+class MemoryMatch:
     """A topic that a question is about: the version that holds, and the one that led there."""
 
     state: MemoryState
@@ -50,7 +50,7 @@ def search_memories(
     rules: StrengthRules = BY_SIMILARITY,
     levels: Sequence[int] = (0,),
     most: int | None = None,
-) -> list[Found]:
+) -> list[MemoryMatch]:
     """Topics by the similarity of their nearest version, shown as they are now; nothing is hidden for being weak.
 
     `limit` versions are taken by meaning and as many by words. The window asks when the nearest version began to hold.
@@ -59,36 +59,36 @@ def search_memories(
     """
     if not query.strip():
         raise MemoryRefused("the question is empty; say what to look for")
-    checked_text("the question", query)
+    check_text("the question", query)
     return search_asked(
-        reader, Asked.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels, most=most
+        reader, MemoryQuery.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels, most=most
     )
 
 
 def search_asked(
     reader: Reader,
-    asked: Asked,
+    asked: MemoryQuery,
     time_window: Window | None = None,
     *,
     limit: int = CANDIDATES,
     rules: StrengthRules = BY_SIMILARITY,
     levels: Sequence[int] = (0,),
     most: int | None = None,
-) -> list[Found]:
+) -> list[MemoryMatch]:
     """The same for a question whose vector is known; at most `most` topics are read."""
     with index_of(reader.rows, asked.model) as index:
         if index is not None:
             ranked = _rank_in_index(index, reader, asked, time_window, limit, rules, levels, most)
             return _read(index, ranked)
     where = (*_in_window(time_window), *_seen(reader), Term("consolidation_level", "in", list(levels)))
-    best: dict[str, Near] = {}
+    best: dict[str, SimilarState] = {}
     for near in nearest(reader.rows, asked, limit=limit, where=where):
         best.setdefault(topic_of_key(near.key), near)
     found = []
     for state in reader.current(best):
         near = best[topic_of_key(state.key)]
         power = strength(state, reader.moment, rules=rules)
-        found.append(Found(state, near.similarity, power, near.key, near.semantic, near.lexical))
+        found.append(MemoryMatch(state, near.similarity, power, near.key, near.semantic, near.lexical))
     return sorted(found, key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))[
         :most
     ]
@@ -109,7 +109,7 @@ class _Ranked:
 def _rank_in_index(
     index: StateIndex,
     reader: Reader,
-    asked: Asked,
+    asked: MemoryQuery,
     window: Window | None,
     limit: int,
     rules: StrengthRules,
@@ -121,7 +121,7 @@ def _rank_in_index(
     seen = index.seen(reader.mask, levels, window or (None, None))
     hits = index.nearest(asked, seen, limit)
     similar = sorted(
-        ((round(mixed(hit.semantic, hit.lexical), 9), index.keys[hit.place], hit) for hit in hits),
+        ((round(mix(hit.semantic, hit.lexical), 9), index.keys[hit.place], hit) for hit in hits),
         key=lambda one: (-one[0], one[1]),
     )
     ranked: dict[str, _Ranked] = {}
@@ -144,10 +144,10 @@ def _rank_in_index(
     return best[:most]
 
 
-def _read(index: StateIndex, ranked: Sequence[_Ranked]) -> list[Found]:
+def _read(index: StateIndex, ranked: Sequence[_Ranked]) -> list[MemoryMatch]:
     held = {state.key: state for state in index.states([one.key for one in ranked])}
     return [
-        Found(held[one.key], one.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
+        MemoryMatch(held[one.key], one.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
         for one in ranked
         if one.key in held
     ]

@@ -18,7 +18,7 @@ MEANING = 0.5  # the weight of meaning; words have the rest
 
 
 @dataclass(frozen=True)
-class Near:
+class SimilarState:
     """One version and why it is near; `semantic` is None where it has no vector of the embedder's model."""
 
     key: str
@@ -28,7 +28,7 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MemoryQuery:
     """A question as both searches take it."""
 
     text: str
@@ -36,14 +36,14 @@ class Asked:
     model: str
 
     @classmethod
-    def of(cls, text: str, embedder: Embedder | None) -> Asked:
+    def of(cls, text: str, embedder: Embedder | None) -> MemoryQuery:
         """The question, embedded where there is an embedder."""
         if embedder is None:
             return cls(text, None, "")
         return cls(text, embedder.embed([text])[0], embedder.model.tag)
 
 
-def nearest(rows: RowStore, asked: Asked, *, limit: int, where: Predicate = ()) -> list[Near]:
+def nearest(rows: RowStore, asked: MemoryQuery, *, limit: int, where: Predicate = ()) -> list[SimilarState]:
     """Versions by similarity, highest first: the best `limit` by meaning and the best `limit` by words."""
     words = _scores(rows.search(STATES, asked.text, limit=limit, where=where)) if asked.text.strip() else {}
     meaning: dict[str, float] = {}
@@ -57,7 +57,7 @@ def nearest(rows: RowStore, asked: Asked, *, limit: int, where: Predicate = ()) 
     return sorted(found, key=lambda one: (-one.similarity, one.key))
 
 
-def cosines(rows: RowStore, keys: Sequence[str], asked: Asked) -> dict[str, float]:
+def cosines(rows: RowStore, keys: Sequence[str], asked: MemoryQuery) -> dict[str, float]:
     """The cosine of the versions among these that carry a vector of the model."""
     held, vectors = vectors_of(rows, keys, asked.model)
     if asked.vector is None or not held:
@@ -76,15 +76,15 @@ def vectors_of(rows: RowStore, keys: Sequence[str], model: str) -> tuple[list[st
     return [row["_key"] for row in kept], (matrix / np.where(norms == 0, 1, norms)).astype(np.float32)
 
 
-def mixed(semantic: float | None, lexical: float) -> float:
+def mix(semantic: float | None, lexical: float) -> float:
     """Words and meaning as one figure in [0, 1]; words alone where there is no meaning to compare."""
     if semantic is None:
         return lexical
     return MEANING * max(0.0, semantic) + (1 - MEANING) * lexical
 
 
-def _near(key: str, semantic: float | None, lexical: float) -> Near:
-    return Near(key, round(mixed(semantic, lexical), 9), semantic, lexical)
+def _near(key: str, semantic: float | None, lexical: float) -> SimilarState:
+    return SimilarState(key, round(mix(semantic, lexical), 9), semantic, lexical)
 
 
 def _scores(hits: pa.Table) -> dict[str, float]:

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.memory.history.delta_chains import ancestors, made_whole_from
+from hades.memory.history.delta_chains import ancestors, make_whole_from
 from hades.memory.history.names import EDGES, STATES, key_of, topic_of_key
 from hades.memory.history.states import is_erased
-from hades.memory.recall.similarity import Asked
+from hades.memory.recall.similarity import MemoryQuery
 from hades.ports.store import RowStore
 from hades.text.analyzer import stem_word, terms, words
 from schemas.intervals import Mask, is_visible
@@ -107,7 +107,7 @@ class StateIndex:
 
     # Asking it
 
-    def nearest(self, asked: Asked, seen: NDArray[np.bool_], limit: int) -> list[IndexHit]:
+    def nearest(self, asked: MemoryQuery, seen: NDArray[np.bool_], limit: int) -> list[IndexHit]:
         """The best `limit` by words and the best by meaning among the states that are seen."""
         lexical = self._lexical(asked.text)
         lexical[~seen] = 0.0
@@ -184,7 +184,7 @@ class StateIndex:
         wanted = [state for state in held.values() if not is_erased(state)]
         missing = {one for state in wanted for one in ancestors(state)} - held.keys()
         held |= {key: self._row(key) for key in missing if key in self._place}
-        return made_whole_from(held, wanted)
+        return make_whole_from(held, wanted)
 
     def _row(self, key: str) -> MemoryState:
         return MemoryState.model_construct(**pickle.loads(self._rows[self._place[key]]))

@@ -60,9 +60,9 @@ def strength_of(
 ) -> float:
     """The formula itself, of the facts that it depends on."""
     held_up = 1 - (1 - importance) * 2 ** (-links / rules.half_links)
-    freshness = _halved(since, as_of, rules)
+    freshness = _halve(since, as_of, rules)
     if rules.reinforcement and accessed is not None:
-        freshness = max(freshness, rules.reinforcement * _halved(accessed, as_of, rules))
+        freshness = max(freshness, rules.reinforcement * _halve(accessed, as_of, rules))
     return min(1.0, held_up + (1 - held_up) * freshness)
 
 
@@ -71,6 +71,6 @@ def rank(similarity: float, state_strength: float, rules: StrengthRules = BY_SIM
     return similarity * (1 - rules.priority * (1 - state_strength))
 
 
-def _halved(since: datetime, as_of: datetime, rules: StrengthRules) -> float:
+def _halve(since: datetime, as_of: datetime, rules: StrengthRules) -> float:
     days = max(0.0, (as_of - since).total_seconds() / _DAY)
     return math.exp2(-days / rules.half_life_days)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.memory.recall.similarity import MEANING, Asked
+from hades.memory.recall.similarity import MEANING, MemoryQuery
 from hades.memory.recall.strength import StrengthRules
 from hades.ports.text import Vectors
 from hades.text.keywords import words_of
@@ -17,7 +17,7 @@ from schemas.memory import MemoryState
 
 
 @dataclass(frozen=True)
-class Near:
+class IndexMatch:
     """A version's place among `Index.keys`, and why it is near."""
 
     place: int
@@ -41,7 +41,7 @@ class Index:
             for word in words_of(f"{state.topic} {state.content}".replace("_", " ")):
                 self._holding.setdefault(word, []).append(place)
 
-    def nearest(self, asked: Asked, limit: int, rules: StrengthRules) -> list[Near]:
+    def nearest(self, asked: MemoryQuery, limit: int, rules: StrengthRules) -> list[IndexMatch]:
         """The versions that share a word or some meaning with a question, best rank first, then by key."""
         lexical = self._lexical(asked.text)
         similarity = lexical.copy()
@@ -54,7 +54,7 @@ class Index:
         ranks = similarity * (1 - rules.priority * (1 - self.strengths))
         best = np.argsort(-ranks, kind="stable")[:limit]
         return [
-            Near(
+            IndexMatch(
                 int(place),
                 float(similarity[place]),
                 None if math.isnan(semantic[place]) else float(semantic[place]),

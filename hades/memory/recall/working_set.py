@@ -26,8 +26,8 @@ from hades.memory.history.names import (
 )
 from hades.memory.history.reader import Reader
 from hades.memory.history.states import by_keys, pointer_to
-from hades.memory.recall.search import Found
-from hades.memory.recall.similarity import Asked, vectors_of
+from hades.memory.recall.search import MemoryMatch
+from hades.memory.recall.similarity import MemoryQuery, vectors_of
 from hades.memory.recall.strength import FOR_CONTEXT, strength
 from hades.memory.recall.working_index import Index
 from hades.ports.store import Direction, RowStore
@@ -46,7 +46,7 @@ BASE_TTL_S = 600.0
 
 
 @dataclass
-class _Held:
+class _StateEntry:
     """A version in mind."""
 
     state: MemoryState
@@ -84,7 +84,7 @@ class WorkingMemory:
     loads: int = 0
     evicted: int = 0
     expired: int = 0
-    _held: dict[str, _Held] = field(default_factory=dict)
+    _held: dict[str, _StateEntry] = field(default_factory=dict)
     _topics: dict[str, set[str]] = field(default_factory=dict)  # keys of versions by topic
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
@@ -138,7 +138,7 @@ class WorkingMemory:
 
     # Asking it reads nothing but itself
 
-    def query(self, text: str, *, limit: int = 10) -> list[Found]:
+    def query(self, text: str, *, limit: int = 10) -> list[MemoryMatch]:
         """Topics in mind that are near to a question, best first, each as it is now.
 
         `matched` names the version that is nearest: words and meaning count, the strong come before the weak.
@@ -147,13 +147,15 @@ class WorkingMemory:
         if self._index is None:
             self._index = Index((held.state, held.strength, held.vector) for held in self._held.values())
         index = self._index
-        found: dict[str, Found] = {}
-        for near in index.nearest(Asked.of(text, self.embedder), len(self._held), FOR_CONTEXT):
+        found: dict[str, MemoryMatch] = {}
+        for near in index.nearest(MemoryQuery.of(text, self.embedder), len(self._held), FOR_CONTEXT):
             matched = index.states[near.place]
             state = self._current(topic_of_key(matched.key))
             if state is not None and state.topic not in found and len(found) < limit:
                 power = self._held[state.key].strength
-                found[state.topic] = Found(state, near.similarity, power, matched.key, near.semantic, near.lexical)
+                found[state.topic] = MemoryMatch(
+                    state, near.similarity, power, matched.key, near.semantic, near.lexical
+                )
         self._use([key for one in found.values() for key in {one.state.key, one.matched}], moment)
         return list(found.values())
 
@@ -215,7 +217,7 @@ class WorkingMemory:
         vectors = self._vectors(sorted(fresh))
         for key, state in fresh.items():
             uses = self._held[key].uses if key in self._held else 0
-            held = _Held(state, strength(state, moment, rules=FOR_CONTEXT), vectors.get(key), uses)
+            held = _StateEntry(state, strength(state, moment, rules=FOR_CONTEXT), vectors.get(key), uses)
             held.used(moment.timestamp())
             held.uses = uses  # coming to mind is not yet being of use
             self._held[key] = held

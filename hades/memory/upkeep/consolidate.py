@@ -18,7 +18,7 @@ import orjson
 
 from hades.memory.history import rows as records
 from hades.memory.history.current import named
-from hades.memory.history.erase import erased_summaries
+from hades.memory.history.erase import erase_summaries
 from hades.memory.history.names import (
     LATEST,
     NEWEST,
@@ -46,7 +46,7 @@ Group = tuple[str, Period]
 
 
 @dataclass(frozen=True)
-class Consolidated:
+class ConsolidationReport:
     """What one level of consolidation did."""
 
     level: int
@@ -64,7 +64,7 @@ class Consolidated:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _SummaryOrigin:
     """What a summary says of how it was made; times and area are None where it is damaged."""
 
     topic: str
@@ -78,7 +78,7 @@ class _Made:
         return self.area is None or self.start is None or self.as_of is None or not self.sources
 
 
-def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[Consolidated]:
+def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[ConsolidationReport]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
 
     The same moment gives the same rows, however often it is run.
@@ -112,9 +112,9 @@ def summary_topic(area: str, period: Period) -> str:
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
 
 
-def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> Consolidated:
+def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> ConsolidationReport:
     every = _groups(memory.store, level, as_of)
-    erased = erased_summaries(memory.store)
+    erased = erase_summaries(memory.store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
     stale, unchanged = _stale(memory.store, groups, as_of)
     damaged = _damaged(memory.store, level)
@@ -132,7 +132,7 @@ def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> Consoli
         written += [state.key for state in in_unit(memory.store, work)]
     sources = sum(len(keys) for keys in groups.values())
     missing = len(every) - len(groups)
-    return Consolidated(level, as_of.isoformat(), len(groups), written, unchanged, sources, damaged, missing)
+    return ConsolidationReport(level, as_of.isoformat(), len(groups), written, unchanged, sources, damaged, missing)
 
 
 def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
@@ -170,10 +170,10 @@ def _damaged(rows: RowStore, level: int) -> list[str]:
     return sorted(made.topic for _, made in _summaries(rows, level) if made.is_damaged)
 
 
-def _summaries(rows: RowStore, level: int) -> Iterable[tuple[str, _Made]]:
+def _summaries(rows: RowStore, level: int) -> Iterable[tuple[str, _SummaryOrigin]]:
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
     for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"]):
-        yield from _made_of(rows, batch.column("latest_state_id").to_pylist()).items()
+        yield from _make_of(rows, batch.column("latest_state_id").to_pylist()).items()
 
 
 def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> tuple[list[Group], int]:
@@ -183,7 +183,7 @@ def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> t
     """
     keys = {group: topic_key(summary_topic(*group)) for group in groups}
     pointers = records.fetch(rows, LATEST, sorted(keys.values()), LatestState)
-    standing = _made_of(rows, [pointer.latest_state_id for pointer in pointers.values()])
+    standing = _make_of(rows, [pointer.latest_state_id for pointer in pointers.values()])
     stale: list[Group] = []
     for group, sources in groups.items():
         pointer = pointers.get(keys[group])
@@ -194,18 +194,18 @@ def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> t
     return stale, len(groups) - len(stale)
 
 
-def _made_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _Made]:
+def _make_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _SummaryOrigin]:
     """What summaries were made of, by key; their texts are not read."""
     table = rows.get(STATES, keys, columns=["topic", "consolidated_from", "consolidation_level", "metadata"])
     return {row["_key"]: _read_made(row) for row in table.to_pylist()}
 
 
-def _read_made(row: dict[str, Any]) -> _Made:
+def _read_made(row: dict[str, Any]) -> _SummaryOrigin:
     metadata = orjson.loads(row["metadata"])
     is_summary = row["consolidation_level"] > 0 and isinstance(metadata.get("lines"), list)
     area = metadata.get("area") if is_summary else None
     times = [_moment(metadata.get(name)) for name in ("start", "as_of")]
-    return _Made(row["topic"], sorted(row["consolidated_from"] or ()), area, *times)
+    return _SummaryOrigin(row["topic"], sorted(row["consolidated_from"] or ()), area, *times)
 
 
 def _moment(value: object) -> datetime | None:

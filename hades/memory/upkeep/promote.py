@@ -101,10 +101,10 @@ def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None) ->
         if text:
             used = [*grounds.history, *grounds.related]
             return Draft(text, {"reason": reason, "made_from": _keys(used)})
-    return _merged(grounds, reason)
+    return _merge(grounds, reason)
 
 
-def _merged(grounds: Grounds, reason: str) -> Draft:
+def _merge(grounds: Grounds, reason: str) -> Draft:
     merged = merge_versions([state.content for state in grounds.history])
     ours = sentences_of(merged.text)
     against = {state.key: find_conflicts(ours, sentences_of(state.content)) for state in grounds.related}

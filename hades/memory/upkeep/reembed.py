@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hades.memory.history import rows as records
-from hades.memory.history.delta_chains import WITHOUT_VECTOR, made_whole
+from hades.memory.history.delta_chains import WITHOUT_VECTOR, make_whole
 from hades.memory.history.names import STATES
 from hades.memory.history.states import is_erased
 from hades.ports.store import RowStore, Term
@@ -26,7 +26,7 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     tag, done = embedder.model.tag, 0
     for keys in _stale_keys(rows, tag):
         held = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
-        states = [state for state in made_whole(rows, held) if not is_erased(state)]
+        states = [state for state in make_whole(rows, held) if not is_erased(state)]
         if not states:
             continue
         vectors = embedder.embed([state.content for state in states])

@@ -58,12 +58,12 @@ def digest_of(area: str, period: Period, sources: Sequence[MemoryState], model: 
     head = f"What changed in {area}, {period.name}: {changes} {'change' if changes == 1 else 'changes'}."
     more = [f"- and {len(lines) - len(shown)} more topics"] if len(lines) > len(shown) else []
     body = "\n".join([*(line.text for line in shown), *more])
-    written = _written(area, period, body, model) if model is not None else ""
+    written = _write(area, period, body, model) if model is not None else ""
     importance = max((line.importance for line in lines), default=0.0)
     return Digest(f"{head}\n{written or body}", [asdict(line) for line in shown], changes, importance)
 
 
-def _written(area: str, period: Period, lines: str, model: LanguageModel) -> str:
+def _write(area: str, period: Period, lines: str, model: LanguageModel) -> str:
     prompt = PROMPT.format(area=area, period=period.name, lines=lines)
     return model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
 

@@ -73,7 +73,7 @@ def merge_versions(contents: Sequence[str]) -> Synthesis:
     last = contents[-1] if contents else ""
     own = set(sentences_of(last))
     carried = [one for one in live if one not in own]
-    text = "\n".join([*carried, last.strip()]) if "\n" in last else " ".join([*map(_closed, carried), last.strip()])
+    text = "\n".join([*carried, last.strip()]) if "\n" in last else " ".join([*map(_close, carried), last.strip()])
     return Synthesis(text.strip(), left_out, find_conflicts(live))
 
 
@@ -151,5 +151,5 @@ def _stem(word: str) -> str:
     return word
 
 
-def _closed(statement: str) -> str:
+def _close(statement: str) -> str:
     return statement if statement[-1] in ".!?" else f"{statement}."

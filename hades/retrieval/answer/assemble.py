@@ -18,12 +18,12 @@ from schemas.plan import Reason
 from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 
 if TYPE_CHECKING:
-    from hades.retrieval.channels.narrow_topics import Topic as FoundTopic
+    from hades.retrieval.channels.narrow_topics import NarrowedTopic as FoundTopic
     from hades.retrieval.turn.metered_view import MeteredView
 
 
 @dataclass(frozen=True)
-class Shown:
+class AnswerParts:
     """The answer's parts; `cited` of its `facts` (edges and passages) say document and span."""
 
     paths: tuple[Path, ...]
@@ -40,13 +40,13 @@ def show(
     paths: Sequence[FoundPath],
     passages: Sequence[FoundPassage],
     topics: Sequence[FoundTopic],
-) -> Shown:
+) -> AnswerParts:
     """Read what is handed over. Passages come first: an answer without text is none; then paths, then topics."""
     cited_passages, verified_passages = _passages(view, passages)
     written, verified_edges = _paths(view, counter, paths)
     named = _topics(view, topics)
     edges = [edge for path in written for edge in path.edges]
-    return Shown(
+    return AnswerParts(
         written,
         cited_passages,
         named,
@@ -67,7 +67,7 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
 def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tuple[CitedPassage, ...], int]:
     """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
     read = view.passages(np.array([passage.node for passage in passages], np.int64))
-    verdicts = _checked(view, [passage_citation(passage) for passage in read])
+    verdicts = _check(view, [passage_citation(passage) for passage in read])
     kept = [
         (found, passage)
         for found, passage, verdict in zip(passages, read, verdicts, strict=False)
@@ -99,7 +99,7 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
     return cited, verdicts.count(Verdict.VERIFIED)
 
 
-def _checked(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
+def _check(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
     """A verdict a citation. Only reads that nobody needs any more are spent on it; the rest stays unverified."""
     spare = view.turn.reads_left // 2
     documents = list(dict.fromkeys(one.document_id for one in cited if one.span is not None))[:spare]
@@ -123,7 +123,7 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
         if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
             break
         read.append((path, nodes, edges))
-    verdicts = iter(_checked(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
+    verdicts = iter(_check(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
     written: list[Path] = []
     verified = 0
     for path, nodes, edges in read:
@@ -132,11 +132,11 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
             view.turn.because(Reason.VIEW_DEGRADED)
             continue
         verified += found.count(Verdict.VERIFIED)
-        written.append(_written(counter, len(written) + 1, path, nodes, edges))
+        written.append(_write(counter, len(written) + 1, path, nodes, edges))
     return tuple(written), verified
 
 
-def _written(
+def _write(
     counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
 ) -> Path:
     confidence = confidence_of(edges)

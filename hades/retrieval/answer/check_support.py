@@ -36,7 +36,7 @@ def split_reply(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield bare, tuple(dict.fromkeys(cited))
 
 
-def closed_length(text: str) -> int:
+def close_length(text: str) -> int:
     """How much of a growing reply is whole sentences with their marks."""
     return max((found.end() for found in _CLOSED.finditer(text)), default=0)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from hades.retrieval.answer.path_text import WrittenPath, described, reliability_of
+from hades.retrieval.answer.path_text import WrittenPath, describe, reliability_of
 from hades.retrieval.answer.token_bound import CEILING, TokenCounter
 from hades.text.sentences import first_sentence
 
@@ -24,7 +24,7 @@ class Summarizer(Protocol):
 
 
 @dataclass(frozen=True)
-class Held:
+class WindowItem:
     """A path in the window. `tokens` include what parts it from the next one."""
 
     text: str
@@ -44,7 +44,7 @@ class ContextWindowManager:
         self.max_tokens = max_tokens
         self.reserve_tokens = reserve_tokens
         self.available_tokens = max_tokens - reserve_tokens
-        self.context: dict[str, list[Held]] = {level: [] for level in LEVELS}
+        self.context: dict[str, list[WindowItem]] = {level: [] for level in LEVELS}
         self._counter = tokenizer or CEILING
 
     @property
@@ -59,7 +59,7 @@ class ContextWindowManager:
         equals the oldest.
         """
         level = _level(priority)
-        held = self._held(path)
+        held = self._hold(path)
         leaving = self._leaving(held.tokens - (self.available_tokens - self.current_token_count), level)
         if leaving is None:
             return False
@@ -99,10 +99,10 @@ class ContextWindowManager:
             parts.append(f"Additional {number} background context items available.")
         return _BETWEEN.join(parts)
 
-    def _held(self, path: Mapping[str, Any] | WrittenPath) -> Held:
-        text = described(path)
+    def _hold(self, path: Mapping[str, Any] | WrittenPath) -> WindowItem:
+        text = describe(path)
         metadata = path.get("metadata") or {} if isinstance(path, Mapping) else {}
-        return Held(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
+        return WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
 
     def _leaving(self, missing: int, level: str) -> set[int] | None:
         """The items that must go so that `missing` tokens are free; None when there are not enough of them."""

@@ -48,7 +48,7 @@ def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> li
     for place in range(MAX_QUESTIONS):
         picked += [_best(rows)[place] for rows in largest if place < len(_best(rows))]
     asked = [_ASKED.get(row["type"], _OTHERWISE).format(name=row["name"]) for row in picked[: MAX_QUESTIONS - 1]]
-    joined = _joined(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
+    joined = _join(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
     return list(dict.fromkeys([*asked, *joined]))[:MAX_QUESTIONS]
 
 
@@ -59,7 +59,7 @@ def _best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _joined(store: RowStore, names: dict[str, str]) -> list[str]:
+def _join(store: RowStore, names: dict[str, str]) -> list[str]:
     best: tuple[float, str] | None = None
     for row in _rows(store, "relations", ["_from", "_to", "weight", "type"]):
         if row["_from"] in names and row["_to"] in names and row["type"] != "coref":

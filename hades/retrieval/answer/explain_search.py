@@ -88,7 +88,7 @@ def explain_missing(
     reach = _search(view, seeds)
     if path := _containing(reach(question, limits), wanted):
         return Explanation(Cause.REACHED, f"it was reached: {path.why}", {"edges": len(path.edges)})
-    for cause, asked, lifted in _lifted(question, limits):
+    for cause, asked, lifted in _lift(question, limits):
         if path := _containing(reach(asked, lifted), wanted):
             return _because(cause, limits, path)
     return _unconnected(view, question, seeds, wanted, limits)
@@ -115,7 +115,7 @@ def _search(view: MeteredView, seeds: Sequence[Seed]) -> Reach:
     return reach
 
 
-def _lifted(question: Question, limits: Limits) -> list[tuple[Cause, Question, Limits]]:
+def _lift(question: Question, limits: Limits) -> list[tuple[Cause, Question, Limits]]:
     """The same search with one limit lifted, in the order in which the search applies them; at last all of them."""
     beam, flow = limits.beam, limits.flow
     one_off: list[tuple[Cause, Question, Limits]] = []

@@ -43,13 +43,13 @@ def explained(view: GraphView, tools: Tools, log: QueryLog, missing: str | None 
         "recipe": log.recipe,
         "snapshot": log.snapshot,
         "at": iso(log.at),
-        "paths": _kept(view, log),
+        "paths": _keep(view, log),
         "reasons": {str(reason): reason.about for reason in Reason if reason in log.reasons},
         "missing": None if missing is None else _why_not(view, tools, log, missing),
     }
 
 
-def _kept(view: GraphView, log: QueryLog) -> list[dict[str, Any]]:
+def _keep(view: GraphView, log: QueryLog) -> list[dict[str, Any]]:
     shown = ShownResults.model_validate(log.results)
     names = dict.fromkeys(node for path in shown.paths for node in path.nodes)
     numbers = view.number(list(names))
@@ -69,11 +69,11 @@ def _kept(view: GraphView, log: QueryLog) -> list[dict[str, Any]]:
 
 
 def _why_not(view: GraphView, tools: Tools, log: QueryLog, missing: str) -> dict[str, Any]:
-    number = _numbered(view, log, missing)
+    number = _number(view, log, missing)
     node = view.nodes(np.array([number], np.int64))[0]
     named = {"node": node.id, "name": node.name}
     shown = ShownResults.model_validate(log.results)
-    if (place := _shown_as(node.id, shown)) is not None:
+    if (place := _show_as(node.id, shown)) is not None:
         return {**named, "code": str(Cause.REACHED), "sentence": f"it is in the answer: {place}", "next": "",
                 "evidence": {}}  # fmt: skip
     plan, recipe = Plan.model_validate(log.plan), recipe_named(log.recipe)
@@ -96,7 +96,7 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, missing: str) -> dict
             "evidence": {**said.evidence, "seeds": seeds}}  # fmt: skip
 
 
-def _numbered(view: GraphView, log: QueryLog, missing: str) -> int:
+def _number(view: GraphView, log: QueryLog, missing: str) -> int:
     """The node of an id; or the one that a name spells."""
     number = int(view.number([missing])[0]) if "/" in missing else -1
     if number >= 0:
@@ -112,7 +112,7 @@ def _numbered(view: GraphView, log: QueryLog, missing: str) -> int:
     )
 
 
-def _shown_as(node: str, shown: ShownResults) -> str | None:
+def _show_as(node: str, shown: ShownResults) -> str | None:
     """Where an answer shows a node; None where it does not."""
     for path in shown.paths:
         if node in path.nodes:

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
 
 from hades.retrieval.answer.context_window import ContextWindowManager
-from hades.retrieval.answer.path_text import MAX_PATH_TOKENS, WrittenPath, cited, plain
-from hades.retrieval.answer.prompt import MAX_HIERARCHY_TOKENS, filled, short_summary
-from hades.retrieval.answer.token_bound import TokenCounter, shortened
+from hades.retrieval.answer.path_text import MAX_PATH_TOKENS, WrittenPath, cite, plain
+from hades.retrieval.answer.prompt import MAX_HIERARCHY_TOKENS, fill, short_summary
+from hades.retrieval.answer.token_bound import TokenCounter, shorten
 
 
 class HasId(Protocol):
@@ -45,7 +45,7 @@ class CitablePassage(HasId, Protocol):
         ...
 
 
-class Topic(Protocol):
+class TopicSummary(Protocol):
     """A topic of the hierarchy; level 2 stands above level 1."""
 
     @property
@@ -61,11 +61,11 @@ class Topic(Protocol):
 
 P = TypeVar("P", bound=CitablePath)
 S = TypeVar("S", bound=CitablePassage)
-T = TypeVar("T", bound=Topic)
+T = TypeVar("T", bound=TopicSummary)
 
 
 @dataclass(frozen=True)
-class Packed(Generic[P, S, T]):
+class PackedPrompt(Generic[P, S, T]):
     """What was taken, best first, and the prompt that holds it.
 
     `path_numbers` and `passage_numbers` say under which number each stands there, so that an answer's "path 3" can be
@@ -92,38 +92,38 @@ def pack(
     per_path_tokens: int = MAX_PATH_TOKENS,
     hierarchy_tokens: int = MAX_HIERARCHY_TOKENS,
     final_context: int,
-) -> Packed[P, S, T]:
+) -> PackedPrompt[P, S, T]:
     """At most `final_context` paths and passages, both given best first, in turns; the best path stands last.
 
     A passage stands among the paths as `title --[contains; snippet: "..."]--> id`, with the same limit. The hierarchy
     may take a third of the prompt at most. A budget that cannot hold the empty frame gives an empty prompt.
     """
-    frame = tokenizer.count(filled([], ""))
+    frame = tokenizer.count(fill([], ""))
     room = prompt_tokens - frame
     if room < 0:
         nothing = {"prompt": 0, "hierarchy": 0, "paths": 0}
-        return Packed("", (), (), (), (), (), nothing, len(paths) + len(passages) + len(hierarchy))
+        return PackedPrompt("", (), (), (), (), (), nothing, len(paths) + len(passages) + len(hierarchy))
     topics, summary = _ledger(tokenizer, hierarchy, min(hierarchy_tokens, room // 3))
     window = ContextWindowManager(room - tokenizer.count(f" {summary}") if summary else room, 0, tokenizer)
     lines: list[_Line] = []
     for line in _in_turns(tokenizer, paths, passages, per_path_tokens):
         if len(lines) == final_context:
             break
-        if line.tokens <= per_path_tokens and window.fits(_numbered(line.text)):
-            window.add_path({"text": _numbered(line.text)})
+        if line.tokens <= per_path_tokens and window.fits(_number(line.text)):
+            window.add_path({"text": _number(line.text)})
             lines.append(line)
-    prompt = _rendered(lines, summary)
+    prompt = _render(lines, summary)
     while tokenizer.count(prompt) > prompt_tokens and (lines or summary):  # a tokenizer that does not add up
         if lines:
             lines.pop()
         else:
             topics, summary = (), ""
-        prompt = _rendered(lines, summary)
+        prompt = _render(lines, summary)
     order = _reading_order(lines)
     numbers = {(line.is_path, line.place): number for number, line in enumerate(order, 1)}
     kept_paths = [line.place for line in lines if line.is_path]
     kept_passages = [line.place for line in lines if not line.is_path]
-    return Packed(
+    return PackedPrompt(
         prompt=prompt,
         paths=tuple(paths[place] for place in kept_paths),
         passages=tuple(passages[place] for place in kept_passages),
@@ -164,23 +164,23 @@ def _in_turns(
 def _path_line(counter: TokenCounter, path: CitablePath, place: int, tokens: int) -> _Line:
     """The path with its ids where they fit beside it."""
     bare = " ".join(path.text.split())
-    full = bare + cited(node.id for node in path.nodes)
-    with_ids = counter.count(_numbered(full))
+    full = bare + cite(node.id for node in path.nodes)
+    with_ids = counter.count(_number(full))
     return (
         _Line(full, with_ids, True, place)
         if with_ids <= tokens
-        else _Line(bare, counter.count(_numbered(bare)), True, place)
+        else _Line(bare, counter.count(_number(bare)), True, place)
     )
 
 
 def _passage_line(counter: TokenCounter, passage: CitablePassage, place: int, tokens: int) -> _Line:
     """The passage as an edge from its title; its text is cut to what the line leaves it."""
-    title = shortened(counter, plain(passage.title), tokens // 4) or "document"
+    title = shorten(counter, plain(passage.title), tokens // 4) or "document"
     text = plain(passage.text.removeprefix(passage.title)).replace('"', "'")
     before, after = f'{title} --[contains; snippet: "', f'"]--> {passage.id}'
-    snippet = shortened(counter, text, tokens - counter.count(_numbered(before + after)))
+    snippet = shorten(counter, text, tokens - counter.count(_number(before + after)))
     line = before + snippet + after
-    return _Line(line, counter.count(_numbered(line)), False, place, cut=snippet != text)
+    return _Line(line, counter.count(_number(line)), False, place, cut=snippet != text)
 
 
 def _ledger(counter: TokenCounter, topics: Sequence[T], tokens: int) -> tuple[tuple[T, ...], str]:
@@ -201,9 +201,9 @@ def _reading_order(lines: Sequence[_Line]) -> list[_Line]:
     return order
 
 
-def _rendered(lines: Sequence[_Line], summary: str) -> str:
-    return filled([line.text for line in _reading_order(lines)], summary)
+def _render(lines: Sequence[_Line], summary: str) -> str:
+    return fill([line.text for line in _reading_order(lines)], summary)
 
 
-def _numbered(line: str) -> str:
+def _number(line: str) -> str:
     return f"00) {line}"

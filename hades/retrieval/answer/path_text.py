@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from hades.ports.view import EdgeFacts, NodeFacts
-from hades.retrieval.answer.token_bound import TokenCounter, shares, shortened
+from hades.retrieval.answer.token_bound import TokenCounter, shares, shorten
 
 MAX_PATH_TOKENS = 120
 DECAY = 0.85  # of what flows, a hop
@@ -50,19 +50,19 @@ def path_text(
     snippets = [plain(edge.snippet).replace('"', "'") for edge in edges]
     ids = counter.count(citation(nodes))
     room = max_tokens - counter.count(_NUMBER) - (ids if ids <= max_tokens // 2 else 0)
-    bare = _joined(names, relations, [""] * len(edges), outbound)
+    bare = _join(names, relations, [""] * len(edges), outbound)
     if (over := counter.count(bare) - room) > 0:
         words = _cut_words(counter, [*names, *relations], over)
-        return _joined(words[: len(names)], words[len(names) :], [""] * len(edges), outbound)
-    return _with_snippets(counter, snippets, room, lambda cut: _joined(names, relations, cut, outbound))
+        return _join(words[: len(names)], words[len(names) :], [""] * len(edges), outbound)
+    return _with_snippets(counter, snippets, room, lambda cut: _join(names, relations, cut, outbound))
 
 
 def citation(nodes: Sequence[NodeFacts]) -> str:
     """The ids of a path's nodes as a prompt shows them, so that an answer can cite them."""
-    return cited(node.id for node in nodes)
+    return cite(node.id for node in nodes)
 
 
-def cited(ids: Iterable[str]) -> str:
+def cite(ids: Iterable[str]) -> str:
     """Ids in the brackets that follow a path."""
     return f" ({', '.join(ids)})"
 
@@ -81,7 +81,7 @@ def rationale(edges: Sequence[EdgeFacts], *, seed: str, origin: str, reliability
     )
 
 
-def described(path: Mapping[str, Any] | WrittenPath) -> str:
+def describe(path: Mapping[str, Any] | WrittenPath) -> str:
     """A path given as a record or as a mapping: its string, then `- name: description` of each vertex that has one."""
     if not isinstance(path, Mapping):
         return path.text
@@ -119,7 +119,7 @@ def _with_snippets(
     allowance = room - frame
     while allowance > 0:
         given = shares(wanted, allowance)
-        text = joined([shortened(counter, one, tokens) for one, tokens in zip(snippets, given, strict=True)])
+        text = joined([shorten(counter, one, tokens) for one, tokens in zip(snippets, given, strict=True)])
         if (over := counter.count(text) - room) <= 0:
             return text
         allowance -= over
@@ -131,12 +131,12 @@ def _cut_words(counter: TokenCounter, words: Sequence[str], over: int) -> list[s
     wanted = counter.count_many(words)
     given = shares(wanted, sum(wanted) - over)
     return [
-        shortened(counter, word, tokens) or counter.truncate(word, 1) or word[:1]
+        shorten(counter, word, tokens) or counter.truncate(word, 1) or word[:1]
         for word, tokens in zip(words, given, strict=True)
     ]
 
 
-def _joined(names: Sequence[str], relations: Sequence[str], snippets: Sequence[str], outbound: Sequence[bool]) -> str:
+def _join(names: Sequence[str], relations: Sequence[str], snippets: Sequence[str], outbound: Sequence[bool]) -> str:
     parts = [names[0]]
     for name, relation, snippet, out in zip(names[1:], relations, snippets, outbound, strict=True):
         inside = f'{relation}; snippet: "{snippet}"' if snippet else relation

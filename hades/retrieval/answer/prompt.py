@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hades.retrieval.answer.context_window import ContextWindowManager
-from hades.retrieval.answer.path_text import MAX_PATH_TOKENS, WrittenPath, described, reliability_of
-from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shortened
+from hades.retrieval.answer.path_text import MAX_PATH_TOKENS, WrittenPath, describe, reliability_of
+from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shorten
 
 MAX_HIERARCHY_TOKENS = 300
 TEMPLATE = """\
@@ -34,10 +34,10 @@ def format_path_prompt(
     lines = [_one_line(path) for path in paths]
     counts = counter.count_many(lines)
     kept = [line for line, count in zip(lines, counts, strict=True) if count <= MAX_PATH_TOKENS]
-    return filled(kept, short_summary(counter, hierarchy_summary))
+    return fill(kept, short_summary(counter, hierarchy_summary))
 
 
-def filled(lines: Sequence[str], summary: str) -> str:
+def fill(lines: Sequence[str], summary: str) -> str:
     """The template with these path lines and this summary."""
     numbered = "\n".join(f"{number}) {line}" for number, line in enumerate(lines, 1))
     return TEMPLATE.format(hierarchy=f" {summary}" if summary else "", paths=numbered)
@@ -49,7 +49,7 @@ def short_summary(counter: TokenCounter, summary: str, tokens: int = MAX_HIERARC
     for line in filter(None, (one.strip() for one in summary.splitlines())):
         if counter.count("\n".join([*kept, line])) > tokens:
             spare = tokens - counter.count("\n".join([*kept, ""])) if kept else tokens
-            cut = shortened(counter, line, spare)
+            cut = shorten(counter, line, spare)
             if cut and counter.count("\n".join([*kept, cut])) <= tokens:
                 kept.append(cut)
             break
@@ -89,10 +89,10 @@ def format_paths_for_prompt(
 
 
 def _block(path: Mapping[str, Any] | WrittenPath, *, is_best: bool) -> str:
-    first, *details = described(path).splitlines() or [""]
+    first, *details = describe(path).splitlines() or [""]
     heading = "Most relevant path" if is_best else "Path"
     return "".join(f"{line}\n" for line in (f"{heading} ({reliability_of(path):.2f}): {first}", *details))
 
 
 def _one_line(path: str | Mapping[str, Any] | WrittenPath) -> str:
-    return " ".join((path if isinstance(path, str) else described(path)).split())
+    return " ".join((path if isinstance(path, str) else describe(path)).split())

@@ -24,7 +24,7 @@ NEWEST = 50  # questions listed one by one
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoggedQuestion:
     """One row of the log, parsed."""
 
     key: str
@@ -51,7 +51,7 @@ def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) 
     return {"path": str(path), **figures}
 
 
-def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[Asked]:
+def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[LoggedQuestion]:
     """The log, parsed."""
     from hades.ports.store import Term
 
@@ -59,15 +59,15 @@ def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[Asked
     columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance"]
     for batch in store.scan("query_logs", where=where, columns=columns):
         for row in batch.to_pylist():
-            yield Asked(
+            yield LoggedQuestion(
                 row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
                 orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
             )  # fmt: skip
 
 
-def summary(asked: Sequence[Asked]) -> dict[str, Any]:
+def summary(asked: Sequence[LoggedQuestion]) -> dict[str, Any]:
     """The figures of the page: latency, reads, reasons, stages, and W * R * H against T by recipe."""
-    by_recipe: dict[str, list[Asked]] = {}
+    by_recipe: dict[str, list[LoggedQuestion]] = {}
     for one in asked:
         by_recipe.setdefault(one.recipe, []).append(one)
     return {
@@ -87,7 +87,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"mean": fmean(values), "p50": cuts[9], "p95": cuts[18], "max": max(values)}
 
 
-def _stages(asked: Sequence[Asked]) -> dict[str, dict[str, float]]:
+def _stages(asked: Sequence[LoggedQuestion]) -> dict[str, dict[str, float]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for one in asked:
         for stage in one.telemetry["stages"]:
@@ -98,7 +98,7 @@ def _stages(asked: Sequence[Asked]) -> dict[str, dict[str, float]]:
     }
 
 
-def _recipe(asked: Sequence[Asked]) -> dict[str, float]:
+def _recipe(asked: Sequence[LoggedQuestion]) -> dict[str, float]:
     parts = [one.conveyance for one in asked]
     return {
         "questions": float(len(asked)),
@@ -123,7 +123,7 @@ def _tiles(figures: dict[str, Any]) -> str:
     )
 
 
-def _sections(asked: Sequence[Asked], figures: dict[str, Any]) -> list[str]:
+def _sections(asked: Sequence[LoggedQuestion], figures: dict[str, Any]) -> list[str]:
     stages = figures["stages"]
     timing = waterfall("Time of each stage", [Bar(name, own["ms"] / 1000) for name, own in stages.items()])
     per_stage = page.table(

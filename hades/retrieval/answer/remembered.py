@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hades.ports.memory import MemoryHit, MemorySearch
-from hades.retrieval.answer.assemble import Shown
+from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.ranking.word_overlap import content_words, stem
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import Question
@@ -35,7 +35,7 @@ def recall_states(view: MeteredView, search: MemorySearch | None, question: Ques
         return kept[: stage.given]
 
 
-def place_states(shown: Shown, question: str, hits: Sequence[MemoryHit]) -> Shown:
+def place_states(shown: AnswerParts, question: str, hits: Sequence[MemoryHit]) -> AnswerParts:
     """The answer's parts with remembered states among the passages; passages keep their order and their scores."""
     if not hits:
         return shown
@@ -51,12 +51,12 @@ def place_states(shown: Shown, question: str, hits: Sequence[MemoryHit]) -> Show
             ),
             len(placed),
         )
-        placed.insert(place, _cited(hit, placed, place))
+        placed.insert(place, _cite(hit, placed, place))
     ranked = tuple(one.model_copy(update={"rank": rank}) for rank, one in enumerate(placed, 1))
     return replace(shown, passages=ranked, facts=shown.facts + len(hits), cited=shown.cited + len(hits))
 
 
-def _cited(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:
+def _cite(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:
     before = placed[place - 1].score if place else None
     after = placed[place].score if place < len(placed) else None
     near = [one for one in (before, after) if one is not None]

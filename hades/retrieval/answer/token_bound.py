@@ -48,7 +48,7 @@ class ByteCeiling:
 CEILING = ByteCeiling()
 
 
-def shortened(counter: TokenCounter, text: str, tokens: int) -> str:
+def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
     """The text, or as many whole words of it as fit with an ellipsis behind them; empty when none does."""
     if counter.count_many([text])[0] <= tokens:
         return text

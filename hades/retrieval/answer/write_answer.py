@@ -9,7 +9,7 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ports.text import Embedder, LanguageModel, ProviderError, Tokenizer
 from hades.retrieval.answer.answer_sources import NO_ANSWER, fit_sources, number_sources, write_prompt
-from hades.retrieval.answer.check_support import check_sentence, closed_length, split_reply
+from hades.retrieval.answer.check_support import check_sentence, close_length, split_reply
 from hades.retrieval.answer.extract_answer import extract_sentences
 from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, WrittenAnswer
 from schemas.plan import Reason
@@ -117,7 +117,7 @@ def _write(
     try:
         for piece in model.stream(write_prompt(found.query, sources), max_tokens=limits.completion_tokens):
             reply += piece
-            ready = done + closed_length(reply[done:])
+            ready = done + close_length(reply[done:])
             yield from check(reply[done:ready])
             done = ready
     except ProviderError as error:

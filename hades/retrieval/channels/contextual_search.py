@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import KINDS, Hits, Kind, Numbers
-from hades.retrieval.channels.seeds import Fused, has_vectors
+from hades.retrieval.channels.seeds import RankFusion, has_vectors
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.pagerank import personalized_pagerank
 
@@ -64,7 +64,7 @@ def search_from(
     is_chunk = view.kinds(near) == _CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
     there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else _names(view, others)
-    fused = Fused()
+    fused = RankFusion()
     fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth), rules.words)
     both = f"{question.text} {there}"
     fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=rules.depth), rules.words_there)
@@ -72,7 +72,7 @@ def search_from(
     if vector is not None:
         hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=rules.depth)
         fused.add("vector", hits, rules.vector)
-    fused.add("ppr", _walked(view, question, others if len(others) else pieces, rules), rules.walk)
+    fused.add("ppr", _walk(view, question, others if len(others) else pieces, rules), rules.walk)
     own = set(pieces.tolist())
     ranked = [node for node in fused.ranked(view, limit + len(own)) if node not in own][:limit]
     best = fused.scores[ranked[0]] if ranked else 1.0
@@ -97,7 +97,7 @@ def _leaning(view: MeteredView, question: Question, place: Numbers, lean: float)
     return leaning
 
 
-def _walked(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
+def _walk(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     found = personalized_pagerank(
         view,

@@ -23,7 +23,7 @@ from hades.retrieval.ranking.memory_features import (
     Heard,
     first_look,
     second_look,
-    weighed,
+    weigh,
     years_as_words,
 )
 from hades.retrieval.ranking.relevance import IN, OUT
@@ -64,7 +64,7 @@ OVER_A_NETWORK = RecollectRules(depth=16, searched=16, read=24, max_work=0)  # t
 
 
 @dataclass(frozen=True)
-class Recollected:
+class MemoryCandidates:
     """What was read, best guess first: nodes, passages, and what was seen of each; `asked` is the question's time."""
 
     nodes: list[int]
@@ -83,7 +83,7 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     found = gather(view, question, rules)
     if not found.nodes:
         return []
-    worth = weighed(found.columns, SECOND)
+    worth = weigh(found.columns, SECOND)
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     heard, places = found.heard, found.places
     return [
@@ -101,25 +101,25 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     ][: rules.limit]
 
 
-def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> Recollected:
+def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> MemoryCandidates:
     """Search and read, without judging; what the coefficients are fitted on."""
     if not view.info.is_local:
         rules = replace(OVER_A_NETWORK, read=min(OVER_A_NETWORK.read, rules.read), limit=rules.limit)
     asked = time_asked(question.text, question.mask.as_of)
     candidates, heard = hear(view, question, asked, rules)
     if not len(candidates):
-        return Recollected([], [], {}, heard, candidates, asked)
+        return MemoryCandidates([], [], {}, heard, candidates, asked)
     first = first_look(heard)
-    order = np.argsort(-weighed(first, FIRST), kind="stable")[: rules.read]
+    order = np.argsort(-weigh(first, FIRST), kind="stable")[: rules.read]
     read = view.passages(candidates[order])
     kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
     places = order[kept]
     passages = [read[row] for row in kept]
     if not passages:
-        return Recollected([], [], {}, heard, places, asked)
+        return MemoryCandidates([], [], {}, heard, places, asked)
     seen = {name: column[places] for name, column in first.items()}
     columns = second_look(question.text, asked, passages, seen)
-    return Recollected(candidates[places].tolist(), passages, columns, heard, places, asked)
+    return MemoryCandidates(candidates[places].tolist(), passages, columns, heard, places, asked)
 
 
 def hear(

@@ -26,7 +26,7 @@ NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap b
 
 
 @dataclass(frozen=True)
-class Topic:
+class NarrowedTopic:
     """A topic that was kept on the way down, and its cosine with the question."""
 
     node: int
@@ -40,7 +40,7 @@ class CandidateGraph:
 
     nodes: Numbers
     hscore: NDArray[np.float32]
-    topics: tuple[Topic, ...] = ()
+    topics: tuple[NarrowedTopic, ...] = ()
 
     def holds(self, numbers: Numbers) -> Flags:
         """Which of these nodes are candidates."""
@@ -110,7 +110,7 @@ def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: fl
 
 def _descend(
     view: MeteredView, question: Question, rules: HiragPathrag, thresholds: Mapping[int, float]
-) -> tuple[Topic, ...]:
+) -> tuple[NarrowedTopic, ...]:
     """Super-topics by cosine, the best topics under each, and topics that match by themselves; best first."""
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
     above = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, thresholds)[: widths[0]]
@@ -127,18 +127,18 @@ def _nearest_topics(
     limit: int,
     thresholds: Mapping[int, float],
     within: Numbers | None = None,
-) -> list[Topic]:
+) -> list[NarrowedTopic]:
     assert question.vector is not None
     hits = view.nearest(
         question.vector, kind=Kind.CLUSTER, model=question.model, limit=limit, level=level, within=within
     )
     pairs = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
-    return [Topic(node, level, score) for node, score in pairs if score >= thresholds.get(level, -1.0)]
+    return [NarrowedTopic(node, level, score) for node, score in pairs if score >= thresholds.get(level, -1.0)]
 
 
 def _children(
-    view: MeteredView, question: Question, parents: list[Topic], width: int, thresholds: Mapping[int, float]
-) -> list[Topic]:
+    view: MeteredView, question: Question, parents: list[NarrowedTopic], width: int, thresholds: Mapping[int, float]
+) -> list[NarrowedTopic]:
     """The best topics under each parent. Membership points up, so the way down is against the edges (X-41)."""
     if not parents or view.turn.expired():
         return []
@@ -148,7 +148,7 @@ def _children(
         return []
     known = np.unique(found.target)
     ranked = _nearest_topics(view, question, TOPIC, len(known), thresholds, within=known)
-    kept: dict[int, Topic] = {}
+    kept: dict[int, NarrowedTopic] = {}
     for place in range(len(parents)):
         own = set(found.target[found.row == place].tolist())
         kept |= {topic.node: topic for topic in [topic for topic in ranked if topic.node in own][:width]}

@@ -62,13 +62,13 @@ def _of_document(view: MeteredView, one: str) -> list[int]:
 
 def _titled(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
     """The entity among those that its pieces mention whose name is the document's title."""
-    title = _folded(source.title)
+    title = _fold(source.title)
     named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
     mentioned = view.expand(np.array(chunks, np.int64), direction=_OUT, types=[MENTIONS]).target
     numbers = named[np.isin(named, mentioned)]
     facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
-    return [number for number, node in facts if _folded(node.name) == title]
+    return [number for number, node in facts if _fold(node.name) == title]
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()

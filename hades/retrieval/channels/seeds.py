@@ -36,7 +36,7 @@ _OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the st
 
 
 @dataclass
-class Fused:
+class RankFusion:
     """Candidates by number: the fused score, and what each search gave."""
 
     scores: dict[int, float] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Fused:
 
 
 @dataclass(frozen=True)
-class Found:
+class SeedHits:
     """The seeds, at most k; and passages worth a closer look, at most m, best first."""
 
     seeds: tuple[Seed, ...]
@@ -76,7 +76,9 @@ class Found:
     names: int
 
 
-def find_seeds(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str] = SEARCHES) -> Found:
+def find_seeds(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str] = SEARCHES
+) -> SeedHits:
     """Search for the question and its sub-queries, which share the k seeds.
 
     Without vectors of the question's model the words search alone, and the reason says so.
@@ -85,7 +87,7 @@ def find_seeds(view: MeteredView, parts: Sequence[Question], plan: Plan, searche
     if VECTOR in wanted and not has_vectors(view, parts[0]):
         view.turn.because(Reason.EMBEDDINGS_MISSING)
         wanted = tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in wanted))
-    fused, readable, names = _searched(view, parts, plan, wanted)
+    fused, readable, names = _search(view, parts, plan, wanted)
     stage = view.turn.current
     pool = fused.ranked(view, POOL * plan.retriever.k)
     strength, worth = fused.strengths(), readable.strengths()
@@ -96,7 +98,7 @@ def find_seeds(view: MeteredView, parts: Sequence[Question], plan: Plan, searche
         for number in readable.ranked(view, plan.reranker.m)
     )
     stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
-    return Found(seeds, passages, names)
+    return SeedHits(seeds, passages, names)
 
 
 def has_vectors(view: MeteredView, question: Question) -> bool:
@@ -125,11 +127,11 @@ def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k
     return sorted(starts.values(), key=lambda seed: (-seed.score, seed.node))[:k]
 
 
-def _searched(
+def _search(
     view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]
-) -> tuple[Fused, Fused, int]:
+) -> tuple[RankFusion, RankFusion, int]:
     """Every search for every part: fused over all kinds, fused over what can be read, and how many names matched."""
-    fused, readable = Fused(), Fused()
+    fused, readable = RankFusion(), RankFusion()
     stage, names = view.turn.current, 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
     if not view.info.is_local:  # questions are few there and vectors slow: they come last

@@ -34,7 +34,7 @@ class FactRules:
     fanout: int = 48
 
 
-def linked_facts(
+def link_facts(
     view: MeteredView,
     question: Question,
     named: list[NamedEntity],

@@ -196,7 +196,7 @@ def _paths(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -
         by_name.setdefault(path.rsplit("/", 1)[-1].lower(), []).append(row)
     for written in question.paths:
         parts = written.lower().split("/")
-        shared = {row: _shared_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
+        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
         best = max(shared.values(), default=0)
         chosen = [row for row, value in shared.items() if value == best]
         for row in chosen:
@@ -215,7 +215,7 @@ def _stems(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -
         files[f"stem_{place}"] = named
 
 
-def _shared_tail(first: list[str], second: list[str]) -> int:
+def _share_tail(first: list[str], second: list[str]) -> int:
     shared = 0
     while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
         shared += 1
@@ -231,7 +231,7 @@ def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], 
         rows = index.stems.get(
             (parts[-2] if parts[-1].startswith("__init__") and len(parts) > 1 else parts[-1].rsplit(".", 1)[0]), ()
         )
-        shared = {row: _shared_tail(parts, index.files[row].lower().split("/")) for row in rows}
+        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in rows}
         best = max(shared.values(), default=0)
         if best < min(2, len(parts)):
             continue

@@ -49,8 +49,8 @@ def score_code(index: CodeIndex, question: CodeQuestion) -> CodeScores:
     """
     evidence = collect_evidence(index, question)
     is_report = bool(question.prose.strip() or question.code.strip())
-    file_scores = score_files(evidence, fitted("files") if is_report else None)
-    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores, fitted("symbols")), evidence)
+    file_scores = score_files(evidence, fit("files") if is_report else None)
+    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores, fit("symbols")), evidence)
 
 
 def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
@@ -87,7 +87,7 @@ def symbol_base(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -
 
 
 @cache
-def fitted(name: str) -> Forest | None:
+def fit(name: str) -> Forest | None:
     """The trees of `models/code_ranker/<name>.json`; None, with a warning, where there are none that can be used."""
     place = files("models.code_ranker").joinpath(f"{name}.json")
     if not place.is_file():

@@ -11,32 +11,32 @@ from typing import TypeVar
 
 import numpy as np
 
-from hades.retrieval.ranking.select import Selected
+from hades.retrieval.ranking.select import Selection
 from hades.retrieval.turn.types import FoundPassage, FoundPath
-from models.weights.swaps import propensities, swapped_places
+from models.weights.swaps import propensities, swap_places
 
 Result = TypeVar("Result", FoundPath, FoundPassage)
 
 
 @dataclass(frozen=True)
-class Swapping:
+class ExplorationRules:
     """The chance that two neighbours change places, and a seed; the same question of the same moment swaps the same."""
 
     share: float = 0.0
     seed: int = 0
 
 
-def swap_some(selected: Selected, swapping: Swapping, query_id: str) -> Selected:
+def swap_some(selected: Selection, swapping: ExplorationRules, query_id: str) -> Selection:
     """What was selected, with some neighbours swapped and every propensity set."""
     return replace(
         selected,
-        paths=_swapped(selected.paths, swapping, f"{swapping.seed} {query_id} paths"),
-        passages=_swapped(selected.passages, swapping, f"{swapping.seed} {query_id} passages"),
+        paths=_swap(selected.paths, swapping, f"{swapping.seed} {query_id} paths"),
+        passages=_swap(selected.passages, swapping, f"{swapping.seed} {query_id} passages"),
     )
 
 
-def _swapped(results: Sequence[Result], swapping: Swapping, name: str) -> tuple[Result, ...]:
+def _swap(results: Sequence[Result], swapping: ExplorationRules, name: str) -> tuple[Result, ...]:
     chance = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]))
-    place = swapped_places(1, len(results), swapping.share, chance)[0]
+    place = swap_places(1, len(results), swapping.share, chance)[0]
     chances = propensities(place, swapping.share)
     return tuple(replace(results[at], propensity=float(odds)) for at, odds in zip(place.tolist(), chances, strict=True))

@@ -81,10 +81,10 @@ def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
     """The judgements in rows of `query_logs` (their `results` and `feedback`, as JSON text or parsed)."""
     found: list[Judgement] = []
     for log in logs:
-        said = _parsed(log.get("feedback"))
+        said = _parse(log.get("feedback"))
         if not said:
             continue
-        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate(_parsed(log["results"]))
+        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate(_parse(log["results"]))
         for judged, good in ((feedback.good, True), (feedback.bad, False)):
             for path in shown.paths:
                 if path.rank in judged.paths:
@@ -123,6 +123,6 @@ def calibration(
     return Calibration(sum(abs(a - b) * n for a, b, n in rows) / len(chances), tuple(rows))
 
 
-def _parsed(value: Any) -> dict[str, Any]:
+def _parse(value: Any) -> dict[str, Any]:
     parsed: dict[str, Any] = json.loads(value) if isinstance(value, str) and value else dict(value or {})
     return parsed

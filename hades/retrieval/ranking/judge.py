@@ -12,7 +12,7 @@ from hades.retrieval.channels.search_names import VECTOR
 from hades.retrieval.ranking.abstain import Support, should_abstain
 from hades.retrieval.ranking.multihop_reranker import Pool, look_closer
 from hades.retrieval.ranking.rerank import rerank, rerank_paths
-from hades.retrieval.ranking.sentence_match import Floats, Wanted
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Judge(Protocol):
         """The passages with the best `m` read and ranked; others than those found may be among them."""
         ...
 
-    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: Wanted) -> Floats:
+    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """(n,) the worth of passages that a walk brought up and read; only differences mean something."""
         ...
 
@@ -52,7 +52,7 @@ class ByHand:
         """See `Judge.passages`."""
         return rerank(view, question, found, m)
 
-    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: Wanted) -> Floats:
+    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """See `Judge.walked`."""
         return look_closer(pool, want)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Fitted, Numbers, Passage
+from hades.ports.view import Numbers, Passage, RankerState
 from hades.retrieval.ranking.abstain import Support
 from hades.retrieval.ranking.judge import BY_HAND, ByHand, Judge, ranks_of
 from hades.retrieval.ranking.multihop_reranker import Pool
 from hades.retrieval.ranking.path_features import path_columns
 from hades.retrieval.ranking.ranker_features import describe, doubts
-from hades.retrieval.ranking.sentence_match import Floats, Reading, Wanted, read_closely, wanted
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.retrieval.walks.second_hop import Known, Net, ReachRules, cast_net
 from models.ranker.features import matrix
@@ -47,11 +47,11 @@ def judge_of(view: MeteredView, question: Question) -> Judge:
         view.turn.because(Reason.RANKER_UNAVAILABLE)
         return BY_HAND
     asked = model.question_state(np.asarray(question.vector, np.float32))
-    return Learned(model, Known(fitted.states, asked))
+    return LearnedJudge(model, Known(fitted.states, asked))
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PassagePool:
     """Passages that were read, with what is known of them before the network judges."""
 
     found: list[FoundPassage]
@@ -61,7 +61,7 @@ class Pooled:
     cosine: Floats
 
 
-class Learned(ByHand):
+class LearnedJudge(ByHand):
     """A `Judge` by a fitted model."""
 
     def __init__(self, model: RankerModel, known: Known) -> None:
@@ -80,9 +80,9 @@ class Learned(ByHand):
         if pooled is None or view.turn.expired():
             return list(found)
         scores = _scores(read, "read", pooled.columns)
-        return self._ordered(pooled, scores) + [one for one in found[m:] if one.node not in set(second.nodes.tolist())]
+        return self._order(pooled, scores) + [one for one in found[m:] if one.node not in set(second.nodes.tolist())]
 
-    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: Wanted) -> Floats:
+    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """See `Judge.walked`."""
         head = self._model.head("walk")
         if head is None:
@@ -111,7 +111,7 @@ class Learned(ByHand):
         why = f"confidence of the best passage {best:.2f}, {needed:.2f} needed; {by_hand.why}"
         return replace(by_hand, margin=best - needed, why=why)
 
-    def _ordered(self, pooled: Pooled, scores: Floats) -> list[FoundPassage]:
+    def _order(self, pooled: PassagePool, scores: Floats) -> list[FoundPassage]:
         """Best first; scores fall from 1, and `confidence` says how likely each supports an answer."""
         shown = 2.0 / (1.0 + np.exp(scores.max() - scores))
         sure = self._model.head("sure")
@@ -147,7 +147,7 @@ def read_best(
     scores: Floats,
     m: int,
     found: Sequence[FoundPassage],
-) -> Pooled | None:
+) -> PassagePool | None:
     """Read the `m` most promising and describe them; None where the budget allows none."""
     order = np.array(ranks_of(scores)[:m], np.int64)
     texts = view.passages(net.nodes[order])
@@ -169,10 +169,10 @@ def read_best(
         FoundPassage(node, 0.0, tiers.get(node, {"graph": float(own["linked_sum"][place])}))
         for place, node in enumerate(nodes.tolist())
     ]
-    return Pooled(passages, described, columns, reach, cosine)
+    return PassagePool(passages, described, columns, reach, cosine)
 
 
-def _wanted(view: MeteredView, question: Question, readings: Sequence[Reading]) -> Wanted:
+def _wanted(view: MeteredView, question: Question, readings: Sequence[Reading]) -> QuestionWords:
     """What the question asks for; its names are the spelled-out entities with a capital."""
     found = view.match_names(question.text)
     spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
@@ -190,7 +190,7 @@ def _scores(head: Head, name: str, columns: Mapping[str, Floats]) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _model(fitted: Fitted) -> RankerModel | None:
+def _model(fitted: RankerState) -> RankerModel | None:
     """The model of a snapshot, laid out once; None where this version cannot use it."""
     try:
         return unpack(fitted.signature.tobytes(), fitted.numbers)
@@ -198,7 +198,7 @@ def _model(fitted: Fitted) -> RankerModel | None:
         return None
 
 
-def _fits(model: RankerModel, fitted: Fitted, question: Question) -> bool:
+def _fits(model: RankerModel, fitted: RankerState, question: Question) -> bool:
     """Whether the question's vector is of the model's kind, and the states are of this graph."""
     width = (len(fitted.states), int(model.signature["state"]))
     return question.vector is not None and question.model == model.signature["model"] and fitted.states.shape == width

@@ -121,7 +121,7 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
         return found
     first, last = end_years(asked)
     for row, passage in enumerate(passages):
-        told = told_times(passage)
+        told = tell_times(passage)
         best = max((closeness(asked, one) for one in told), default=0.0)
         ends = [end_years(one) for one in told]
         found["time"][row], found["overlaps"][row] = best, float(best > 0.0)
@@ -130,7 +130,7 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
     return found
 
 
-def told_times(passage: Passage) -> list[Interval]:
+def tell_times(passage: Passage) -> list[Interval]:
     """The times that a passage states, relative ones taken from its date, and the day it is dated."""
     told = [one.interval for one in times_in(passage.text, passage.timestamp)]
     if passage.timestamp is not None:
@@ -138,7 +138,7 @@ def told_times(passage: Passage) -> list[Interval]:
     return told
 
 
-def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """(n,) the worth of each row; only differences mean something."""
     worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
     return worth

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.retrieval.ranking.sentence_match import Floats, Reading, Wanted, links
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, links
 
 FIRST: dict[str, float] = {
     "walk": 0.07,
@@ -65,13 +65,13 @@ class Pool:
     asked: NDArray[np.float32]
 
 
-def look_closer(pool: Pool, want: Wanted) -> Floats:
+def look_closer(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = first_look(pool, want)
-    return weighed(second_look(pool, want, weighed(first, FIRST), linked), SECOND)
+    return weigh(second_look(pool, want, weigh(first, FIRST), linked), SECOND)
 
 
-def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
+def first_look(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:
     """What is seen of each passage alone, by name; and the links between them."""
     readings = pool.readings
     fits = [[want.fit(roots) for roots in reading.roots] for reading in readings]
@@ -102,7 +102,7 @@ def first_look(pool: Pool, want: Wanted) -> tuple[dict[str, Floats], Floats]:
     }, linked
 
 
-def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict[str, Floats]:
+def second_look(pool: Pool, want: QuestionWords, first: Floats, linked: Floats) -> dict[str, Floats]:
     """What is seen of passages beside each other, by name, given the worth that the first look found."""
     ranked = np.argsort(-first, kind="stable")
     worth = np.exp(first - first.max())
@@ -116,14 +116,14 @@ def second_look(pool: Pool, want: Wanted, first: Floats, linked: Floats) -> dict
         "rank": reciprocal(first),
         "spoken_of": (voice[:, None] * linked).max(axis=0),
         "speaks_of": (voice[None, :] * linked).max(axis=1),
-        "adds_to_1": _added(holds, ranked, 1),
-        "adds_to_2": _added(holds, ranked, 2),
-        "adds_to_4": _added(holds, ranked, 4),
+        "adds_to_1": _add(holds, ranked, 1),
+        "adds_to_2": _add(holds, ranked, 2),
+        "adds_to_4": _add(holds, ranked, 4),
         "two_steps": np.log1p(((voice[:, None] * steps) @ steps).sum(axis=0)),
     }
 
 
-def weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
+def weigh(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
     """(n,) the weighted sum of columns."""
     worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
     return worth
@@ -154,7 +154,7 @@ def _remaining(pool: Pool, walk: Floats, cosine: Floats) -> Floats:
     return remaining
 
 
-def _added(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
+def _add(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
     """How much of the question each passage holds that the best few others do not."""
     best = ranked[:n_best]
     gain: Floats = np.maximum(holds - holds[best].max(axis=0), 0.0).sum(axis=1)

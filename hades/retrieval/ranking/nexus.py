@@ -83,7 +83,7 @@ def nexus(
     beliefs: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
-        beliefs = _believed(view, nodes, found.entities, rules)
+        beliefs = _believe(view, nodes, found.entities, rules)
         if beliefs:  # what nobody judged stands at the prior, between the good and the bad
             prior = rules.beliefs.of(()).mean
             rankings[Tier.BAYES] = [(node, beliefs.get(node, {"belief": prior})["belief"]) for node in nodes]
@@ -131,7 +131,7 @@ def _parts(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
     return spread
 
 
-def _believed(
+def _believe(
     view: MeteredView, nodes: list[int], entities: Sequence[Seed], rules: NexusRules
 ) -> dict[int, dict[str, float]]:
     """What judged answers say of these passages and of their edges to what the question names; only where they do."""

@@ -14,7 +14,7 @@ from hades.retrieval.channels.search_names import LEXICAL, VECTOR
 from hades.retrieval.ranking.evidence_features import first_columns, second_columns
 from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import Judge
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, Floats, weighed
+from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, Floats, weigh
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.evidence_search import Evidence
 from models.fusion.infer import FusionModel
@@ -25,7 +25,7 @@ PICK = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank"
 
 def pick_candidates(columns: Columns, is_told: bool) -> Floats:
     """(n,) how promising each candidate is, told without reading it."""
-    return weighed(columns, FIRST if is_told else PICK)
+    return weigh(columns, FIRST if is_told else PICK)
 
 
 def rank_evidence(question: Question, evidence: Evidence, judge: Judge) -> list[FoundPassage]:
@@ -46,13 +46,13 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
     """(n,) the worth of each passage; only differences mean something."""
     model = fusion_model()
     if model is not None and evidence.pool.asked.any():
-        return fused_worth(model, evidence)
+        return fuse_worth(model, evidence)
     if evidence.is_told:
-        return weighed(evidence.columns, SECOND)
+        return weigh(evidence.columns, SECOND)
     return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
 
 
-def fused_worth(model: FusionModel, evidence: Evidence) -> Floats:
+def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage by the fitted ranking."""
     told = float(evidence.is_told)
     columns, linked = first_columns(evidence)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hades.retrieval.ranking.multihop_reranker import FIRST, SECOND, Pool, first_look, reciprocal, second_look, weighed
+from hades.retrieval.ranking.multihop_reranker import FIRST, SECOND, Pool, first_look, reciprocal, second_look, weigh
 from hades.retrieval.ranking.rerank import COMPLETION, in_turn, spread
-from hades.retrieval.ranking.sentence_match import Floats, Wanted
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.ranking.word_overlap import links, named_titles, wording, words
 
 
-def describe(question: str, pool: Pool, want: Wanted, earlier: Floats) -> dict[str, Floats]:
+def describe(question: str, pool: Pool, want: QuestionWords, earlier: Floats) -> dict[str, Floats]:
     """The columns `models.ranker.features.READ` of a pool; `earlier` is what an earlier stage gave."""
     alone, linked = first_look(pool, want)
-    first = weighed(alone, FIRST)
+    first = weigh(alone, FIRST)
     beside = second_look(pool, want, first, linked)
-    worth = weighed(beside, SECOND)
+    worth = weigh(beside, SECOND)
     cosine = (pool.vectors @ pool.asked).astype(np.float64)
     titles = [reading.title for reading in pool.readings]
     bodies = [[*words(reading.title), *" ".join(reading.spoken).split()] for reading in pool.readings]

@@ -74,7 +74,7 @@ class Relevance:
 
     def of(self, numbers: Numbers) -> Floats:
         """The match of each node."""
-        return np.maximum(self._shared_words(numbers), self.cosine(numbers))
+        return np.maximum(self._share_words(numbers), self.cosine(numbers))
 
     def cosine(self, numbers: Numbers) -> Floats:
         """Cosine with the question; 0 where it is negative or a vector is missing."""
@@ -83,16 +83,16 @@ class Relevance:
         cosines = self._view.cosines(self._vector, numbers, model=self._question.model)
         return np.clip(cosines, 0.0, 1.0).astype(np.float64)
 
-    def _shared_words(self, numbers: Numbers) -> Floats:
+    def _share_words(self, numbers: Numbers) -> Floats:
         if self._words is None:
-            self._words = self._searched()
+            self._words = self._search()
         known, scores = self._words
         if not len(known):
             return np.zeros(len(numbers), np.float64)
         places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
         return np.where(known[places] == numbers, scores[places], 0.0)
 
-    def _searched(self) -> tuple[Numbers, Floats]:
+    def _search(self) -> tuple[Numbers, Floats]:
         """Entities and functions that share a word with the question, by number, scored against the best of them."""
         found: list[Hits] = [
             self._view.lexical(self._question.text, kind=kind, limit=LEXICAL_HITS)

@@ -100,7 +100,7 @@ def rerank(
     worth = scorer.score(question, Candidates(looked_at, texts, _similarity(view, question, looked_at), spoken))
     linked = links([text.title for text in texts], bodies, [text.document for text in texts])
     order, gains = in_turn(worth, spoken, linked, completion)
-    return _rescored([looked_at[place] for place in order], gains, rest)
+    return _rescore([looked_at[place] for place in order], gains, rest)
 
 
 def rerank_paths(
@@ -157,9 +157,7 @@ def spread(values: Array) -> Array:
     return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
 
 
-def _rescored(
-    taken: Sequence[FoundPassage], gains: Sequence[float], rest: Sequence[FoundPassage]
-) -> list[FoundPassage]:
+def _rescore(taken: Sequence[FoundPassage], gains: Sequence[float], rest: Sequence[FoundPassage]) -> list[FoundPassage]:
     """Scores that fall with the rank: of the taken what they gained, of the rest their own, below all of them."""
     result: list[FoundPassage] = []
     ceiling = 1.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hades.retrieval.channels.seeds import Found
+from hades.retrieval.channels.seeds import SeedHits
 from hades.retrieval.ranking.abstain import LOOKED_AT
 from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.ranking.supporting_passages import passages_of
-from hades.retrieval.turn.graph_steps import Reached, blended
+from hades.retrieval.turn.graph_steps import StepResult, blend
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.recipes import Recipe
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
@@ -19,7 +19,7 @@ from schemas.plan import Plan, Reason
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selection:
     """What will be shown, best first; `doubt` says why it is nothing, where nothing supports an answer."""
 
     paths: tuple[FoundPath, ...] = ()
@@ -30,8 +30,8 @@ class Selected:
 def select(
     view: MeteredView,
     question: Question,
-    found: Found,
-    reached: Reached,
+    found: SeedHits,
+    reached: StepResult,
     recipe: Recipe,
     plan: Plan,
     judge: Judge,
@@ -39,13 +39,13 @@ def select(
     max_paths: int | None,
     must_support: bool,
     anyway: bool = False,
-) -> Selected:
+) -> Selection:
     """Rerank in the stage's time, then cut to `final_context`.
 
     `must_support`: no answer rather than a weak one, unless it is wanted `anyway`.
     """
     with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
-        passages = _pooled(view, question, found, reached, plan.reranker.m)
+        passages = _pool(view, question, found, reached, plan.reranker.m)
         stage.taken = len(reached.paths) + len(passages) + stage.repeats
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
             passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
@@ -55,9 +55,9 @@ def select(
         doubt = _doubt(view, question, passages, judge) if must_support else ""
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
         shown = falling(paths[: min(most, plan.final_context)])
-        chosen = Selected(shown, tuple(passages[: plan.final_context]))
+        chosen = Selection(shown, tuple(passages[: plan.final_context]))
         if doubt:
-            chosen = replace(chosen, doubt=doubt) if anyway else Selected(doubt=doubt)
+            chosen = replace(chosen, doubt=doubt) if anyway else Selection(doubt=doubt)
         stage.given = len(chosen.paths) + len(chosen.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
     if found.seeds and not doubt and not chosen.paths and not chosen.passages:
@@ -74,7 +74,7 @@ def falling(paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
     return tuple(found)
 
 
-def _pooled(view: MeteredView, question: Question, found: Found, reached: Reached, m: int) -> list[FoundPassage]:
+def _pool(view: MeteredView, question: Question, found: SeedHits, reached: StepResult, m: int) -> list[FoundPassage]:
     """Passages of the step; or those of the seeds with what the paths are told in."""
     if reached.passages is not None:
         return list(reached.passages[:m])
@@ -82,7 +82,7 @@ def _pooled(view: MeteredView, question: Question, found: Found, reached: Reache
         return list(found.passages)
     along = passages_of(view, question, {}, reached.paths, limit=m)
     view.turn.current.repeats = len({one.node for one in along} & {one.node for one in found.passages})
-    return blended(view, found.passages, along, m)
+    return blend(view, found.passages, along, m)
 
 
 def _affordable(view: MeteredView, wanted: int) -> int:

@@ -59,7 +59,7 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class QuestionWords:
     """The question's words with their rarity among the readings; `relation` are those that are no part of a name."""
 
     text: str
@@ -75,13 +75,13 @@ class Wanted:
         return _share(self.rarity, self.relation, held)
 
 
-def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> Wanted:
+def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> QuestionWords:
     """What a question asks for, seen from the passages at hand; `names` are the names that it spells."""
     asked = list(dict.fromkeys(root(word) for word in content_words(question)))
     counts = {word: sum(word in reading.all_roots for reading in readings) for word in asked}
     rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
     named = {root(word) for name in names for word in words(name)}
-    return Wanted(f" {' '.join(words(question))} ", rarity, tuple(word for word in asked if word not in named))
+    return QuestionWords(f" {' '.join(words(question))} ", rarity, tuple(word for word in asked if word not in named))
 
 
 def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:

@@ -62,7 +62,7 @@ def passages_of(
     graph = np.bincount(place, held, len(chunks)).astype(np.float64)
     graph += rules.edge * _edge_support(place[: len(named)], named, paths, len(chunks))
     short = np.sort(np.lexsort((chunks, -graph))[: max(limit, rules.shortlist)])
-    return _ranked(view, question, chunks[short], graph[short], limit, rules)
+    return _rank(view, question, chunks[short], graph[short], limit, rules)
 
 
 def _masses(nodes: Mapping[int, float], paths: Sequence[FoundPath]) -> dict[int, float]:
@@ -100,7 +100,7 @@ def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_
     return support
 
 
-def _ranked(
+def _rank(
     view: MeteredView, question: Question, chunks: Numbers, graph: Floats, limit: int, rules: SupportRules
 ) -> tuple[FoundPassage, ...]:
     """Support relative to the best, and likeness; ties fall to the number."""

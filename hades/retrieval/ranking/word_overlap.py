@@ -61,7 +61,7 @@ def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
 
 def named_titles(question: str, titles: Sequence[str]) -> Array:
     """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
-    asked = _spaced(words(question))
+    asked = _space(words(question))
     full = [_spoken_title(title) for title in titles]
     short = [_spoken_title(short_title(title)) for title in titles]
     return np.array(
@@ -74,7 +74,7 @@ def named_titles(question: str, titles: Sequence[str]) -> Array:
 
 def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequence[str]) -> Array:
     """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
-    spoken = [_spaced(text) for text in texts]
+    spoken = [_space(text) for text in texts]
     found = np.zeros((len(titles), len(titles)))
     for place, title in enumerate(titles):
         name = _spoken_title(short_title(title))
@@ -105,10 +105,10 @@ def content_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _spoken_title(title: str) -> str:
-    return _spaced(words(title))
+    return _space(words(title))
 
 
-def _spaced(spoken: Sequence[str]) -> str:
+def _space(spoken: Sequence[str]) -> str:
     """Words with one blank around each, so that a match is a match of whole words."""
     return f" {' '.join(spoken)} "
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class _Held:
+class _OpenView:
     """An open view, the version it was opened for, and how many questions are reading it."""
 
     view: GraphView
@@ -57,7 +57,7 @@ class Answers:
         self.tools, self.plan = tools, plan
         self._open_version = open_version
         self._open_view, self._version, self._now = open_view, version, now
-        self._held: _Held | None = None
+        self._held: _OpenView | None = None
         self._lock = threading.Lock()
 
     @property
@@ -90,17 +90,17 @@ class Answers:
         finally:
             self._lock.release()
 
-    def _newest(self) -> _Held:
+    def _newest(self) -> _OpenView:
         """What serves now, opened if need be; the caller holds the lock. One that is being read closes later."""
         version = self._version()
         held = self._held
         if held is None or version != held.version:
-            self._held = _Held(self._open_view(), version)
+            self._held = _OpenView(self._open_view(), version)
             self._retire(held)
             held = self._held
         return held
 
-    def _retire(self, held: _Held | None) -> None:
+    def _retire(self, held: _OpenView | None) -> None:
         if held is not None:
             held.retired = True
             if not held.leases:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.view import Hits
-from hades.retrieval.channels.seeds import Fused
+from hades.retrieval.channels.seeds import RankFusion
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.relevance import PATH_TYPES
 from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
-from hades.retrieval.walks.beam import BeamRules, joined, search_beam
+from hades.retrieval.walks.beam import BeamRules, join, search_beam
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
 from hades.settings.hirag import HiragPathrag
 from schemas.plan import Plan
@@ -51,7 +51,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Reached:
+class StepResult:
     """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them."""
 
     paths: tuple[FoundPath, ...] = ()
@@ -64,21 +64,21 @@ class Reached:
     why: str = ""
 
 
-Step = Callable[["MeteredView", Question, Start], Reached]
+Step = Callable[["MeteredView", Question, Start], StepResult]
 
 
-def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> Reached:
+def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> StepResult:
     """Run a recipe's step."""
     return _STEPS[step](view, question, start)
 
 
-def blended(
+def blend(
     view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int, share: float = 0.5
 ) -> list[FoundPassage]:
     """Two rankings of passages as one, by reciprocal rank; `share` is what the second counts."""
     if not second:
         return list(first[:limit])
-    fused = Fused()
+    fused = RankFusion()
     tiers: dict[int, dict[str, float]] = {}
     for name, ranking, weight in (("", first, 1.0), (GRAPH, second, share)):
         numbers = np.array([passage.node for passage in ranking], np.int64)
@@ -94,12 +94,12 @@ def boosts_of(rules: HiragPathrag) -> dict[str, float]:
     return dict.fromkeys(PATH_TYPES, 1.0) | {str(name): boost for name, boost in rules.path.relation_boost.items()}
 
 
-def _nothing(view: MeteredView, question: Question, start: Start) -> Reached:
+def _nothing(view: MeteredView, question: Question, start: Start) -> StepResult:
     """Vector and lexical recipes, and every recipe whose plan has no hops."""
-    return Reached()
+    return StepResult()
 
 
-def _beam(view: MeteredView, question: Question, start: Start) -> Reached:
+def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in the room left.
 
     Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
@@ -112,9 +112,9 @@ def _beam(view: MeteredView, question: Question, start: Start) -> Reached:
     grown = () if found is None else found.paths
     paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
     paths.sort(key=lambda path: (-path.score, path.edges))
-    return Reached(
+    return StepResult(
         tuple(paths),
-        coverage=joined(paths, start.starts),
+        coverage=join(paths, start.starts),
         candidates=len(joining) + (found.candidates if found is not None else 0),
         repeats=len(grown) + len(joining) - len(paths) + (found.repeats if found is not None else 0),
         bridges=bridges,
@@ -142,76 +142,76 @@ def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[
     return [replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths], best.bridge_hits
 
 
-def _neighbourhood(view: MeteredView, question: Question, start: Start) -> Reached:
+def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
     m = start.plan.reranker.m
     around = neighbourhood(view, question, start.seeds, limit=m, rules=NeighbourhoodRules(hops=start.plan.graph.hops))
-    return Reached(passages=blended(view, start.passages, around, m), candidates=len(around))
+    return StepResult(passages=blend(view, start.passages, around, m), candidates=len(around))
 
 
-def _topics(view: MeteredView, question: Question, start: Start) -> Reached:
+def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
     if start.candidates is None:
-        return Reached()
+        return StepResult()
     best, m = slice(0, TOPIC_MEMBERS), start.plan.reranker.m
     members = dict(zip(start.candidates.nodes[best].tolist(), start.candidates.hscore[best].tolist(), strict=True))
     named = passages_of(view, question, members, limit=m)
-    return Reached(passages=blended(view, start.passages, named, m), candidates=len(members))
+    return StepResult(passages=blend(view, start.passages, named, m), candidates=len(members))
 
 
-def _flow(view: MeteredView, question: Question, start: Start) -> Reached:
+def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.walks.flow import FlowRules, flow_paths
 
     graph = start.plan.graph
     rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
     found = flow_paths(view, question, start.starts, rules)
-    return Reached(
+    return StepResult(
         found.paths,
-        coverage=joined(found.paths, start.starts),
+        coverage=join(found.paths, start.starts),
         candidates=found.pruned_from,
     )
 
 
-def _pagerank(view: MeteredView, question: Question, start: Start) -> Reached:
+def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.walks.hipporag import hippo_search
     from hades.retrieval.walks.walk_search import HippoRules
 
     found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m), start.judge)
-    return _judged(found.passages, found.entities, start)
+    return _judge(found.passages, found.entities, start)
 
 
-def _multi_hop(view: MeteredView, question: Question, start: Start) -> Reached:
+def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
 
     found = multi_hop(view, question, replace(MULTI_HOP, limit=start.plan.reranker.m), start.judge)
-    return _judged(found.passages, found.entities, start)
+    return _judge(found.passages, found.entities, start)
 
 
-def _judged(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> Reached:
+def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> StepResult:
     """Passages that a walk has read and judged; what it did not reach keeps the seeds' own."""
     if not passages:
-        return Reached()
+        return StepResult()
     known = {seed.node for seed in start.starts}
     met = sum(one.node in known for one in entities) / len(entities) if entities else 0.0
-    return Reached(passages=passages, is_ranked=True, coverage=met, candidates=len(passages))
+    return StepResult(passages=passages, is_ranked=True, coverage=met, candidates=len(passages))
 
 
-def _fusion(view: MeteredView, question: Question, start: Start) -> Reached:
+def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.ranking.nexus import NexusRules, nexus
 
     found = nexus(view, question, NexusRules(beliefs=start.beliefs()), start.mode)
-    return _judged(found, (), start)
+    return _judge(found, (), start)
 
 
-def _recollection(view: MeteredView, question: Question, start: Start) -> Reached:
+def _recollection(view: MeteredView, question: Question, start: Start) -> StepResult:
     """What was read at a moment is all there is: passages of the seeds may be of a later one."""
     from hades.retrieval.channels.memory_recipe import RecollectRules, recollect
 
     m = start.plan.reranker.m
     rules = RecollectRules()
     found = recollect(view, question, replace(rules, read=min(rules.read, m), limit=m))
-    return Reached(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
+    return StepResult(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
 
 
-def _every_channel(view: MeteredView, question: Question, start: Start) -> Reached:
+def _every_channel(view: MeteredView, question: Question, start: Start) -> StepResult:
     """Candidates of every channel, ranked once, and the paths that explain the first of them.
 
     A question that is asked from somewhere is answered from there.
@@ -228,11 +228,11 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> Reach
         ranked, sources = rank_evidence(question, evidence, start.judge)[:m], evidence.entities
         why = evidence.why
     if not ranked:
-        return Reached(why=why)
+        return StepResult(why=why)
     paths = _explaining(view, question, start, sources, ranked)
     known = {seed.node for seed in start.starts}
     met = sum(one.node in known for one in sources) / len(sources) if sources else 0.0
-    return Reached(paths, ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why)
+    return StepResult(paths, ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why)
 
 
 def _explaining(

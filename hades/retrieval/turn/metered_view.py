@@ -21,7 +21,6 @@ from hades.ports.view import (
     Codes,
     EdgeFacts,
     Expansion,
-    Fitted,
     Flags,
     GraphView,
     Hits,
@@ -30,6 +29,7 @@ from hades.ports.view import (
     NodeFacts,
     Numbers,
     Passage,
+    RankerState,
     SourceFacts,
     ViewInfo,
     Weights,
@@ -140,7 +140,7 @@ class MeteredView:
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
         """See `GraphView.sources`: as many of the first as may be read."""
-        return self._kept(self._sources, document_ids, self._view.sources)
+        return self._keep(self._sources, document_ids, self._view.sources)
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`; a row that may not be fetched counts as one without a vector."""
@@ -175,14 +175,14 @@ class MeteredView:
         if not allowed:
             return _NO_HITS
         hits = self._view.nearest(vector, kind=kind, model=model, limit=allowed, level=level, within=within)
-        return self._counted(hits, limit, allowed)
+        return self._count(hits, limit, allowed)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; over a network each hit is work."""
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
-        return self._counted(self._view.lexical(text, kind=kind, limit=allowed), limit, allowed)
+        return self._count(self._view.lexical(text, kind=kind, limit=allowed), limit, allowed)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""
@@ -201,7 +201,7 @@ class MeteredView:
             self.turn.trimmed(Reason.BUDGET_DOCS)
         return found
 
-    def fitted(self) -> Fitted | None:
+    def fitted(self) -> RankerState | None:
         """See `GraphView.fitted`; arrays in memory, nothing is counted."""
         return self._view.fitted()
 
@@ -222,11 +222,11 @@ class MeteredView:
     def _once(
         self, known: dict[int, Document], asked: Numbers, read: Callable[[Numbers], list[Document]]
     ) -> list[Document]:
-        """`_kept` for what goes by number."""
+        """`_keep` for what goes by number."""
         wanted: list[int] = np.asarray(asked, np.int64).tolist()
-        return self._kept(known, wanted, lambda missing: read(np.array(missing, np.int64)))
+        return self._keep(known, wanted, lambda missing: read(np.array(missing, np.int64)))
 
-    def _kept(
+    def _keep(
         self, known: dict[Key, Document], wanted: Sequence[Key], read: Callable[[list[Key]], list[Document]]
     ) -> list[Document]:
         """As many of the first as the budget allows; only what this turn has not read yet is read."""
@@ -256,7 +256,7 @@ class MeteredView:
             return 0
         return min(limit, self.turn.work_left) if self._may_ask() else 0
 
-    def _counted(self, hits: Hits, limit: int, allowed: int) -> Hits:
+    def _count(self, hits: Hits, limit: int, allowed: int) -> Hits:
         if not self._is_local:
             self.turn.worked(len(hits), capped=allowed < limit and len(hits) == allowed)
         return hits

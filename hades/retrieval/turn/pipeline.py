@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ports.memory import MemorySearch
-from hades.ports.text import Embedder, ProviderError, Tokenizer
+from hades.ports.text import Embedder, LoadsModel, ProviderError, Tokenizer
 from hades.ports.view import GraphView
-from hades.retrieval.answer.assemble import Shown, show
+from hades.retrieval.answer.assemble import AnswerParts, show
 from hades.retrieval.answer.domain_filter import within_domain
 from hades.retrieval.answer.pack import pack
 from hades.retrieval.answer.remembered import place_states, recall_states
@@ -31,19 +32,19 @@ from hades.retrieval.channels.code import (
 )
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
 from hades.retrieval.channels.near import nodes_near
-from hades.retrieval.channels.seeds import Found, entry_points, find_seeds
+from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
 from hades.retrieval.code.search import CodeHits
-from hades.retrieval.ranking.exploration import Swapping, swap_some
+from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.learned_ranker import judge_of
 from hades.retrieval.ranking.prune_by_flow import FlowPruning, prune_by_flow
-from hades.retrieval.ranking.select import Selected, select
-from hades.retrieval.turn.graph_steps import Reached, Start, take_step
+from hades.retrieval.ranking.select import Selection, select
+from hades.retrieval.turn.graph_steps import Start, StepResult, take_step
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.plan import caps_of
 from hades.retrieval.turn.recipes import AUTO, DEFAULT, MODES, GraphStep, Recipe, recipe_named
-from hades.retrieval.turn.report import Asked, Turned, query_id_of, reported
+from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
 from hades.retrieval.turn.warm_up import make_ready
@@ -73,7 +74,7 @@ class Tools:
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     clock: Callable[[], float] = time.perf_counter
     beliefs: Callable[[], Beliefs] = Beliefs
-    swapping: Swapping = field(default_factory=Swapping)
+    swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
@@ -123,14 +124,15 @@ def retrieve(
     with turn.paused():
         make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
         code = code_of(view) if recipe in (AUTO, DEFAULT) else None
+        _load_model(tools, vector)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
-        parts = _placed(metered, parts, near)
-    found = _seeded(metered, parts, plan, chosen)
+        parts = _place(metered, parts, near)
+    found = _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
-    candidates, reached = _walked(metered, parts, found, chosen, plan, tools, judge, mode, domain)
+    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, domain)
     if pruning is not None and reached.paths:
-        reached = _pruned(metered, reached, pruning)
+        reached = _prune(metered, reached, pruning)
     reached, hits = _with_code(metered, code, text, found, reached, plan)
     must_support = recipe == AUTO and hits is None and not near
     selected = select(
@@ -146,11 +148,19 @@ def retrieve(
         anyway=anyway,
     )
     why = "; ".join(filter(None, (reached.why, selected.doubt)))
-    asked = Asked(text, chosen.name, why, plan, mask, at, tuple(near), level)
+    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
-    turned = _packed(metered, tools, parts[0], found, candidates, reached, selected, plan)
-    return reported(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
+    turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, plan)
+    return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
+
+
+def _load_model(tools: Tools, vector: NDArray[np.float32] | None) -> None:
+    """Load the embedding model while the clock stands still; the embed stage reports one that cannot load."""
+    embedder: object = tools.embedder
+    if vector is None and isinstance(embedder, LoadsModel):
+        with contextlib.suppress(ProviderError):
+            embedder.load()
 
 
 def embedded(
@@ -183,7 +193,7 @@ def embedded(
         return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
 
 
-def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
+def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
     """The question and its sub-queries, all asked from the same nodes."""
     with view.turn.stage("near") as stage:
         nodes = nodes_near(view, near)
@@ -191,7 +201,7 @@ def _placed(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -
     return [replace(part, near=nodes) for part in parts]
 
 
-def _seeded(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> Found:
+def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
     with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
         found = find_seeds(view, parts, plan, recipe.searches)
     if not found.seeds:
@@ -204,20 +214,20 @@ def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> fl
     return float(timeout_ms) if view.info.is_local else max(float(timeout_ms), share * plan.budget.latency_ms)
 
 
-def _walked(
+def _walk(
     view: MeteredView,
     parts: Sequence[Question],
-    found: Found,
+    found: SeedHits,
     recipe: Recipe,
     plan: Plan,
     tools: Tools,
     judge: Judge,
     mode: str,
     domain: str | None,
-) -> tuple[CandidateGraph | None, Reached]:
+) -> tuple[CandidateGraph | None, StepResult]:
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
-        return None, Reached()
+        return None, StepResult()
     question = parts[0]
     left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
     if recipe.narrows:
@@ -244,7 +254,7 @@ def _walked(
     return candidates, reached
 
 
-def _pruned(view: MeteredView, reached: Reached, pruning: FlowPruning) -> Reached:
+def _prune(view: MeteredView, reached: StepResult, pruning: FlowPruning) -> StepResult:
     with view.turn.stage("prune") as stage:
         kept = prune_by_flow(view, reached.paths, pruning)
         stage.taken, stage.given = len(reached.paths), len(kept)
@@ -255,8 +265,8 @@ def _pruned(view: MeteredView, reached: Reached, pruning: FlowPruning) -> Reache
 
 
 def _with_code(
-    view: MeteredView, code: SnapshotCode | None, text: str, found: Found, reached: Reached, plan: Plan
-) -> tuple[Reached, CodeHits | None]:
+    view: MeteredView, code: SnapshotCode | None, text: str, found: SeedHits, reached: StepResult, plan: Plan
+) -> tuple[StepResult, CodeHits | None]:
     """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
     hits = None if code is None else find_code(view, code, text, max(plan.reranker.m, RANKED))
     if code is None or hits is None or not hits.units:
@@ -266,23 +276,23 @@ def _with_code(
     return replace(reached, passages=joined, is_ranked=True), hits
 
 
-def _packed(
+def _pack(
     view: MeteredView,
     tools: Tools,
     question: Question,
-    found: Found,
+    found: SeedHits,
     candidates: CandidateGraph | None,
-    reached: Reached,
-    selected: Selected,
+    reached: StepResult,
+    selected: Selection,
     plan: Plan,
-) -> Turned:
+) -> TurnResult:
     """Read what is handed over, place remembered states among the passages, and write the prompt."""
     states = recall_states(view, tools.memory, question, question.model or "")
     with view.turn.stage("pack") as stage:
         stage.taken = len(selected.paths) + len(selected.passages)
         topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
         counts = QuickCounts(tools.tokenizer)
-        shown: Shown = show(view, counts, selected.paths, selected.passages, topics)
+        shown: AnswerParts = show(view, counts, selected.paths, selected.passages, topics)
         shown = place_states(shown, question.text, states)
         packed = pack(
             counts,
@@ -293,7 +303,7 @@ def _packed(
             final_context=plan.final_context,
         )
         stage.given = len(packed.paths) + len(packed.passages)
-        turned = Turned(
+        turned = TurnResult(
             question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
         )
         spoken, asked = turned.words

@@ -35,7 +35,7 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
     try:
         return Plan.model_validate(wanted)
     except ValidationError as error:
-        raise PlanError("; ".join(_explained(problem) for problem in error.errors())) from None
+        raise PlanError("; ".join(_explain(problem) for problem in error.errors())) from None
 
 
 def caps_of(plan: Plan) -> Caps:
@@ -85,7 +85,7 @@ def _fit_stages(wanted: dict[str, Any]) -> bool:
     return True
 
 
-def _explained(problem: Any) -> str:
+def _explain(problem: Any) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the plan"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"{place} is {problem['input']!r}: {message}" if problem["loc"] else f"{place}: {message}"

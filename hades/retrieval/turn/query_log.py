@@ -85,7 +85,7 @@ def judge(
     for judged in (good, bad):
         _check_ranks(query_id, judged, shown)
     before = Feedback.model_validate(log.feedback) if log.feedback else Feedback(at=at)
-    feedback = Feedback(good=_added(before.good, good, bad), bad=_added(before.bad, bad, good), at=at)
+    feedback = Feedback(good=_add(before.good, good, bad), bad=_add(before.bad, bad, good), at=at)
     text = canonical_json(feedback.model_dump(mode="json"))
     store.patch(QUERY_LOGS, pa.table({"_key": [query_id], "feedback": [text]}))
     return feedback
@@ -137,7 +137,7 @@ def _check_ranks(query_id: str, judged: Judged, shown: dict[str, int]) -> None:
                 )
 
 
-def _added(before: Judged, now: Judged, against: Judged) -> Judged:
+def _add(before: Judged, now: Judged, against: Judged) -> Judged:
     return Judged(
         paths=tuple(sorted((set(before.paths) - set(against.paths)) | set(now.paths))),
         passages=tuple(sorted((set(before.passages) - set(against.passages)) | set(now.passages))),

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from hades.retrieval.answer.assemble import Shown
-from hades.retrieval.answer.pack import Packed
+from hades.retrieval.answer.assemble import AnswerParts
+from hades.retrieval.answer.pack import PackedPrompt
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.word_overlap import content_words, stem
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Seed
-from hades.telemetry.conveyance import Measured, convey
+from hades.telemetry.conveyance import ConveyanceParts, convey
 from hades.telemetry.turn import Stage, Turn
 from schemas.ids import content_key
 from schemas.intervals import Mask, iso
@@ -21,7 +21,7 @@ from schemas.retrieval import CitedPassage, Path, RankedItem, Retrieval, StageRe
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestion:
     """What was asked, of whom, and when."""
 
     text: str
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Turned:
+class TurnResult:
     """What the turn came to, in numbers and in words."""
 
     question: str
@@ -43,8 +43,8 @@ class Turned:
     candidates: CandidateGraph | None
     paths: Sequence[FoundPath]
     passages: Sequence[FoundPassage]
-    shown: Shown
-    packed: Packed[Path, CitedPassage, Topic]
+    shown: AnswerParts
+    packed: PackedPrompt[Path, CitedPassage, Topic]
     bridges: int = 0
 
     @cached_property
@@ -56,13 +56,13 @@ class Turned:
         return len(asked & spoken), len(asked)
 
 
-def reported(
-    asked: Asked, turn: Turn, snapshot: str, turned: Turned, ranking: tuple[RankedItem, ...] = ()
+def report(
+    asked: AskedQuestion, turn: Turn, snapshot: str, turned: TurnResult, ranking: tuple[RankedItem, ...] = ()
 ) -> Retrieval:
     """The answer in the shape that programs know."""
     shown, packed = turned.shown, turned.packed
     offered = len(shown.paths) + len(shown.passages)
-    measured = Measured(
+    measured = ConveyanceParts(
         words=turned.words,
         cited=(shown.cited, shown.facts),
         fitted=(len(packed.paths) + len(packed.passages), min(offered, asked.plan.final_context)),
@@ -94,7 +94,7 @@ def reported(
     )
 
 
-def query_id_of(asked: Asked, snapshot: str) -> str:
+def query_id_of(asked: AskedQuestion, snapshot: str) -> str:
     """The id of this question at this moment: the same question asked again later is another turn."""
     mask = [iso(moment) if moment is not None else "" for moment in (asked.mask.as_of, asked.mask.known_at)]
     plan = asked.plan.model_dump_json()
@@ -126,7 +126,7 @@ def _stage_report(stage: Stage) -> StageReport:
     )
 
 
-def _counters(turned: Turned) -> dict[str, int]:
+def _counters(turned: TurnResult) -> dict[str, int]:
     """The counters of requirement C67."""
     candidates = 0 if turned.candidates is None else len(turned.candidates.nodes)
     on_paths = {node for path in turned.paths for node in path.nodes}
@@ -141,7 +141,7 @@ def _counters(turned: Turned) -> dict[str, int]:
     }
 
 
-def _seeds_shown(turned: Turned) -> int:
+def _seeds_shown(turned: TurnResult) -> int:
     """Seeds that the answer still speaks of: on a path, or shown as a passage."""
     shown = {node for path in turned.paths[: len(turned.shown.paths)] for node in path.nodes}
     shown |= {passage.node for passage in turned.passages[: len(turned.shown.passages)]}

@@ -122,13 +122,13 @@ def search_beam(
     for _ in range(rules.hops):
         if not frontier or view.turn.expired():
             break
-        grown = _grown(view, question, frontier, rules, relevance, within)
+        grown = _grow(view, question, frontier, rules, relevance, within)
         candidates += len(grown)
         if kept.offer(grown, rules, scorer):
             view.turn.trimmed(Reason.CAP_EXCEEDED)
         survivors = set(map(id, kept.walks))
         frontier = [walk for walk in grown if id(walk) in survivors]
-        if len(seeds) > 1 and joined(kept.walks, seeds) >= rules.coverage:
+        if len(seeds) > 1 and join(kept.walks, seeds) >= rules.coverage:
             view.turn.ended_early(Reason.COVERAGE_REACHED)
             break
     paths = tuple(
@@ -142,10 +142,10 @@ def search_beam(
         )
         for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
     )
-    return BeamAnswer(paths, joined(kept.walks, seeds), candidates, kept.repeats)
+    return BeamAnswer(paths, join(kept.walks, seeds), candidates, kept.repeats)
 
 
-def joined(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
+def join(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
     """The share of the seeds' score whose seeds lie on a path together with another seed; 0 for a single one."""
     scores = {seed.node: seed.score for seed in seeds}
     total = sum(scores.values())
@@ -166,7 +166,7 @@ def _starts(seeds: Sequence[Seed], relevance: Relevance) -> list[Walk]:
     ]
 
 
-def _grown(
+def _grow(
     view: MeteredView,
     question: Question,
     frontier: Sequence[Walk],

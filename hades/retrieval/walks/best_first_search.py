@@ -38,7 +38,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """Paths as entries of the graph with their costs, best first; `capped` when work or time ended the search."""
 
     paths: tuple[tuple[tuple[int, ...], float], ...]
@@ -65,7 +65,7 @@ def best_paths(
     value: Value,
     max_work: int,
     stop: Callable[[], bool],
-) -> Searched:
+) -> SearchResult:
     """The k best paths from any source to the target, and all that tie with the last."""
     bounds: list[list[float]] = least.tolist()
     starts, heads, costs = graph.starts.tolist(), graph.heads.tolist(), graph.costs.tolist()
@@ -86,7 +86,7 @@ def best_paths(
             continue
         for entry in range(starts[nodes[-1]], starts[nodes[-1] + 1]):
             if work >= max_work:
-                return Searched(tuple(found), work, capped=True)
+                return SearchResult(tuple(found), work, capped=True)
             work += 1
             head = heads[entry]
             if head in nodes:
@@ -99,8 +99,8 @@ def best_paths(
         if work >= next_look:
             next_look = work + LOOKS_AT_CLOCK
             if stop():
-                return Searched(tuple(found), work, capped=True)
-    return Searched(tuple(found), work)
+                return SearchResult(tuple(found), work, capped=True)
+    return SearchResult(tuple(found), work)
 
 
 def _could_be(cost: float, hops: int, node: int, bounds: Sequence[Sequence[float]], value: Value) -> float:

@@ -18,7 +18,7 @@ from hades.retrieval.channels.memory_recipe import RecollectRules, hear, was_sai
 from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.memory_features import Columns, Floats, first_look, second_look
 from hades.retrieval.ranking.multihop_reranker import Pool
-from hades.retrieval.ranking.sentence_match import Wanted
+from hades.retrieval.ranking.sentence_match import QuestionWords
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from hades.retrieval.walks.restart import NamedEntity, as_seeds, named_entities
 from hades.retrieval.walks.walk_search import HippoRules, WalkSearch, rank_chunks_by_ppr
@@ -56,7 +56,7 @@ class Evidence:
     nodes: list[int]
     passages: list[Passage]
     pool: Pool
-    want: Wanted
+    want: QuestionWords
     columns: Columns
     unread: list[int]
     entities: list[Seed]

@@ -90,7 +90,7 @@ def _arrays(rows: Csr) -> tuple[Any, ...]:
 
 
 @compiled
-def _doubled(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _double(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
     grown = np.zeros((2 * rows.shape[0], rows.shape[1]), rows.dtype)
     grown[: rows.shape[0]] = rows
     return grown
@@ -151,8 +151,8 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
             if state[_DEPTH] < 0 or state[_STATUS] == _CAPPED:
                 break
             if state[_N_FOUND] == len(nodes):
-                nodes, edges, outbound = _doubled(nodes), _doubled(edges), _doubled(outbound)
-                flows, length = _doubled(flows), _doubled(length)
+                nodes, edges, outbound = _double(nodes), _double(edges), _double(outbound)
+                flows, length = _double(flows), _double(length)
             else:
                 old_keys, old_role, old_arrived, old_sums = keys, role, arrived, sums
                 room = 2 * len(old_keys)

@@ -89,7 +89,7 @@ def spread_by_expand(
                     )
         found += [walk for walk in grown if walk.nodes[-1] in ends]
         frontier = grown
-    return _packed(found, arrived, max_hops, len(sources))
+    return _pack(found, arrived, max_hops, len(sources))
 
 
 def _fetch(
@@ -123,7 +123,7 @@ def _fetch(
         )
 
 
-def _packed(found: list[_Walk], arrived: dict[int, float], max_hops: int, n_sources: int) -> Spread:
+def _pack(found: list[_Walk], arrived: dict[int, float], max_hops: int, n_sources: int) -> Spread:
     nodes, edges = np.zeros((len(found), max_hops + 1), np.int64), np.zeros((len(found), max_hops), np.int64)
     outbound, flows = np.zeros((len(found), max_hops), np.bool_), np.zeros((len(found), max_hops))
     for row, walk in enumerate(found):

@@ -45,7 +45,7 @@ def hippo_search(
     if question.near:
         return HippoFound(search_from(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
-    return HippoFound(_judged(question, gathered, rules.limit, judge), gathered.entities)
+    return HippoFound(_judge(question, gathered, rules.limit, judge), gathered.entities)
 
 
 def multi_hop(
@@ -80,7 +80,7 @@ def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fa
     return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
 
 
-def _judged(question: Question, gathered: Gathered, limit: int, judge: Judge) -> list[FoundPassage]:
+def _judge(question: Question, gathered: Gathered, limit: int, judge: Judge) -> list[FoundPassage]:
     """What was read by the closer look, its scores falling from 1; then what the walk reached but nobody read."""
     if not gathered.nodes:
         return gathered.ranked[:limit]

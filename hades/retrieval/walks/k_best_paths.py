@@ -56,8 +56,8 @@ def cheapest_paths(
         return ()
     graph = around(view, source, target, max_hops, Costs(boosts, eps), direction=direction, mask=mask)
     ends = np.array([source], np.int64)
-    found = list(_searched(view, graph, ends, target, k, max_hops, None, max_work))
-    return tuple(_ranked(found)[:k])
+    found = list(_search(view, graph, ends, target, k, max_hops, None, max_work))
+    return tuple(_rank(found)[:k])
 
 
 def get_best_paths(
@@ -97,8 +97,8 @@ def get_best_paths(
         others = ends[:place] if direction == ANY else np.delete(ends, place)
         sources = np.array([one for one in others.tolist() if frozenset((one, target)) not in joined], np.int64)
         if len(sources):
-            found += _searched(view, graph, sources, target, M, L, rules.length_penalty, max_work)
-    kept = _ranked(found)[:M]
+            found += _search(view, graph, sources, target, M, L, rules.length_penalty, max_work)
+    kept = _rank(found)[:M]
     return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
 
 
@@ -133,7 +133,7 @@ def path_score(cost: float, edges: int, length_penalty: float) -> float:
     return -cost / edges - length_penalty * (edges - 1)
 
 
-def _searched(
+def _search(
     view: MeteredView,
     graph: LocalGraph,
     sources: Numbers,
@@ -173,7 +173,7 @@ def _tail(graph: LocalGraph, entry: int) -> int:
     return int(graph.numbers[np.searchsorted(graph.starts, entry, side="right") - 1])
 
 
-def _ranked(paths: Sequence[FoundPath]) -> list[FoundPath]:
+def _rank(paths: Sequence[FoundPath]) -> list[FoundPath]:
     """Best first, then fewest edges, then by edge; a path that came twice stands once."""
     ordered = sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges))
     return list({path.edges: path for path in reversed(ordered)}.values())[::-1]

@@ -74,14 +74,14 @@ def personalized_pagerank(
     if adjacency is None:
         assert not isinstance(graph, Adjacency)
         with RemoteWalk(graph, nodes, mass, mask=mask, factors=_by_name(graph, types, factors)) as remote:
-            return _pushed(remote, damping, epsilon, max_work, top, stop)
+            return _push(remote, damping, epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
-        return _pushed(walk, damping, epsilon, max_work, top, stop)
+        return _push(walk, damping, epsilon, max_work, top, stop)
 
 
-def _pushed(
+def _push(
     walk: Walk | RemoteWalk,
     damping: float,
     epsilon: float,
@@ -92,12 +92,12 @@ def _pushed(
     complete = _run(walk, epsilon, damping, max_work, stop)
     first: Numbers | None = None
     for _ in range(_ROUNDS if top is not None else 0):
-        best = np.sort(_ranked(walk, top)[0])
+        best = np.sort(_rank(walk, top)[0])
         if not complete or (first is not None and np.array_equal(first, best)):
             break
         first, epsilon = best, epsilon * _FINER
         complete = _run(walk, epsilon, damping, max_work, stop)
-    numbers, scores = _ranked(walk, None)
+    numbers, scores = _rank(walk, None)
     values = walk.values(walk.numbers)
     held = values[values[:, RESIDUAL] > 0.0]
     known = bool((held[:, DEGREE] > 0.0).all())
@@ -118,7 +118,7 @@ def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int,
             return False
 
 
-def _ranked(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
+def _rank(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
     numbers = walk.numbers
     scores = walk.values(numbers)[:, ESTIMATE]
     numbers, scores = numbers[scores > 0.0], scores[scores > 0.0]

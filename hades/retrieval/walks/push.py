@@ -55,7 +55,7 @@ class Walk:
         self._moments = moments
         self._masked = adjacency.validity is not None and moments != (ALWAYS, ALWAYS)
         self._verdicts = _verdicts(adjacency, moments) if self._masked else (_NO_VERDICTS, _NO_VERDICTS)
-        self._scratch = _borrowed(len(adjacency.out.starts) - 1)
+        self._scratch = _borrow(len(adjacency.out.starts) - 1)
         placed: tuple[Any, ...] = (*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
         _place(*placed)
 
@@ -130,7 +130,7 @@ def _arrays(rows: Csr) -> tuple[Any, ...]:
     return rows.starts, rows.target, rows.edge, rows.type, rows.weight
 
 
-def _borrowed(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
+def _borrow(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
     """This thread's arrays for a graph of this size: state, flags, queue, touched nodes, counters; all zero."""
     if not hasattr(_of_thread, "spare"):
         _of_thread.spare = {}

@@ -76,10 +76,10 @@ def cast_net(
     place = np.array([int(np.flatnonzero(nodes == anchor)[0]) for anchor in anchors.tolist()], np.int64)
     links[np.arange(len(place)), place] = 0.0
     columns = {
-        **_searched(passages, nodes),
-        **_linked(links, spelled),
+        **_search(passages, nodes),
+        **_link(links, spelled),
         **_likeness(view, question, nodes, place),
-        **_stated(known, nodes, place),
+        **_read_stated(known, nodes, place),
         "degree": np.log1p(view.degree(nodes, direction=_OUT)).astype(np.float64),
     }
     return Net(nodes, columns)
@@ -132,7 +132,7 @@ def _candidates(view: MeteredView, first: Sequence[int], around: Numbers, limit:
     return np.concatenate([np.array(own, np.int64), np.sort(nodes[order])]).astype(np.int64)
 
 
-def _searched(passages: Sequence[FoundPassage], nodes: Numbers) -> dict[str, Floats]:
+def _search(passages: Sequence[FoundPassage], nodes: Numbers) -> dict[str, Floats]:
     """What the searches gave; nothing to those that only the graph brought up."""
     n, own = len(nodes), min(len(passages), len(nodes))
     place = np.full(n, _UNRANKED)
@@ -150,7 +150,7 @@ def _searched(passages: Sequence[FoundPassage], nodes: Numbers) -> dict[str, Flo
     }
 
 
-def _linked(links: Floats, spelled: Floats) -> dict[str, Floats]:
+def _link(links: Floats, spelled: Floats) -> dict[str, Floats]:
     """Ties to the best passages, which speak the quieter the further down they stand, and to the question's names."""
     voice = 1.0 / np.sqrt(1.0 + np.arange(len(links)))
     best = links.max(axis=0, initial=0.0)
@@ -184,7 +184,7 @@ def _likeness(view: MeteredView, question: Question, nodes: Numbers, anchors: Nu
     return dict(zip(names, figures, strict=True))
 
 
-def _stated(known: Known, nodes: Numbers, anchors: Numbers) -> dict[str, Floats]:
+def _read_stated(known: Known, nodes: Numbers, anchors: Numbers) -> dict[str, Floats]:
     """How near the candidate's state is to the question's and to those of the anchors."""
     if known.states is None:
         return dict.fromkeys(("state_asked", "state_best", "state_anchored"), np.zeros(len(nodes)))

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import KINDS, Kind
-from hades.retrieval.channels.stated_facts import FactRules, linked_facts
+from hades.retrieval.channels.stated_facts import FactRules, link_facts
 from hades.retrieval.ranking.multihop_reranker import Pool
-from hades.retrieval.ranking.sentence_match import LINK, Reading, Wanted, read_closely, wanted
+from hades.retrieval.ranking.sentence_match import LINK, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
 from hades.retrieval.walks.restart import (
@@ -76,7 +76,7 @@ class Gathered:
 
     nodes: list[int]
     pool: Pool
-    want: Wanted
+    want: QuestionWords
     ranked: list[FoundPassage]
     entities: list[Seed]
 
@@ -121,7 +121,7 @@ class WalkSearch:
 
     def start(self, named: list[NamedEntity]) -> dict[int, float]:
         mass = restart_mass(self._view, self._question, named, self._rules.restart)
-        mass = linked_facts(self._view, self._question, named, mass, self._rules.facts)
+        mass = link_facts(self._view, self._question, named, mass, self._rules.facts)
         return expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
 
     def walk(self, mass: dict[int, float]) -> Ppr:
@@ -155,7 +155,7 @@ class WalkSearch:
         self._readings.update(zip(missing, map(read_closely, passages), strict=False))
         return [node for node in nodes if node in self._readings]
 
-    def wanted(self, pool: list[int], named: list[NamedEntity]) -> Wanted:
+    def wanted(self, pool: list[int], named: list[NamedEntity]) -> QuestionWords:
         text = self._question.text
         names = [text[one.start : one.end] for one in named if one.is_name]
         return wanted(text, names, [self._readings[node] for node in pool])
@@ -193,7 +193,7 @@ class WalkSearch:
         runs = [run.group() for run in _CAPITALISED.finditer(sentence)]
         return {node for run in dict.fromkeys(runs) for node in self._view.match_names(run).numbers.tolist()}
 
-    def promising(self, pool: list[int], want: Wanted) -> list[int]:
+    def promising(self, pool: list[int], want: QuestionWords) -> list[int]:
         """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""
         walk = np.log(self.scores(pool, -1) + 1e-7)
         place = np.empty(len(pool))

@@ -22,7 +22,7 @@ from schemas.record import arrow_schema, canonical_json
 
 
 @dataclass(frozen=True)
-class Found:
+class BridgePath:
     """A path of the graph: the digest of the region it was found in, how many were found there, by what rules and when.
 
     No rules: the pair has not been searched since it changed.
@@ -36,7 +36,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedBridge:
     """A row of the cache: the path it stands for now, or why there is none.
 
     `is_same` says that every edge also has the weight it was found with; `rules` and `at` are those of its search.
@@ -53,12 +53,12 @@ class Kept:
     rules: str = ""
     at: str = ""
 
-    def found(self) -> Found | None:
+    def found(self) -> BridgePath | None:
         """The path with what is known of its search, while it stands."""
-        return None if self.path is None else Found(self.path, self.region, self.of, self.rules, self.at)
+        return None if self.path is None else BridgePath(self.path, self.region, self.of, self.rules, self.at)
 
 
-def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
+def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
     """Every cached bridge against the graph: its edges stand and join its nodes, its ends are in the topics it says."""
     columns = ["_key", "from_cluster", "to_cluster", "nodes", "edges", "provenance", "pinned"]
     rows = [row for batch in store.scan("bridge_cache", columns=columns) for row in batch.to_pylist()]
@@ -74,7 +74,7 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[Kept]:
         search = told.get("search", {})
         weights = [step["weight"] for step in told.get("edges", ())]
         kept.append(
-            Kept(
+            CachedBridge(
                 key=row["_key"],
                 pair=(row["from_cluster"], row["to_cluster"]),
                 pinned=row["pinned"],
@@ -99,7 +99,7 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
 def bridge_table(
     store: RowStore,
     graph: BridgeGraph,
-    found: dict[str, Found],
+    found: dict[str, BridgePath],
     pinned: set[str],
     rules: BridgeRules,
     *,
@@ -134,7 +134,7 @@ def bridge_table(
     return pa.Table.from_pylist(rows, schema=arrow_schema(Bridge))
 
 
-def _search(found: Found) -> dict[str, Any]:
+def _search(found: BridgePath) -> dict[str, Any]:
     return {"region": found.region, "paths": found.of, "rules": found.rules, "at": found.at}
 
 

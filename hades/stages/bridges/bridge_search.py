@@ -13,7 +13,7 @@ import numpy as np
 from hades.ports.progress import Progress
 from hades.stages.bridges.bridge_graph import BridgeGraph
 from hades.stages.bridges.bridge_pairs import Pair
-from hades.stages.bridges.bridge_rows import Found, Kept, path_key
+from hades.stages.bridges.bridge_rows import BridgePath, CachedBridge, path_key
 from hades.stages.bridges.bridge_rules import VERSION, BridgeRules
 from models.bridges.blocks import Blocks, Region, region_of
 from models.bridges.pairs import Heat, region_topics
@@ -26,10 +26,10 @@ _SHOWN_EVERY = 64
 
 
 @dataclass
-class Served:
+class BridgeSearchResult:
     """Bridges by key, and what it took. `stopped` says what ended the searching early: `time`, `work` or nothing."""
 
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, BridgePath] = field(default_factory=dict)
     searched: int = 0
     reused: int = 0
     work: int = 0
@@ -49,7 +49,7 @@ class Trust:
         """The rules as bridges carry them."""
         return hashlib.blake2b(canonical_json([VERSION, asdict(self.rules)]).encode(), digest_size=8).hexdigest()
 
-    def counts(self, rows: Sequence[Kept]) -> bool:
+    def counts(self, rows: Sequence[CachedBridge]) -> bool:
         """Whether these are all the paths that one search found, each edge as it was then."""
         if self.restless is None or not self.restless.isdisjoint(rows[0].pair):
             return False
@@ -68,24 +68,24 @@ def serve_pairs(
     graph: BridgeGraph,
     heat: Heat,
     pairs: Sequence[Pair],
-    kept: Sequence[Kept],
+    kept: Sequence[CachedBridge],
     trust: Trust,
     deadline: Callable[[], bool],
     progress: Progress,
-) -> Served:
+) -> BridgeSearchResult:
     """The best paths of each pair, in the order given, until the work or the time is spent.
 
     What an earlier search found counts where it is trusted, or where the region of the pair is what it was. Pairs that
     are not reached keep the paths that still stand, and the next build searches them.
     """
-    served = Served()
+    served = BridgeSearchResult()
     held = _by_pair(graph.topics.to_pylist(), kept)
     open_pairs = [pair for pair in pairs if not _keep(served, _latest(held[pair]), trust)]
     if not open_pairs:
         progress("bridges", 0, 0)
         return served
     blocks, numbers = graph.blocks()
-    due = _changed(served, graph, blocks, heat, open_pairs, held, trust)
+    due = _find_changed(served, graph, blocks, heat, open_pairs, held, trust)
     for place, one in enumerate(due):
         if place % _SHOWN_EVERY == 0:
             progress("bridges", place, len(due))
@@ -95,12 +95,12 @@ def serve_pairs(
         _search(served, graph, blocks, numbers, one, trust)
     for one in due[served.searched :]:
         left = ((row.key, row.path, row.region, row.of) for row in held[one.pair])
-        served.found.update((key, Found(path, region, of)) for key, path, region, of in left if path)
+        served.found.update((key, BridgePath(path, region, of)) for key, path, region, of in left if path)
     progress("bridges", served.searched, len(due))
     return served
 
 
-def _keep(served: Served, rows: Sequence[Kept], trust: Trust) -> bool:
+def _keep(served: BridgeSearchResult, rows: Sequence[CachedBridge], trust: Trust) -> bool:
     """Take over what is trusted of a pair; whether it was."""
     if not rows or not trust.counts(rows):
         return False
@@ -109,13 +109,13 @@ def _keep(served: Served, rows: Sequence[Kept], trust: Trust) -> bool:
     return True
 
 
-def _changed(
-    served: Served,
+def _find_changed(
+    served: BridgeSearchResult,
     graph: BridgeGraph,
     blocks: Blocks,
     heat: Heat,
     pairs: Sequence[Pair],
-    held: Mapping[Pair, Sequence[Kept]],
+    held: Mapping[Pair, Sequence[CachedBridge]],
     trust: Trust,
 ) -> list[_Due]:
     """The pairs whose region is not what it was; of the others the paths are what a search would find."""
@@ -128,20 +128,22 @@ def _changed(
         if same and len(same) == same[0].of:
             found = ((one.key, one.path, one.of) for one in same)
             at = iso(trust.as_of)
-            served.found.update((key, Found(path, digest, of, trust.told, at)) for key, path, of in found if path)
+            served.found.update((key, BridgePath(path, digest, of, trust.told, at)) for key, path, of in found if path)
             served.reused += 1
         else:
             due.append(_Due(pair, region, digest))
     return due
 
 
-def _latest(rows: Sequence[Kept]) -> list[Kept]:
+def _latest(rows: Sequence[CachedBridge]) -> list[CachedBridge]:
     """The paths of one pair that its last search found; a pinned one may be left of an earlier search."""
     last = max(((one.at, one.region) for one in rows if one.rules), default=None)
     return [one for one in rows if one.rules and (one.at, one.region) == last]
 
 
-def _search(served: Served, graph: BridgeGraph, blocks: Blocks, numbers: Longs, one: _Due, trust: Trust) -> None:
+def _search(
+    served: BridgeSearchResult, graph: BridgeGraph, blocks: Blocks, numbers: Longs, one: _Due, trust: Trust
+) -> None:
     rules = trust.rules
     search = best_paths(
         blocks,
@@ -153,7 +155,9 @@ def _search(served: Served, graph: BridgeGraph, blocks: Blocks, numbers: Longs, 
     )
     for path in search.paths:
         mine = TopicPath(path.nodes, tuple(numbers[list(path.edges)].tolist()))
-        served.found[path_key(graph, mine)] = Found(mine, one.digest, len(search.paths), trust.told, iso(trust.as_of))
+        served.found[path_key(graph, mine)] = BridgePath(
+            mine, one.digest, len(search.paths), trust.told, iso(trust.as_of)
+        )
     served.searched += 1
     served.work += search.work
 
@@ -173,9 +177,9 @@ def _digest(rules: str, topics: Sequence[str], region: Region) -> str:
     return hashed.hexdigest()
 
 
-def _by_pair(topics: Sequence[str], kept: Sequence[Kept]) -> defaultdict[Pair, list[Kept]]:
+def _by_pair(topics: Sequence[str], kept: Sequence[CachedBridge]) -> defaultdict[Pair, list[CachedBridge]]:
     number = {key: place for place, key in enumerate(topics)}
-    held: defaultdict[Pair, list[Kept]] = defaultdict(list)
+    held: defaultdict[Pair, list[CachedBridge]] = defaultdict(list)
     for one in kept:
         if one.path is not None:
             held[number[one.pair[0]], number[one.pair[1]]].append(one)

@@ -45,9 +45,9 @@ def build_bridges(
     if not generation:
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
     digest = ledger.digest_of(inputs, asdict(rules), VERSION)
-    last = ledger.completed(store, ledger.BRIDGES)
+    last = ledger.complete(store, ledger.BRIDGES)
     if last is not None and last.digest == digest and (last.as_of is None or as_of < last.as_of + rules.ttl):
-        return _skipped(last)
+        return _skip(last)
     from hades.stages.bridges.make_bridges import make_bridges  # compiled kernels
 
     return make_bridges(
@@ -63,7 +63,7 @@ def build_bridges(
     )
 
 
-def _skipped(last: ledger.Completed) -> BridgeReport:
+def _skip(last: ledger.Completed) -> BridgeReport:
     """What the last build reported, marked as skipped."""
     return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
 

@@ -12,9 +12,9 @@ from hades.ports.progress import Progress
 from hades.ports.store import GraphStore
 from hades.stages.bridges.bridge_graph import read_graph
 from hades.stages.bridges.bridge_pairs import choose_pairs
-from hades.stages.bridges.bridge_rows import Found, Kept, bridge_table, read_rows
+from hades.stages.bridges.bridge_rows import BridgePath, CachedBridge, bridge_table, read_rows
 from hades.stages.bridges.bridge_rules import BridgeReport, BridgeRules
-from hades.stages.bridges.bridge_search import Served, Trust, serve_pairs
+from hades.stages.bridges.bridge_search import BridgeSearchResult, Trust, serve_pairs
 from hades.stages.bridges.label_bridges import Labels, label_bridges, labels_of
 from models.bridges.pairs import heat_of
 
@@ -62,18 +62,20 @@ def make_bridges(
     return report
 
 
-def _keep_pinned(kept: Sequence[Kept], found: dict[str, Found]) -> tuple[str, ...]:
+def _keep_pinned(kept: Sequence[CachedBridge], found: dict[str, BridgePath]) -> tuple[str, ...]:
     """Add pinned bridges that still stand; say of the others why they go."""
     notes = []
     for one in kept:
         if one.pinned and one.path is None:
             notes.append(f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}")
         elif one.pinned and one.path is not None:
-            found.setdefault(one.key, Found(one.path, one.region, one.of))  # no rules: the pair's search left it out
+            found.setdefault(
+                one.key, BridgePath(one.path, one.region, one.of)
+            )  # no rules: the pair's search left it out
     return tuple(notes)
 
 
-def _report(labels: Labels, served: Served, pairs: int) -> BridgeReport:
+def _report(labels: Labels, served: BridgeSearchResult, pairs: int) -> BridgeReport:
     lengths = Counter(len(one.path.edges) for one in served.found.values())
     return BridgeReport(
         labelled=int(labels.bridge.sum()),

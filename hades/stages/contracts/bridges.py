@@ -176,7 +176,7 @@ def _first_missing(lists: pa.Array, places: Longs) -> pa.Array:
 def _current(store: RowStore, generation: str | None) -> tuple[str | None, str]:
     if generation is not None:
         return generation, ""
-    weighed = ledger.completed(store, ledger.WEIGHTS)
+    weighed = ledger.complete(store, ledger.WEIGHTS)
     if weighed is None:
         return None, "generations were not compared: the ledger has no weighing"
     return weighed.generation, ""

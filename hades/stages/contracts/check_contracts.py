@@ -11,7 +11,7 @@ from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
 from hades.stages.build_context import BuildContext
 from hades.stages.contracts.check_contract import ContractResult, broken_message, check_contract, write_page
-from hades.stages.contracts.last_result import checked_before, inputs_digest, note_result
+from hades.stages.contracts.last_result import check_before, inputs_digest, note_result
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def check_contracts(context: BuildContext, contracts: Sequence[str], *, full: bo
 
 def _check(store: GraphStore, name: str, *, full: bool) -> ContractResult:
     inputs = None if full else inputs_digest(store, name)
-    held = checked_before(store, name, inputs)
+    held = check_before(store, name, inputs)
     if held is not None:
         return held
     result = check_contract(store, name, engine="great_expectations" if full else "arrow")

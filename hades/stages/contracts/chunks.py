@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hades.ports.store import RowStore
 from hades.stages.contracts.columns import Frames, column, ids, read, spans_inside, with_columns
-from hades.stages.contracts.texts import Documents, cuts_match, embedded_text, sha256_matches
+from hades.stages.contracts.texts import Documents, cuts_match, embed_text, sha256_matches
 from schemas.chunks import CODE_KINDS
 from schemas.contracts.chunks import MAX_CHUNK_TOKENS
 
@@ -26,7 +26,7 @@ def chunk_frames(store: RowStore) -> Frames:
     lengths = known.lengths_of(identifiers)
     exists, inside = lengths >= 0, spans_inside(column(table, "span"), lengths)
     columns = (table.column(name).to_pylist() for name in ("title", "headings", "text"))
-    embedded = [embedded_text(*parts) for parts in zip(*columns, strict=True)]
+    embedded = [embed_text(*parts) for parts in zip(*columns, strict=True)]
     frame = with_columns(
         table.drop_columns(["title", "headings"]),
         document_length=lengths,

@@ -73,7 +73,7 @@ def texts_at(values: pa.Array, places: Longs) -> pa.Array:
     return values.take(pa.array(places, mask=places < 0))
 
 
-def counted(values: pa.Array, among: pa.Array) -> Longs:
+def count(values: pa.Array, among: pa.Array) -> Longs:
     """How often each of `among` stands in the values."""
     places = place(values, among)
     counts: Longs = np.bincount(places[places >= 0], minlength=len(among)).astype(np.int64)

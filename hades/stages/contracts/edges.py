@@ -13,7 +13,7 @@ from hades.stages.contracts.columns import (
     Longs,
     at,
     column,
-    counted,
+    count,
     flags,
     ids,
     per_row,
@@ -44,7 +44,7 @@ def edge_frames(store: RowStore) -> Frames:
     entities = read(store, "entities", "type", "deg_out")
     entity_ids = ids("entities", column(entities, "_key"))
     relations = _relations(store, entities, entity_ids, read_documents(store))
-    leaving = counted(column(relations, "_from"), entity_ids)
+    leaving = count(column(relations, "_from"), entity_ids)
     entities = with_columns(
         entities, relations_out=leaving, degree_matches=wholes(column(entities, "deg_out"), -1) == leaving
     )
@@ -112,13 +112,13 @@ def _other_edges(store: RowStore) -> pa.Table:
         table = read(store, name, "_from", "_to")
         there = np.ones(table.num_rows, dtype=np.bool_)
         for end in ("_from", "_to"):
-            there &= _stored(store, name, column(table, end))
+            there &= _store(store, name, column(table, end))
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
         parts.append(with_columns(renamed, ends_exist=there))
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _stored(store: RowStore, collection: str, ends: pa.Array) -> Flags:
+def _store(store: RowStore, collection: str, ends: pa.Array) -> Flags:
     declared = collection_named(collection)
     assert declared is not None
     assert declared.edge is not None

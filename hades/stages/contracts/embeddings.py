@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
 
 def vector_frames(store: RowStore) -> Frames:
     """One row a chunk or entity: which model made its vector, its dimension and its length."""
-    parts = [_measured(store, name) for name in _EMBEDDED]
+    parts = [_measure(store, name) for name in _EMBEDDED]
     vectors = pa.concat_tables(parts).combine_chunks()
     if not vectors.num_rows or column(vectors, "dimension").null_count == vectors.num_rows:
         return Frames({}, absent="nothing has been embedded yet")
@@ -50,7 +50,7 @@ def vector_frames(store: RowStore) -> Frames:
     return Frames({"vectors": vectors, "entities": read(store, "entities", "vector_of")})
 
 
-def _measured(store: RowStore, collection: str) -> pa.Table:
+def _measure(store: RowStore, collection: str) -> pa.Table:
     """Each batch is measured and let go: only two numbers a vector stay."""
     batches = []
     for batch in store.scan(collection, columns=["_key", "embedding", "embedding_model"]):

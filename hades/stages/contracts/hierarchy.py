@@ -13,7 +13,7 @@ from hades.stages.contracts.columns import (
     Longs,
     at,
     column,
-    counted,
+    count,
     flags,
     ids,
     per_row,
@@ -89,11 +89,11 @@ def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: p
         edges.filter(pc.equal(kinds, str(kind))).combine_chunks()
         for kind in (ClusterEdgeType.PART_OF, ClusterEdgeType.SUBTOPIC_OF)
     )
-    members = counted(column(part_of, "_to"), cluster_ids)
+    members = count(column(part_of, "_to"), cluster_ids)
     below, above = (place(column(subtopic, end), cluster_ids) for end in ("_from", "_to"))
     joined = (below >= 0) & (above >= 0)
     members = members + np.bincount(above[joined], members[below[joined]], len(members)).astype(np.int64)
-    super_topics = counted(column(subtopic, "_from"), cluster_ids)
+    super_topics = count(column(subtopic, "_from"), cluster_ids)
     led = np.full(clusters.num_rows, _NOWHERE, dtype=np.int64)
     led[below[joined]] = above[joined]
     said = place(column(clusters, "parent"), column(clusters, "_key"))
@@ -117,7 +117,7 @@ def _entities(
 ) -> pa.Table:
     keys = column(clusters, "_key")
     said = place(column(entities, "cluster_id"), keys)
-    topics = counted(column(part_of, "_from"), entity_ids)
+    topics = count(column(part_of, "_from"), entity_ids)
     led = np.full(entities.num_rows, _NOWHERE, dtype=np.int64)
     rows = place(column(part_of, "_from"), entity_ids)
     led[rows[rows >= 0]] = place(column(part_of, "_to"), ids("clusters", keys))[rows >= 0]

@@ -33,15 +33,15 @@ def inputs_digest(store: GraphStore, name: str) -> str | None:
     marks = store.marks(reads)
     if len(marks) < len(reads):
         return None
-    done = [ledger.completed(store, stage) for stage in _STAGES]
+    done = [ledger.complete(store, stage) for stage in _STAGES]
     stages = ["" if one is None else [one.digest, one.generation] for one in done]
     rules = [[rule.id, repr(rule.expectation)] for rule in contract_named(name).rules]
     return ledger.digest_of(sorted(marks.items()), stages, rules)
 
 
-def checked_before(store: GraphStore, name: str, inputs: str | None) -> ContractResult | None:
+def check_before(store: GraphStore, name: str, inputs: str | None) -> ContractResult | None:
     """The last result, where it held and was of the same rows."""
-    done = ledger.completed(store, _record(name)) if inputs is not None else None
+    done = ledger.complete(store, _record(name)) if inputs is not None else None
     if done is None or done.digest != inputs:
         return None
     return ContractResult(name, done.report["rules"], (), done.report["rows"], 0.0, (UNCHANGED,))

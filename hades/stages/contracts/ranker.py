@@ -45,7 +45,7 @@ def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
     finite: NDArray[np.bool_] = np.isfinite(values.astype(np.float32)).all(axis=1)
     kinds = pc.replace_substring_regex(nodes.column("id"), "/.*$", "")
     degree = nodes.column("degree").to_numpy()
-    counted = _counted(nodes, edges)
+    counted = _count(nodes, edges)
     return with_columns(
         nodes.select(["graph", "id", "kind", "degree"]),
         _key=pc.binary_join_element_wise(nodes.column("graph"), nodes.column("id"), " "),
@@ -56,7 +56,7 @@ def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
     )
 
 
-def _counted(nodes: pa.Table, edges: pa.Table) -> NDArray[np.int64]:
+def _count(nodes: pa.Table, edges: pa.Table) -> NDArray[np.int64]:
     """How many edges leave each node, by the file of edges."""
     place = {name: number for number, name in enumerate(pc.unique(nodes.column("graph")).to_pylist())}
     code = np.array([place[name] for name in nodes.column("graph").to_pylist()], np.int64)

@@ -65,7 +65,7 @@ def _counts(told: Mapping[str, int], counts: Mapping[str, int]) -> pa.Table:
 
 def _parts(store: GraphStore, told: Mapping[str, str]) -> pa.Table:
     """The generation of each stage; an empty text where it never ran."""
-    done = {stage: ledger.completed(store, stage) for stage in told}
+    done = {stage: ledger.complete(store, stage) for stage in told}
     held = ["" if one is None else one.generation for one in done.values()]
     columns = {"_key": list(told), "in_snapshot": list(told.values()), "in_store": held}
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})

@@ -74,7 +74,7 @@ def cuts_match(documents: pa.Table, chunks: pa.Table) -> Flags:
     return matches
 
 
-def embedded_text(title: str, headings: Sequence[str], text: str) -> str:
+def embed_text(title: str, headings: Sequence[str], text: str) -> str:
     """What a chunk's hash and vector are of: its text under title and headings that it does not begin with.
 
     Written again beside the one of ingestion, so that the gate finds out when ingestion changes its mind.

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from hades.ports.progress import Progress, silent
 from hades.ports.view import GraphView, Numbers
 from hades.retrieval.ranking.judge import BY_HAND, ranks_of
-from hades.retrieval.ranking.learned_ranker import Pooled, first_net, read_best, second_net
+from hades.retrieval.ranking.learned_ranker import PassagePool, first_net, read_best, second_net
 from hades.retrieval.ranking.path_features import path_columns
 from hades.retrieval.ranking.ranker_features import describe, doubts
 from hades.retrieval.turn.types import FoundPath
 from hades.retrieval.walks.second_hop import Known, Net
 from hades.snapshot.ranker_part import graph_of
-from hades.stages.ranker.replay_questions import SEARCHED, WALKED, Replayed, offline
+from hades.stages.ranker.replay_questions import SEARCHED, WALKED, ReplayedQuestion, offline
 from models.ranker.calibrate import doubt_threshold, isotonic
-from models.ranker.dataset import Choices, folds, held_out, joined, stacked
+from models.ranker.dataset import Choices, folds, hold_out, join, stacked
 from models.ranker.features import HEADS, VERSION, matrix, prior_of
 from models.ranker.fit import Curve, HeadRules, StateRules, fit_head, fit_states
 from models.ranker.infer import FORMAT, Head, RankerModel, node_states
@@ -50,7 +50,7 @@ class Material:
 
     name: str
     view: GraphView
-    asked: Sequence[Replayed]
+    asked: Sequence[ReplayedQuestion]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Fit:
     """A fitted ranker with the cases it was fitted to, the set of each, and its curves."""
 
     model: RankerModel
-    cases: tuple[Replayed, ...]
+    cases: tuple[ReplayedQuestion, ...]
     sets: tuple[str, ...]
     unseen: Unseen
     curves: Mapping[str, Curve]
@@ -148,7 +148,7 @@ class _Work:
         self.fold = folds(texts, rules.n_folds)
         times = [case.asked.at for case in self.cases]
         timed = np.array([at is not None for at in times], np.bool_)
-        self.is_held = held_out(texts, times, rules.held) & timed
+        self.is_held = hold_out(texts, times, rules.held) & timed
         size = {name: self.sets.count(name) for name in self.sets}
         self.weights = [
             case.asked.weight * len(self.cases) / (len(size) * size[name])
@@ -161,7 +161,7 @@ class _Work:
     def fit_states(self, model: str) -> None:
         """The network over all graphs, and for each half of the questions one that has not seen it."""
         graphs = [graph_of(material.view, model) for material in self.materials]
-        whole, offsets = joined(graphs)
+        whole, offsets = join(graphs)
         taught = [place for place in self.every if not self.is_held[place]]
         choices, owners = self._choices(taught, offsets)
         self.arrays, self.curves["states"] = fit_states(whole, choices, self.rules.states, self.progress)
@@ -195,7 +195,7 @@ class _Work:
         ]
 
     def fit_sure(
-        self, nets: Sequence[Net], pooled: Sequence[Pooled], again: Sequence[Floats], read: Sequence[Floats]
+        self, nets: Sequence[Net], pooled: Sequence[PassagePool], again: Sequence[Floats], read: Sequence[Floats]
     ) -> Unseen:
         """The head that says whether a passage supports an answer, on questions with their gold and without it."""
         without = [self._without_gold(place, nets[place], again[place]) for place in self.every]
@@ -228,18 +228,18 @@ class _Work:
         first = self.first_net(place)
         return second_net(self.views[place], case.question, case.found, first, scores, self.known[place])
 
-    def read(self, place: int, net: Net, scores: Floats) -> Pooled:
+    def read(self, place: int, net: Net, scores: Floats) -> PassagePool:
         case = self.cases[place]
         pooled = read_best(self.views[place], case.question, net, scores, case.m, case.found)
         assert pooled is not None  # training has no budget
         return pooled
 
     def net(self, head: str, place: int, net: Net) -> _Block:
-        return _Block(matrix(head, net.columns), *self._judged(place, net.nodes))
+        return _Block(matrix(head, net.columns), *self._judge(place, net.nodes))
 
-    def pool(self, place: int, pooled: Pooled) -> _Block:
+    def pool(self, place: int, pooled: PassagePool) -> _Block:
         nodes = np.array([one.node for one in pooled.found], np.int64)
-        return _Block(matrix("read", pooled.columns), *self._judged(place, nodes))
+        return _Block(matrix("read", pooled.columns), *self._judge(place, nodes))
 
     def walk(self, place: int) -> _Block:
         case = self.cases[place]
@@ -247,7 +247,7 @@ class _Work:
             return _nothing("walk")
         nodes = np.array(case.nodes, np.int64)
         columns = describe(case.question.text, case.pool, case.want, case.pool.walk)
-        return _Block(matrix("walk", columns), *self._judged(place, nodes))
+        return _Block(matrix("walk", columns), *self._judge(place, nodes))
 
     def path(self, place: int) -> _Block:
         """A path is good where an edge of it was read in a gold document."""
@@ -273,12 +273,12 @@ class _Work:
         order = np.array(nodes, np.int64)[ranks_of(scores)]
         return tuple(dict.fromkeys(one.document for one in self.views[place].passages(order)))
 
-    def _doubts(self, place: int, pooled: Pooled, scores: Floats) -> _Block:
+    def _doubts(self, place: int, pooled: PassagePool, scores: Floats) -> _Block:
         columns = matrix("sure", doubts(scores, pooled.described, pooled.reach, pooled.cosine))
-        wanted, _ = self._judged(place, np.array([one.node for one in pooled.found], np.int64))
+        wanted, _ = self._judge(place, np.array([one.node for one in pooled.found], np.int64))
         return _Block(columns, wanted, np.ones(len(wanted), np.bool_))
 
-    def _judged(self, place: int, nodes: Numbers) -> tuple[Singles, NDArray[np.bool_]]:
+    def _judge(self, place: int, nodes: Numbers) -> tuple[Singles, NDArray[np.bool_]]:
         asked, read = self.cases[place].asked, self.views[place].passages(nodes)
         wanted = np.array([asked.wants(one.id, one.document) for one in read], np.float32)
         return wanted, np.array([asked.compares(one.id) for one in read], np.bool_)
@@ -288,7 +288,7 @@ class _Work:
         vectors, nodes, wanted, owners = [], [], [], []
         for place in places:
             net = self.first_net(place)
-            liked, counts = self._judged(place, net.nodes)
+            liked, counts = self._judge(place, net.nodes)
             if 0 < liked[counts].sum() < counts.sum():
                 owners.append(place)
                 vectors.append(np.asarray(self.cases[place].question.vector, np.float32))
@@ -297,9 +297,9 @@ class _Work:
         starts = np.cumsum([0, *(len(one) for one in nodes)]).astype(np.int64)
         return Choices(np.stack(vectors), starts, np.concatenate(nodes), np.concatenate(wanted)), owners
 
-    def _without_gold(self, place: int, net: Net, scores: Floats) -> Pooled:
+    def _without_gold(self, place: int, net: Net, scores: Floats) -> PassagePool:
         """What would be read if nothing of what was wanted were in the graph."""
-        wanted, _ = self._judged(place, net.nodes)
+        wanted, _ = self._judge(place, net.nodes)
         left = wanted == 0
         rest = Net(net.nodes[left], {name: column[left] for name, column in net.columns.items()})
         return self.read(place, rest, scores[left])

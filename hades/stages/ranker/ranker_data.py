@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.ports.view import KINDS, GraphView
-from hades.stages.ranker.ranker_questions import Labelled
+from hades.stages.ranker.ranker_questions import LabelledQuestion
 from models.ranker.dataset import Graph
 
 EXPORT = "export"
@@ -40,10 +40,10 @@ PREFERENCES = pa.schema(
 
 
 @dataclass(frozen=True)
-class Offered:
+class QuestionCandidates:
     """The candidates of one question, best ranked first: ids, and which of them were preferred or passed over."""
 
-    asked: Labelled
+    asked: LabelledQuestion
     graph: str
     is_held: bool
     ids: Sequence[str]
@@ -52,7 +52,7 @@ class Offered:
 
 
 @dataclass(frozen=True)
-class Exported:
+class RankerExport:
     """Where the files are, the hash of all of them, and how many rows each has."""
 
     folder: Path
@@ -60,7 +60,9 @@ class Exported:
     rows: dict[str, int]
 
 
-def write_export(folder: Path, graphs: dict[str, tuple[GraphView, Graph]], offered: Sequence[Offered]) -> Exported:
+def write_export(
+    folder: Path, graphs: dict[str, tuple[GraphView, Graph]], offered: Sequence[QuestionCandidates]
+) -> RankerExport:
     """Write every table; what an earlier export left is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {
@@ -76,7 +78,7 @@ def write_export(folder: Path, graphs: dict[str, tuple[GraphView, Graph]], offer
             writer.write_table(table.combine_chunks())
         with path.open("rb") as written:
             digest.update(hashlib.file_digest(written, "sha256").digest())
-    return Exported(folder, digest.hexdigest(), {name: table.num_rows for name, table in tables.items()})
+    return RankerExport(folder, digest.hexdigest(), {name: table.num_rows for name, table in tables.items()})
 
 
 def read_table(folder: Path, name: str) -> pa.Table:
@@ -113,7 +115,7 @@ def _edges(name: str, view: GraphView, graph: Graph) -> pa.Table:
     )
 
 
-def _questions(offered: Sequence[Offered]) -> pa.Table:
+def _questions(offered: Sequence[QuestionCandidates]) -> pa.Table:
     rows = [
         {
             "question": number,
@@ -128,7 +130,7 @@ def _questions(offered: Sequence[Offered]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=QUESTIONS)
 
 
-def _preferences(offered: Sequence[Offered]) -> pa.Table:
+def _preferences(offered: Sequence[QuestionCandidates]) -> pa.Table:
     rows = [
         {
             "question": number,
@@ -145,7 +147,7 @@ def _preferences(offered: Sequence[Offered]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PREFERENCES)
 
 
-def _pairs(offered: Offered) -> Iterator[tuple[str, str]]:
+def _pairs(offered: QuestionCandidates) -> Iterator[tuple[str, str]]:
     ids = np.array(offered.ids, object)
     passed_over = ids[offered.counts & ~offered.wanted][:PAIRS].tolist()
     for better in ids[offered.wanted].tolist():

@@ -22,7 +22,7 @@ class BadQuestions(HadesError):
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledQuestion:
     """A question and what was preferred: gold documents by the corpus' ids, or passages that somebody judged.
 
     `shown` are the passages that were shown, with the chance that each stood where it stood: what was not shown was
@@ -51,7 +51,7 @@ class Labelled:
         return min(10.0, sum(1.0 / max(0.1, one) for one in chances) / len(chances)) if chances else 1.0
 
 
-def read_questions(path: Path) -> list[Labelled]:
+def read_questions(path: Path) -> list[LabelledQuestion]:
     """Rows of `question` and `gold`, JSON lines, plain or gzip."""
     if not path.is_file():
         raise BadQuestions(f"{path} is not there; name a file of questions with their gold (JSON lines)")
@@ -61,13 +61,13 @@ def read_questions(path: Path) -> list[Labelled]:
         row = json.loads(line) if line.strip() else {}
         if not row.get("question") or not row.get("gold"):
             raise BadQuestions(f"{path} line {number}: a row needs `question` and a non-empty `gold`")
-        found.append(Labelled(str(row["question"]), gold=frozenset(str(one) for one in row["gold"])))
+        found.append(LabelledQuestion(str(row["question"]), gold=frozenset(str(one) for one in row["gold"])))
     if not found:
         raise BadQuestions(f"{path} holds no question")
     return found
 
 
-def judged_questions(store: RowStore) -> list[Labelled]:
+def judge_questions(store: RowStore) -> list[LabelledQuestion]:
     """Answers of which a passage was called good, by the time they were asked."""
     columns = ["_key", "query", "at", "results", "feedback"]
     found = []
@@ -82,5 +82,5 @@ def judged_questions(store: RowStore) -> list[Labelled]:
             if liked and len(liked) < len(passages):
                 chances = {one.id: one.propensity for one in passages}
                 at = row["at"].timestamp()
-                found.append(Labelled(row["query"], good=liked, shown=chances, at=at, source=FEEDBACK))
+                found.append(LabelledQuestion(row["query"], good=liked, shown=chances, at=at, source=FEEDBACK))
     return sorted(found, key=lambda one: (one.at or 0.0, one.text))

@@ -49,7 +49,7 @@ def _curves(path: Path, curves: Mapping[str, Curve]) -> Path:
         panel.plot(curve.held, label="held out")
         panel.set_title(name)
     panels[0].legend()
-    return _saved(figure, path)
+    return _save(figure, path)
 
 
 def _calibration(path: Path, chances: Floats, right: Floats) -> Path:
@@ -60,7 +60,7 @@ def _calibration(path: Path, chances: Floats, right: Floats) -> Path:
     panel.plot([one[0] for one in bins], [one[1] for one in bins], marker="o")
     panel.set_xlabel("confidence")
     panel.set_ylabel("share that was right")
-    return _saved(figure, path)
+    return _save(figure, path)
 
 
 def _confusion(path: Path, cells: NDArray[np.int64]) -> Path:
@@ -71,7 +71,7 @@ def _confusion(path: Path, cells: NDArray[np.int64]) -> Path:
         panel.text(column, row, str(cells[row, column]), ha="center", va="center")
     panel.set_xticks([0, 1], ["answered", "abstained"])
     panel.set_yticks([0, 1], ["can be", "cannot be"])
-    return _saved(figure, path)
+    return _save(figure, path)
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -83,6 +83,6 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _saved(figure: Figure, path: Path) -> Path:
+def _save(figure: Figure, path: Path) -> Path:
     figure.savefig(path, dpi=100, metadata={"Software": None})
     return path

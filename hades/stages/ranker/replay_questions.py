@@ -16,15 +16,15 @@ import numpy as np
 from hades.ports.progress import Progress, silent
 from hades.ports.view import GraphView
 from hades.retrieval.ranking.judge import ByHand, ranks_of
-from hades.retrieval.ranking.learned_ranker import Learned
+from hades.retrieval.ranking.learned_ranker import LearnedJudge
 from hades.retrieval.ranking.multihop_reranker import Pool
-from hades.retrieval.ranking.sentence_match import Floats, Wanted
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.retrieval.walks.second_hop import Known
 from hades.snapshot.ranker_part import graph_of
-from hades.stages.ranker.ranker_questions import Labelled
+from hades.stages.ranker.ranker_questions import LabelledQuestion
 from hades.telemetry.turn import Caps, Turn
 from models.ranker.infer import RankerModel, node_states
 from schemas.plan import Plan, Profile
@@ -39,16 +39,16 @@ _CAPS = Caps(docs_max=100_000, work_max=2_000_000_000, latency_ms=3_600_000)
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedQuestion:
     """A question with what was brought up for it, and the documents as they are ranked by hand, by recipe."""
 
-    asked: Labelled
+    asked: LabelledQuestion
     question: Question
     found: tuple[FoundPassage, ...]
     m: int
     nodes: tuple[int, ...]
     pool: Pool | None
-    want: Wanted | None
+    want: QuestionWords | None
     paths: tuple[FoundPath, ...]
     texts: tuple[str, ...]
     by_hand: Mapping[str, tuple[str, ...]]
@@ -56,11 +56,13 @@ class Replayed:
     gold: frozenset[str]
 
 
-def replay(view: GraphView, tools: Tools, questions: Sequence[Labelled], progress: Progress = silent) -> list[Replayed]:
+def replay(
+    view: GraphView, tools: Tools, questions: Sequence[LabelledQuestion], progress: Progress = silent
+) -> list[ReplayedQuestion]:
     """Ask every question by both recipes."""
     asked = []
     for number, question in enumerate(questions, 1):
-        asked.append(_replayed(view, tools, question))
+        asked.append(_replay(view, tools, question))
         progress("replay", number, len(questions))
     return asked
 
@@ -77,7 +79,7 @@ class Recorder(ByHand):
         self.question: Question | None = None
         self.found: tuple[FoundPassage, ...] = ()
         self.m = 0
-        self.walk: tuple[tuple[int, ...], Pool, Wanted] | None = None
+        self.walk: tuple[tuple[int, ...], Pool, QuestionWords] | None = None
         self.routes: tuple[FoundPath, ...] = ()
         self.texts: tuple[str, ...] = ()
 
@@ -88,7 +90,7 @@ class Recorder(ByHand):
         self.question, self.found, self.m = question, tuple(found), m
         return super().passages(view, question, found, m)
 
-    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: Wanted) -> Floats:
+    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """See `Judge.walked`."""
         self.question, self.walk = question, (tuple(nodes), pool, want)
         return super().walked(question, nodes, pool, want)
@@ -101,7 +103,7 @@ class Recorder(ByHand):
         return super().paths(view, question, paths, texts)
 
 
-def _replayed(view: GraphView, tools: Tools, asked: Labelled) -> Replayed:
+def _replay(view: GraphView, tools: Tools, asked: LabelledQuestion) -> ReplayedQuestion:
     by_hand: dict[str, tuple[str, ...]] = {}
     recorder = Recorder()
     remembering = replace(tools, judge=lambda view, question: recorder)
@@ -116,14 +118,14 @@ def _replayed(view: GraphView, tools: Tools, asked: Labelled) -> Replayed:
     question = recorder.question or Question(asked.text)
     liked = view.number(sorted(asked.good))
     judged = {passage.document for passage in view.passages(liked[liked >= 0])}
-    return Replayed(
+    return ReplayedQuestion(
         asked, question, recorder.found, recorder.m, nodes, pool, want, recorder.routes, recorder.texts, by_hand,
         documents, asked.gold | judged,
     )  # fmt: skip
 
 
-def ranked_by(
-    model: RankerModel, graphs: Sequence[tuple[GraphView, Sequence[Replayed]]]
+def rank_by(
+    model: RankerModel, graphs: Sequence[tuple[GraphView, Sequence[ReplayedQuestion]]]
 ) -> dict[str, list[tuple[str, ...]]]:
     """What a fitted model makes of the same candidates: documents best first, by recipe, cases one after the other."""
     found: dict[str, list[tuple[str, ...]]] = {SEARCHED: [], WALKED: []}
@@ -132,7 +134,7 @@ def ranked_by(
         states = node_states(model, graph.features, graph.starts, graph.targets)
         for case in cases:
             asked = model.question_state(np.asarray(case.question.vector, np.float32))
-            judge = Learned(model, Known(states, asked))
+            judge = LearnedJudge(model, Known(states, asked))
             passages = judge.passages(offline(view), case.question, case.found, case.m)
             found[SEARCHED].append(_documents(view, [one.node for one in passages]))
             nodes = list(case.nodes)

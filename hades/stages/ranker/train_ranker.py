@@ -27,13 +27,13 @@ from hades.stages.contracts.check_contract import require_contracts
 from hades.stages.contracts.ranker import check_export
 from hades.stages.ranker import ranker_registry as registry
 from hades.stages.ranker.fit_ranker import Fit, Material, RankerRules, fit_ranker
-from hades.stages.ranker.ranker_data import EXPORT, Exported, Offered, write_export
+from hades.stages.ranker.ranker_data import EXPORT, QuestionCandidates, RankerExport, write_export
 from hades.stages.ranker.ranker_gate import LEAST_QUESTIONS, Quality, Verdict, decide, quality
-from hades.stages.ranker.ranker_questions import Labelled, judged_questions, read_questions
+from hades.stages.ranker.ranker_questions import LabelledQuestion, judge_questions, read_questions
 from hades.stages.ranker.ranker_report import confusion_of, draw
-from hades.stages.ranker.replay_questions import SEARCHED, WALKED, Replayed, offline, ranked_by, replay
+from hades.stages.ranker.replay_questions import SEARCHED, WALKED, ReplayedQuestion, offline, rank_by, replay
 from models.ranker.calibrate import expected_calibration_error
-from models.ranker.dataset import held_out
+from models.ranker.dataset import hold_out
 from models.ranker.infer import RankerModel
 
 STAGE = "ranker_training"  # of the ledger: what the last training saw
@@ -66,24 +66,24 @@ def train_ranker(
     questions = _questions(context, sets)
     count = sum(len(own) for _, _, own in questions)
     if count < LEAST_QUESTIONS:
-        return _skipped(f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from")
+        return _skip(f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from")
     with ExitStack() as opened:
         views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
         digest = ledger.digest_of(
             [[name, _basis(context, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
             asdict(rules),
         )
-        done = ledger.completed(context.store, STAGE)
+        done = ledger.complete(context.store, STAGE)
         if done is not None and done.digest == digest:
-            return {**done.report, **_skipped("nothing that a ranker learns from has changed")}
+            return {**done.report, **_skip("nothing that a ranker learns from has changed")}
         materials = [
             Material(name, views[home], replay(views[home], tools, own, context.progress))
             for name, home, own in questions
         ]
-        exported = _exported(context, materials, rules)
+        exported = _export(context, materials, rules)
         require_contracts(check_export(exported.folder))
         fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
-        report = _registered(context, materials, fit, exported, as_of)
+        report = _register(context, materials, fit, exported, as_of)
     with context.store.transaction(["build_stages"]) as inside:
         ledger.record(inside, ledger.Completed(STAGE, digest, "", as_of, report))
     return report
@@ -97,7 +97,7 @@ def _basis(context: BuildContext, view: GraphView, home: Path) -> str:
     """
     if home != context.home:
         return view.info.snapshot
-    built = [ledger.completed(context.store, stage) for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES)]
+    built = [ledger.complete(context.store, stage) for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES)]
     return ledger.digest_of([one.generation if one is not None else "" for one in built])
 
 
@@ -105,7 +105,7 @@ def judge_fit(materials: Sequence[Material], fit: Fit, champion: RankerModel | N
     """The verdict on each part of a ranker, by what it makes of questions that it has not seen."""
     scored = [place for place, case in enumerate(fit.cases) if case.gold]
     gold, sets = [fit.cases[place].gold for place in scored], [fit.sets[place] for place in scored]
-    theirs = ranked_by(champion, [(one.view, one.asked) for one in materials]) if champion is not None else None
+    theirs = rank_by(champion, [(one.view, one.asked) for one in materials]) if champion is not None else None
     verdicts: dict[str, Verdict] = {}
     for recipe in (SEARCHED, WALKED):
         own = quality([fit.unseen.rankings[recipe][place] for place in scored], gold)
@@ -121,7 +121,7 @@ def judge_fit(materials: Sequence[Material], fit: Fit, champion: RankerModel | N
     return verdicts
 
 
-def pruned(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
+def prune(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
     """The model without the heads that did not earn their place."""
     dropped = {head for part, heads in HEADS_OF.items() if not verdicts[part].is_better for head in heads}
     arrays = {name: one for name, one in model.arrays.items() if name.partition(".")[0] not in dropped}
@@ -129,15 +129,15 @@ def pruned(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
     return RankerModel({**model.signature, "columns": columns}, arrays)
 
 
-def _registered(
-    context: BuildContext, materials: Sequence[Material], fit: Fit, exported: Exported, as_of: datetime
+def _register(
+    context: BuildContext, materials: Sequence[Material], fit: Fit, exported: RankerExport, as_of: datetime
 ) -> dict[str, Any]:
     """Judge, log, and promote where the gate allows it."""
     tracker = context.open_tracker()
     champion = registry.champion_of(tracker)
     verdicts = judge_fit(materials, fit, None if champion is None else champion[1])
     passed = [part for part, verdict in verdicts.items() if verdict.is_better]
-    model = pruned(fit.model, verdicts) if passed else fit.model
+    model = prune(fit.model, verdicts) if passed else fit.model
     unseen = fit.unseen
     error = expected_calibration_error(unseen.chances, unseen.right)
     confusion = confusion_of(unseen.best, unseen.answerable, model.doubt)
@@ -166,10 +166,10 @@ def _registered(
     }
 
 
-def _questions(context: BuildContext, sets: Sequence[QuestionSet]) -> list[tuple[str, Path, list[Labelled]]]:
+def _questions(context: BuildContext, sets: Sequence[QuestionSet]) -> list[tuple[str, Path, list[LabelledQuestion]]]:
     """Name, home and questions of each graph; judged answers are this graph's own."""
     found = [(one.name, one.home or context.home, read_questions(one.questions)) for one in sets]
-    judged = judged_questions(context.store)
+    judged = judge_questions(context.store)
     own = next((place for place, (_, home, _) in enumerate(found) if home == context.home), None)
     if judged and own is None:
         found.append((HOME, context.home, judged))
@@ -178,11 +178,11 @@ def _questions(context: BuildContext, sets: Sequence[QuestionSet]) -> list[tuple
     return found
 
 
-def _exported(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> Exported:
+def _export(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> RankerExport:
     graphs = {one.name: (one.view, graph_of(one.view, context.model)) for one in materials}
     cases = [(one, case) for one in materials for case in one.asked]
     times = [case.asked.at for _, case in cases]
-    held = held_out([case.asked.text for _, case in cases], times, rules.held)
+    held = hold_out([case.asked.text for _, case in cases], times, rules.held)
     offered = [
         _offered(material, case, bool(is_held) and at is not None)
         for (material, case), is_held, at in zip(cases, held, times, strict=True)
@@ -190,12 +190,12 @@ def _exported(context: BuildContext, materials: Sequence[Material], rules: Ranke
     return write_export(context.home / "ranker" / EXPORT, graphs, offered)
 
 
-def _offered(material: Material, case: Replayed, is_held: bool) -> Offered:
+def _offered(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
     net = first_net(offline(material.view), case.question, case.found, Known())
     read = material.view.passages(net.nodes)
     wanted = np.array([case.asked.wants(one.id, one.document) for one in read], np.bool_)
     counts = np.array([case.asked.compares(one.id) for one in read], np.bool_)
-    return Offered(case.asked, material.name, is_held, [one.id for one in read], wanted, counts)
+    return QuestionCandidates(case.asked, material.name, is_held, [one.id for one in read], wanted, counts)
 
 
 def _metrics(verdicts: dict[str, Verdict]) -> dict[str, float]:
@@ -208,10 +208,10 @@ def _metrics(verdicts: dict[str, Verdict]) -> dict[str, float]:
     }
 
 
-def _plain(one: Labelled) -> dict[str, Any]:
+def _plain(one: LabelledQuestion) -> dict[str, Any]:
     plain = asdict(replace(one, shown={}))
     return {**plain, "gold": sorted(one.gold), "good": sorted(one.good), "shown": dict(sorted(one.shown.items()))}
 
 
-def _skipped(why: str) -> dict[str, Any]:
+def _skip(why: str) -> dict[str, Any]:
     return {"skipped": True, "why": why}

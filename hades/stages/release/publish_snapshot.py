@@ -28,7 +28,7 @@ _RECORD = "release"
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleaseReport:
     """What serves from now on. `is_new` is false where the same snapshot was there already."""
 
     snapshot: str
@@ -45,7 +45,7 @@ class Released:
         return {**asdict(self), "path": str(self.path)}
 
 
-def release(context: BuildContext, as_of: datetime, keep: int | None) -> Released:
+def release(context: BuildContext, as_of: datetime, keep: int | None) -> ReleaseReport:
     """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
     Nothing is written where the serving snapshot was made of the same rows. Killed before the pointer moves, the old
@@ -53,7 +53,7 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
     never weighed has no weights to register.
     """
     inputs = inputs_digest(context.store)
-    held = _served_already(context, inputs)
+    held = _serve_already(context, inputs)
     released = held or _publish(context, as_of)
     removed = prune(context.home, keep=keep) if keep is not None else []
     if removed:
@@ -74,9 +74,9 @@ def inputs_digest(store: GraphStore) -> str | None:
     return ledger.digest_of(FORMAT, catalogue_hash(), sorted(marks.items()), parts_of(store))
 
 
-def _served_already(context: BuildContext, inputs: str | None) -> Released | None:
+def _serve_already(context: BuildContext, inputs: str | None) -> ReleaseReport | None:
     """The release of the same rows, while its snapshot serves and its files are as they were written."""
-    done = ledger.completed(context.store, _RECORD)
+    done = ledger.complete(context.store, _RECORD)
     if inputs is None or done is None or done.digest != inputs or served(context.home) != done.report["snapshot"]:
         return None
     folder = root_of(context.home) / done.report["snapshot"]
@@ -87,11 +87,11 @@ def _served_already(context: BuildContext, inputs: str | None) -> Released | Non
         return None
     version, ranker = done.report["weights_version"], contents.parts.get("ranker", "")
     left_out = done.report["ranker_left_out"]
-    return Released(folder.name, manifest_hash, folder, False, version, [], ranker, left_out)
+    return ReleaseReport(folder.name, manifest_hash, folder, False, version, [], ranker, left_out)
 
 
-def _publish(context: BuildContext, as_of: datetime) -> Released:
-    weighed = ledger.completed(context.store, ledger.WEIGHTS)
+def _publish(context: BuildContext, as_of: datetime) -> ReleaseReport:
+    weighed = ledger.complete(context.store, ledger.WEIGHTS)
     version = None
     if weighed is not None and weighed.as_of is not None:
         tracker = context.open_tracker()
@@ -99,7 +99,7 @@ def _publish(context: BuildContext, as_of: datetime) -> Released:
     published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
     if version is not None:
         promote(tracker, version, published.snapshot)
-    return Released(
+    return ReleaseReport(
         published.snapshot,
         published.manifest_hash,
         published.path,
@@ -111,17 +111,17 @@ def _publish(context: BuildContext, as_of: datetime) -> Released:
     )
 
 
-def _note(context: BuildContext, inputs: str, released: Released) -> None:
+def _note(context: BuildContext, inputs: str, released: ReleaseReport) -> None:
     report = {name: getattr(released, name) for name in ("snapshot", "weights_version", "ranker_left_out")}
     with context.store.transaction(["build_stages"]) as inside:
         ledger.record(inside, ledger.Completed(_RECORD, inputs, report=report))
 
 
-def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Released:
+def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:
     """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
     moment = default_moment(now)
     for name, stage in ((ledger.HIERARCHY, build_topics), (ledger.WEIGHTS, weigh), (ledger.BRIDGES, bridge)):
-        if ledger.completed(context.store, name) is not None:
+        if ledger.complete(context.store, name) is not None:
             stage(context, moment)
     check_contracts(context, STORE_CONTRACTS).require()
     return release(context, moment, keep)

@@ -29,7 +29,7 @@ class Loader(Protocol):
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreReport:
     """What serves now, and where what stood there before was put."""
 
     backup: Backup
@@ -42,14 +42,14 @@ class Restored:
         return {**self.backup.as_dict(), "home": str(self.home), "set_aside": aside}
 
 
-def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bool = False) -> Restored:
+def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bool = False) -> RestoreReport:
     """Make `home` what it was when the backup was made. Stop the services of this home first.
 
     Every file is checked before anything is touched. A home that holds a graph is refused unless `force`; then its
     parts are set aside in a folder inside it, not removed. The cache stays: it is made from content.
     """
     backup = verify(source)
-    held = _held(home)
+    held = _hold(home)
     if held and not force:
         raise BackupError(
             f"{home} is not empty ({', '.join(held[:4])}); restore into an empty HADES_HOME, or use --force, "
@@ -67,10 +67,10 @@ def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bo
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     loader.load(backup.kind, source / STORE, backup.rows)
-    return Restored(backup, home, aside)
+    return RestoreReport(backup, home, aside)
 
 
-def _held(home: Path) -> list[str]:
+def _hold(home: Path) -> list[str]:
     """What a restore would replace."""
     if not home.is_dir():
         return []

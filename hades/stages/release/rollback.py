@@ -58,7 +58,7 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
         version,
         restored.rows,
         restored.missing,
-        _told(bridges),
+        _tell(bridges),
         ranker_version=ranker,
         bridges=bridges,
     )
@@ -74,7 +74,7 @@ def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     promote(tracker, version, published.snapshot)
-    told = _told(bridges)
+    told = _tell(bridges)
     return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=bridges)
 
 
@@ -105,13 +105,13 @@ def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
 
 def _rebuild_bridges(context: BuildContext) -> int | None:
     """Bridges by the restored weights, so that the next publishing finds them current; None where none were built."""
-    if ledger.completed(context.store, ledger.BRIDGES) is None:
+    if ledger.complete(context.store, ledger.BRIDGES) is None:
         return None
     report = bridge(context, default_moment(utc_now()))
     return int(report["bridges"])
 
 
-def _told(bridges: int | None) -> str:
+def _tell(bridges: int | None) -> str:
     return "" if bridges is None else f"{bridges:,} bridges were built again by the restored weights"
 
 

@@ -35,9 +35,9 @@ def build_hierarchy(
     writes_with = language_model.model if language_model else ""
     params = ledger.digest_of(asdict(rules), model, writes_with, VERSION)
     digest = ledger.digest_of(inputs, params)
-    last = ledger.completed(store, ledger.HIERARCHY)
+    last = ledger.complete(store, ledger.HIERARCHY)
     if last is not None and last.digest == digest and (mode != "full" or last.report["mode"] == "full"):
-        return _skipped(last)
+        return _skip(last)
     from hades.stages.topics.make_topics import make_hierarchy  # scipy and more
 
     return make_hierarchy(
@@ -53,7 +53,7 @@ def build_hierarchy(
     )
 
 
-def _skipped(last: ledger.Completed) -> HierarchyReport:
+def _skip(last: ledger.Completed) -> HierarchyReport:
     """Nothing to do: the counts of the last build, nothing moved."""
     held = {
         name: last.report[name]

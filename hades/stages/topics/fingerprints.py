@@ -25,14 +25,14 @@ def basis_of(
 ) -> list[str]:
     """For each entity a hash of its vector and of its relations with their types, strengths and other ends."""
     around = np.zeros(len(hashes), np.uint64)
-    said = _mixed(kinds + strength.astype(np.float32).view(np.uint32).astype(np.uint64) * _ODD)
+    said = _mix(kinds + strength.astype(np.float32).view(np.uint32).astype(np.uint64) * _ODD)
     for here, there in ((tails, heads), (heads, tails)):
-        np.add.at(around, here, _mixed(hashes[there] ^ said))  # a sum: the order of relations does not matter
-    return [f"{value:016x}" for value in _mixed(_vector_hashes(vectors) + _mixed(around) * _ODD).tolist()]
+        np.add.at(around, here, _mix(hashes[there] ^ said))  # a sum: the order of relations does not matter
+    return [f"{value:016x}" for value in _mix(_vector_hashes(vectors) + _mix(around) * _ODD).tolist()]
 
 
 def _vector_hashes(vectors: Vectors) -> np.ndarray:
-    factors = _mixed(np.arange(1, vectors.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    factors = _mix(np.arange(1, vectors.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
     found = np.zeros(len(vectors), np.uint64)
     for start in range(0, len(vectors), BLOCK):
         bits = np.ascontiguousarray(vectors[start : start + BLOCK]).view(np.uint32).astype(np.uint64)
@@ -40,7 +40,7 @@ def _vector_hashes(vectors: Vectors) -> np.ndarray:
     return found
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def _mix(values: np.ndarray) -> np.ndarray:
     """Every bit of the input in every bit of the output (the finaliser of SplitMix64)."""
     values = (values + _ODD).astype(np.uint64)
     values = (values ^ (values >> np.uint64(30))) * _MIX[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hades.stages.topics.match_topics import match_keys
-from hades.stages.topics.previous_hierarchy import Standing
+from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.topic_tree import find_topics
@@ -14,7 +14,7 @@ from models.hierarchy.arrays import NONE, Labels, centroids
 from models.hierarchy.supertopics import supertopics
 
 
-def build_afresh(material: Material, standing: Standing, rules: HierarchyRules, model: str) -> Shape:
+def build_afresh(material: Material, standing: PreviousHierarchy, rules: HierarchyRules, model: str) -> Shape:
     """The hierarchy of the material; keys of the standing one go on where most members do."""
     found = find_topics(material, rules)
     real = len(found.centroids)
@@ -40,7 +40,12 @@ def build_afresh(material: Material, standing: Standing, rules: HierarchyRules, 
 
 
 def _above(
-    material: Material, standing: Standing, rules: HierarchyRules, labels: Labels, middles: np.ndarray, real: int
+    material: Material,
+    standing: PreviousHierarchy,
+    rules: HierarchyRules,
+    labels: Labels,
+    middles: np.ndarray,
+    real: int,
 ) -> tuple[Labels, list[str]]:
     """Each topic's super-topic and their keys; whoever could not be placed has one of its own."""
     if rules.depth == 1:

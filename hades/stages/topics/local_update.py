@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.stages.topics.drift import topic_drift
-from hades.stages.topics.previous_hierarchy import Standing
+from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.topic_tree import core_rows, points_of
@@ -31,7 +31,7 @@ class Changes:
         return self.fresh + self.altered + self.gone
 
 
-def changes_since(material: Material, standing: Standing, gone: int) -> Changes:
+def changes_since(material: Material, standing: PreviousHierarchy, gone: int) -> Changes:
     """Compare every entity with what its place was decided from; `gone` are those there is nothing to compare with."""
     fresh = altered = 0
     asked = np.zeros(len(material), bool)
@@ -45,12 +45,12 @@ def changes_since(material: Material, standing: Standing, gone: int) -> Changes:
     return Changes(asked, fresh, altered, gone)
 
 
-def reassign(material: Material, standing: Standing, rules: HierarchyRules, changes: Changes) -> Shape:
+def reassign(material: Material, standing: PreviousHierarchy, rules: HierarchyRules, changes: Changes) -> Shape:
     """The standing hierarchy with the changed entities in the topic that now speaks for them most."""
     topics = [key for key in standing.topics if key != BUCKET]
     place_of = {key: place for place, key in enumerate(topics)}
     dimension = material.vectors.shape[1]
-    middles = _stacked([standing.centroid(key, dimension) for key in topics], dimension)
+    middles = _stack([standing.centroid(key, dimension) for key in topics], dimension)
     members = [standing.members.get(key) for key in material.keys]
     before: Labels = np.array([place_of.get(member.topic, NONE) if member else NONE for member in members], np.int64)
     noise: Flags = np.array([member is not None and member.noise for member in members], bool)
@@ -69,7 +69,7 @@ def reassign(material: Material, standing: Standing, rules: HierarchyRules, chan
         centroids=middles,
         parents=parents,
         above=above,
-        above_centroids=_stacked(
+        above_centroids=_stack(
             [standing.centroid(key, dimension) if key in standing.clusters else np.zeros(dimension) for key in above],
             dimension,
         ),
@@ -85,7 +85,7 @@ def _without_empty(labels: Labels, topics: list[str], middles: Vectors) -> tuple
     return place[labels], [topics[number] for number in held], middles[held]
 
 
-def _parents(topics: list[str], standing: Standing, rules: HierarchyRules) -> tuple[Labels, list[str]]:
+def _parents(topics: list[str], standing: PreviousHierarchy, rules: HierarchyRules) -> tuple[Labels, list[str]]:
     """The super-topics that still have a topic; a bucket that appears brings its own."""
     if rules.depth == 1:
         return np.full(len(topics), NONE, np.int64), []
@@ -94,5 +94,5 @@ def _parents(topics: list[str], standing: Standing, rules: HierarchyRules) -> tu
     return np.array([above.index(key) for key in named], np.int64), above
 
 
-def _stacked(rows: list[np.ndarray], dimension: int) -> Vectors:
+def _stack(rows: list[np.ndarray], dimension: int) -> Vectors:
     return np.asarray(rows, np.float32).reshape(len(rows), dimension)

@@ -16,7 +16,7 @@ from hades.stages.topics.drift import mean_drift, too_far, too_many_changes
 from hades.stages.topics.full_build import build_afresh
 from hades.stages.topics.local_update import changes_since, reassign
 from hades.stages.topics.membership_journal import Move, gone_by_topic, moves_between, moving_topics
-from hades.stages.topics.previous_hierarchy import Standing, read_standing
+from hades.stages.topics.previous_hierarchy import PreviousHierarchy, read_standing
 from hades.stages.topics.topic_inputs import Material, read_material
 from hades.stages.topics.topic_report import HierarchyReport, Stopwatch, TopicSize
 from hades.stages.topics.topic_rows import COLLECTIONS, Entry, make_rows, write_rows
@@ -24,7 +24,7 @@ from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.topic_wording import (
     Wording,
     Writer,
-    kept_wording,
+    keep_wording,
     outdated,
     terms_said,
     word_above,
@@ -62,7 +62,7 @@ def make_hierarchy(
     progress: Progress,
 ) -> HierarchyReport:
     """Read entities and relations, decide on the topics, word them, and write what changed in one transaction."""
-    last = ledger.completed(store, ledger.HIERARCHY)
+    last = ledger.complete(store, ledger.HIERARCHY)
     watch = Stopwatch()
     with watch.step("read"):
         material, standing = read_material(store, model), read_standing(store)
@@ -99,7 +99,7 @@ def make_hierarchy(
 
 def _decide(
     material: Material,
-    standing: Standing,
+    standing: PreviousHierarchy,
     rules: HierarchyRules,
     model: str,
     mode: Mode,
@@ -127,7 +127,7 @@ def _decide(
     return _Decision(build_afresh(material, standing, rules, model), "full", why, drift, len(material), 0)
 
 
-def _why_not_local(standing: Standing, mode: Mode, params: str, last: dict[str, Any]) -> str | None:
+def _why_not_local(standing: PreviousHierarchy, mode: Mode, params: str, last: dict[str, Any]) -> str | None:
     """Why there is nothing to repair; None when there is."""
     if mode == "full":
         return "a full build was asked for"
@@ -141,19 +141,19 @@ def _why_not_local(standing: Standing, mode: Mode, params: str, last: dict[str, 
 def _words(writer: Writer, decided: _Decision, moving: set[str]) -> tuple[list[Wording], list[Wording]]:
     """What is said of each topic and super-topic; in a repair only where members moved or a quote is out of date."""
     shape, standing = decided.shape, writer.standing
-    touched = _touched(writer, shape, moving) if decided.mode == "incremental" else {*shape.topics, *shape.above}
+    touched = _find_touched(writer, shape, moving) if decided.mode == "incremental" else {*shape.topics, *shape.above}
     if not touched:
-        return [kept_wording(standing, key) for key in shape.topics], [
-            kept_wording(standing, key) for key in shape.above
+        return [keep_wording(standing, key) for key in shape.topics], [
+            keep_wording(standing, key) for key in shape.above
         ]
     said = terms_said(writer.material, shape)
     fresh = word_topics(writer, shape, said, [n for n, key in enumerate(shape.topics) if key in touched])
-    topics = [fresh[n] if n in fresh else kept_wording(standing, key) for n, key in enumerate(shape.topics)]
+    topics = [fresh[n] if n in fresh else keep_wording(standing, key) for n, key in enumerate(shape.topics)]
     raised = word_above(writer, shape, said, topics, [n for n, key in enumerate(shape.above) if key in touched])
-    return topics, [raised[n] if n in raised else kept_wording(standing, key) for n, key in enumerate(shape.above)]
+    return topics, [raised[n] if n in raised else keep_wording(standing, key) for n, key in enumerate(shape.above)]
 
 
-def _touched(writer: Writer, shape: Shape, moving: set[str]) -> set[str]:
+def _find_touched(writer: Writer, shape: Shape, moving: set[str]) -> set[str]:
     """Clusters that are new, gained or lost a member, quote what has changed, or are above one of these."""
     standing = writer.standing
     touched = moving | outdated(writer.store, standing)
@@ -164,7 +164,9 @@ def _touched(writer: Writer, shape: Shape, moving: set[str]) -> set[str]:
     return touched | {row["parent"] for key, row in standing.clusters.items() if key in touched and row["parent"]}
 
 
-def _report(decided: _Decision, standing: Standing, moves: list[Move], topics: list[Wording]) -> HierarchyReport:
+def _report(
+    decided: _Decision, standing: PreviousHierarchy, moves: list[Move], topics: list[Wording]
+) -> HierarchyReport:
     shape, sizes = decided.shape, decided.shape.sizes()
     now, before = set(shape.topics), set(standing.topics)
     largest = sorted(range(len(topics)), key=lambda number: (-sizes[number], shape.topics[number]))[:BIGGEST]

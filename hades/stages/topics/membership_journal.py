@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from hades.stages.topics.previous_hierarchy import Standing
+from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_report import Moving
 from hades.stages.topics.tree_shape import Shape
@@ -36,7 +36,7 @@ def moves_between(material: Material, shape: Shape, mode: str) -> list[Move]:
     return moves
 
 
-def gone_by_topic(material: Material, standing: Standing) -> Counter[str]:
+def gone_by_topic(material: Material, standing: PreviousHierarchy) -> Counter[str]:
     """How many members of each standing topic are no longer there, by what its size was and what ingestion took out."""
     still = Counter(held for held in material.held if held is not None)
     rows = {key: standing.clusters[key] for key in standing.topics}

@@ -26,7 +26,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PreviousHierarchy:
     """Cluster rows by key (`metadata` as an object), members by entity key, edge rows by edge key."""
 
     clusters: dict[str, dict[str, Any]]
@@ -49,7 +49,7 @@ class Standing:
         return np.asarray(row if row is not None and len(row) == dimension else np.zeros(dimension), np.float32)
 
 
-def read_standing(store: RowStore) -> Standing:
+def read_standing(store: RowStore) -> PreviousHierarchy:
     """Everything the last build wrote of topics and membership; empty before the first."""
     clusters = {row["_key"]: row for batch in store.scan("clusters") for row in batch.to_pylist()}
     for row in clusters.values():
@@ -63,4 +63,4 @@ def read_standing(store: RowStore) -> Standing:
         for source, target, kind, _, noise, basis in edges.values()
         if kind == ClusterEdgeType.PART_OF
     }
-    return Standing(clusters, members, edges)
+    return PreviousHierarchy(clusters, members, edges)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hades.ports.store import RowStore, Term
 from hades.stages.topics.membership_journal import Move
-from hades.stages.topics.previous_hierarchy import EDGE_COLUMNS, EdgeRow, Standing
+from hades.stages.topics.previous_hierarchy import EDGE_COLUMNS, EdgeRow, PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import VERSION, HierarchyRules
 from hades.stages.topics.topic_wording import Wording
@@ -84,7 +84,9 @@ class Entry:
     present: set[str]
 
 
-def write_rows(store: RowStore, rows: HierarchyRows, standing: Standing, moves: Sequence[Move], entry: Entry) -> None:
+def write_rows(
+    store: RowStore, rows: HierarchyRows, standing: PreviousHierarchy, moves: Sequence[Move], entry: Entry
+) -> None:
     """Bring the store to these rows, inside the caller's transaction; what is right already is not touched."""
     wanted = {cluster.key for cluster in rows.clusters}
     changed = [cluster for cluster in rows.clusters if not _stands(cluster, standing)]
@@ -156,7 +158,7 @@ def _cosines(left: Vectors, right: Vectors) -> list[float]:
     return cosines
 
 
-def _stands(cluster: Cluster, standing: Standing) -> bool:
+def _stands(cluster: Cluster, standing: PreviousHierarchy) -> bool:
     before = standing.clusters.get(cluster.key)
     if before is None:
         return False

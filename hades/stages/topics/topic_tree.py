@@ -14,11 +14,11 @@ from models.hierarchy.consensus import consensus_labels, without_small
 from models.hierarchy.density import density_labels
 from models.hierarchy.neighbours import hop_graph, nearest_edges, nearest_graph
 from models.hierarchy.placement import Points, place
-from models.hierarchy.reduce import reduced
+from models.hierarchy.reduce import reduce
 
 
 @dataclass(frozen=True)
-class Found:
+class TopicAssignment:
     """A topic for each entity (-1: nothing speaks for any), whether density called it noise, and the centroids.
 
     `is_core` marks the entities that were clustered; the others took the topic of their neighbours.
@@ -30,7 +30,7 @@ class Found:
     is_core: Flags
 
 
-def find_topics(material: Material, rules: HierarchyRules) -> Found:
+def find_topics(material: Material, rules: HierarchyRules) -> TopicAssignment:
     """Every entity's topic, from nothing but the material: the same material gives the same topics."""
     n = len(material)
     core = core_rows(material, rules)
@@ -39,11 +39,11 @@ def find_topics(material: Material, rules: HierarchyRules) -> Found:
     is_core = np.zeros(n, bool)
     is_core[core] = True
     if not len(core):
-        return Found(labels, noise, np.zeros((0, material.vectors.shape[1]), np.float32), is_core)
+        return TopicAssignment(labels, noise, np.zeros((0, material.vectors.shape[1]), np.float32), is_core)
     labels[core], noise[core] = _cluster(material, core, rules)
     middles = centroids(material.vectors, labels, int(labels.max()) + 1)
     labels = place(points_of(material, rules, ~is_core, is_core), labels, middles, ~is_core)
-    return Found(labels, noise, middles, is_core)
+    return TopicAssignment(labels, noise, middles, is_core)
 
 
 def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
@@ -95,7 +95,7 @@ def grain(material: Material, core: int, rules: HierarchyRules) -> tuple[int, fl
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
     vectors = material.vectors[core]
     near = nearest_graph(vectors, rules.neighbours)
-    smooth = reduced(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
+    smooth = reduce(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
     smallest, resolution = grain(material, len(core), rules)
     density = density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
     graph = joint_graph(material, core, near, rules)

@@ -11,7 +11,7 @@ import numpy as np
 from hades.build_state.ledger import digest_of
 from hades.ports.store import Direction, RowStore
 from hades.ports.text import LanguageModel
-from hades.stages.topics.previous_hierarchy import Standing
+from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.tree_shape import BUCKET, UNPLACED, Shape
@@ -69,14 +69,14 @@ class Writer:
 
     store: RowStore
     material: Material
-    standing: Standing
+    standing: PreviousHierarchy
     rules: HierarchyRules
     model: str
     language_model: LanguageModel | None = None
     written: list[str] = field(default_factory=list)  # topics a language model was asked about, for the report
 
 
-def kept_wording(standing: Standing, key: str) -> Wording:
+def keep_wording(standing: PreviousHierarchy, key: str) -> Wording:
     """What the last build said of a cluster."""
     row = standing.clusters[key]
     kept = row["metadata"]
@@ -84,7 +84,7 @@ def kept_wording(standing: Standing, key: str) -> Wording:
     return Wording(row["name"], tuple(kept["terms"]), quotes, row["summary"], kept["written_by"], kept["written_from"])
 
 
-def outdated(store: RowStore, standing: Standing) -> set[str]:
+def outdated(store: RowStore, standing: PreviousHierarchy) -> set[str]:
     """Keys of clusters that quote a chunk which is no longer there or reads otherwise, or that ingestion corrected."""
     quoted = {
         key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"]["evidence"]}
@@ -114,7 +114,7 @@ def word_topics(writer: Writer, shape: Shape, said: TermCounts, wanted: Iterable
         key = shape.topics[number]
         name = UNPLACED if key == BUCKET else topic_name(terms[number]) or _nearest_name(writer, shape, labels, number)
         quotes = _quotes(chunks.get(number, ()), terms[number], writer.rules.summary_sentences)
-        worded[number] = _written(writer, key, Wording(name, tuple(terms[number]), quotes))
+        worded[number] = _write(writer, key, Wording(name, tuple(terms[number]), quotes))
     return worded
 
 
@@ -134,7 +134,7 @@ def word_above(
         quotes = tuple(quote for topic in children for quote in below[topic].quotes[:1])
         name = topic_name(terms[number]) or below[children[0]].name
         quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
-        worded[number] = _written(writer, shape.above[number], quoted)
+        worded[number] = _write(writer, shape.above[number], quoted)
     return worded
 
 
@@ -172,10 +172,10 @@ def _chunks_near(
     columns = ["_key", "document", "text", "span", "kind", "sha256", "embedding", "embedding_model"]
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
-    return {topic: _ranked(writer, shape.centroids[topic], nearest[topic], naming, rows) for topic in topics}
+    return {topic: _rank(writer, shape.centroids[topic], nearest[topic], naming, rows) for topic in topics}
 
 
-def _ranked(
+def _rank(
     writer: Writer,
     centroid: np.ndarray,
     members: Sequence[int],
@@ -208,7 +208,7 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
     return tuple(quotes.values())
 
 
-def _written(writer: Writer, key: str, said: Wording) -> Wording:
+def _write(writer: Writer, key: str, said: Wording) -> Wording:
     """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
     quoted = " ".join(" ".join(quote.text.split()) for quote in said.quotes)
     if writer.language_model is None or not quoted:

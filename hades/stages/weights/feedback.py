@@ -33,7 +33,7 @@ _VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownResult:
     """One result: where it stood and with which chance, what was said of it, and the ids of its edges.
 
     `named` is the id of the passage itself, where it is one.
@@ -52,8 +52,8 @@ class JudgedTurn:
     key: str
     judged_at: datetime
     is_held_out: bool
-    paths: tuple[Shown, ...]
-    passages: tuple[Shown, ...]
+    paths: tuple[ShownResult, ...]
+    passages: tuple[ShownResult, ...]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Choices:
     turns: int
 
 
-def judged_digest(store: RowStore) -> str:
+def judge_digest(store: RowStore) -> str:
     """One hash over everything that was judged: a night whose hash is that of the night before learned it already."""
-    return ledger.digest_of([[row["_key"], row["query"], row["feedback"], row["results"]] for row in _judged(store)])
+    return ledger.digest_of([[row["_key"], row["query"], row["feedback"], row["results"]] for row in _judge(store)])
 
 
 def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
@@ -80,7 +80,7 @@ def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
 
     A question whose words were forgotten teaches nothing any more.
     """
-    turns = [_turn(row, rules) for row in _judged(store) if row["query"] != FORGOTTEN]
+    turns = [_turn(row, rules) for row in _judge(store) if row["query"] != FORGOTTEN]
     return sorted(turns, key=lambda turn: (turn.judged_at, turn.key))
 
 
@@ -91,7 +91,7 @@ def choices_of(
 
     `row_of` numbers the edges that can learn, by id: others, and results without any, are passed over.
     """
-    gathered = _Gathered(row_of)
+    gathered = _FeedbackArrays(row_of)
     said: set[int] = set()
     for number, turn in enumerate(turns):
         told = [replace(one, named=tuple(mentions.get(one.named[0], ()))) for one in turn.passages]
@@ -121,7 +121,7 @@ def is_held_out(question: str, share: float) -> bool:
     return int.from_bytes(hashlib.sha256(f"held out: {words}".encode()).digest()[:4]) < share * 2**32
 
 
-class _Gathered:
+class _FeedbackArrays:
     """Results and pairs on their way into arrays."""
 
     def __init__(self, row_of: Mapping[str, int]) -> None:
@@ -130,7 +130,7 @@ class _Gathered:
         self._starts, self._members = [0], list[int]()
         self._rows: list[tuple[int, int, int, float, bool]] = []
 
-    def add(self, turn: int, shown: Sequence[Shown], power: float) -> bool:
+    def add(self, turn: int, shown: Sequence[ShownResult], power: float) -> bool:
         """The pairs of one list; whether there were any."""
         known = [(one, rows) for one in shown if (rows := self._rows_of(one.named))]
         before, first = len(self._rows), len(self._starts) - 1
@@ -175,7 +175,7 @@ def _preferences(
             yield rank, list(bad), 1.0 / len(unjudged), False
 
 
-def _judged(store: RowStore) -> Iterator[dict[str, Any]]:
+def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
     """Rows that hold a judgement, in key order; most logs hold none, and of those nothing else is read."""
     keys = [
         row["_key"]
@@ -196,11 +196,11 @@ def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
         said.at,
         is_held_out(row["query"], rules.held_out),
         tuple(
-            Shown(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges, one.propensity)
+            ShownResult(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges, one.propensity)
             for one in shown.paths
         ),
         tuple(
-            Shown(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,), one.propensity)
+            ShownResult(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,), one.propensity)
             for one in shown.passages
         ),
     )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hades.stages.weights.feedback import GOOD, JudgedTurn, Shown
+from hades.stages.weights.feedback import GOOD, JudgedTurn, ShownResult
 from models.ranker.offline import Estimate, by_examination, inverse_propensity
 
-Ranks = Callable[[JudgedTurn, Sequence[Shown]], Sequence[int]]
+Ranks = Callable[[JudgedTurn, Sequence[ShownResult]], Sequence[int]]
 
 
 def value_of(
@@ -22,7 +22,7 @@ def value_of(
     """
     question, reward, old, new = list[int](), list[float](), list[int](), list[int]()
     for number, turn in enumerate(turns):
-        shown: Sequence[Shown] = getattr(turn, what)
+        shown: Sequence[ShownResult] = getattr(turn, what)
         question += [number] * len(shown)
         reward += [float(one.verdict == GOOD) for one in shown]
         old += [one.rank for one in shown]

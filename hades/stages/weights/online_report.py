@@ -53,12 +53,12 @@ class LearningReport:
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON and always the same: six decimals."""
         body = asdict(self)
-        body["held_out"] = {name: _rounded(value) for name, value in body["held_out"].items()}
-        body["largest"] = [{name: _rounded(value) for name, value in move.items()} for move in body["largest"]]
+        body["held_out"] = {name: _round(value) for name, value in body["held_out"].items()}
+        body["largest"] = [{name: _round(value) for name, value in move.items()} for move in body["largest"]]
         return body
 
 
-def told(learned: Mapping[str, Any]) -> str:
+def tell(learned: Mapping[str, Any]) -> str:
     """One sentence; empty where nobody judged anything."""
     if not learned.get("turns"):
         return ""
@@ -71,7 +71,7 @@ def told(learned: Mapping[str, Any]) -> str:
     )
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, _DECIMALS) + 0.0
-    return [_rounded(one) for one in value] if isinstance(value, tuple | list) else value
+    return [_round(one) for one in value] if isinstance(value, tuple | list) else value

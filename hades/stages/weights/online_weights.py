@@ -36,18 +36,20 @@ class Edges:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedOffsets:
     """What to add to the logit of every edge, 0 where nothing was learned, by collection; and how it came about."""
 
     offsets: Mapping[str, Doubles]
     report: LearningReport
 
 
-def learn_from_use(store: RowStore, edges: Mapping[str, Edges], rules: LearningSettings, judged: str = "") -> Learned:
+def learn_from_use(
+    store: RowStore, edges: Mapping[str, Edges], rules: LearningSettings, judged: str = ""
+) -> LearnedOffsets:
     """Replay every judged turn over these edges (`relations`, `mentions`), test, and keep or leave what was learned."""
     turns = feedback.read_turns(store, rules)
     if not turns:
-        return Learned(_nothing(edges), LearningReport(judged))
+        return LearnedOffsets(_nothing(edges), LearningReport(judged))
     mentions = feedback.mentions_in(store, turns)
     row_of = _rows(edges, turns, mentions)
     choices = feedback.choices_of(turns, mentions, row_of, rules.position_power)
@@ -67,15 +69,15 @@ def learn_from_use(store: RowStore, edges: Mapping[str, Edges], rules: LearningS
         turns=choices.turns,
         pairs=len(choices.pairs),
         moved={name: int(np.count_nonzero(values)) for name, values in whole.items()},
-        held_out=_held_out(tested),
+        held_out=_hold_out(tested),
         kept=not refusal,
         why=refusal or "not worse on held-out questions",
         largest=_largest(choices, row_of, prior, offsets),
     )
-    return Learned(whole, report)
+    return LearnedOffsets(whole, report)
 
 
-def shifted(weights: Doubles, offsets: Doubles) -> Doubles:
+def shift(weights: Doubles, offsets: Doubles) -> Doubles:
     """sigma(logit(weight) + offset), written so that 0 and 1 stay what they are and an offset of 0 changes no bit."""
     odds = np.exp(offsets)
     moved: Doubles = np.where(offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds))
@@ -96,7 +98,7 @@ def _refusal(tested: Comparison, offsets: Doubles, rules: LearningSettings) -> s
     return ""
 
 
-def _held_out(tested: Comparison) -> HeldOut:
+def _hold_out(tested: Comparison) -> HeldOut:
     interval = (tested.low, tested.high) if np.isfinite(tested.low) else None
     return HeldOut(tested.turns, tested.before, tested.after, tested.difference, interval)
 
@@ -149,5 +151,5 @@ def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offset
     named = {at: name_of[int(choices.edges[at])] for at in among.tolist()}
     order = sorted(named, key=lambda at: (-far[at], named[at]))[:_LARGEST]
     before = 1.0 / (1.0 + np.exp(-prior))
-    after = shifted(before, offsets)
+    after = shift(before, offsets)
     return [Move(named[at], float(offsets[at]), float(before[at]), float(after[at])) for at in order]

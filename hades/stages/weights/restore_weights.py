@@ -27,7 +27,7 @@ _READ = {"relations": read_relations, "mentions": read_mentions}
 
 
 @dataclass(frozen=True)
-class Restored:
+class WeightRestoreReport:
     """What going back did, over relations and mentions.
 
     `rows`: edges that hold the version's weight now; `changed`: those of them that held another; `missing`: edges of
@@ -47,7 +47,7 @@ class Restored:
         return asdict(self)
 
 
-def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Restored:
+def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> WeightRestoreReport:
     """Put the weights, components, costs and `weight_config` of a version back, in one transaction.
 
     The ledger says so, and no digest equals what it says: the next build weighs again.
@@ -81,7 +81,7 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Restor
             dict(contents.report),
         )
         ledger.record(inside, done)
-    return Restored(version, as_of, generation, **counts)
+    return WeightRestoreReport(version, as_of, generation, **counts)
 
 
 def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:

@@ -23,9 +23,9 @@ from hades.ports.store import GraphStore
 from hades.stages.weights import edge_columns as columns
 from hades.stages.weights import weights_report as reports
 from hades.stages.weights.edge_columns import EntityColumns
-from hades.stages.weights.feedback import judged_digest
-from hades.stages.weights.online_weights import Edges, Learned, learn_from_use, shifted
-from hades.stages.weights.weight_config import TYPES, TypeTable, read_config, table_of, weighed_config
+from hades.stages.weights.feedback import judge_digest
+from hades.stages.weights.online_weights import Edges, LearnedOffsets, learn_from_use, shift
+from hades.stages.weights.weight_config import TYPES, TypeTable, read_config, table_of, weigh_config
 from hades.stages.weights.weight_rules import WeightError, WeightRules
 from hades.stages.weights.weights_report import WeightReport
 from models.weights.calibrate import bias_for
@@ -34,7 +34,7 @@ from models.weights.components import (
     Codes,
     Components,
     Reals,
-    filled,
+    fill,
     freshness,
     neutral_of,
     rounded,
@@ -58,7 +58,7 @@ _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
 @dataclass(frozen=True)
-class _Weighed:
+class _WeighedRelations:
     """Relations as they are stored: `sim` is what was measured, `parts` what counted, `learned` what use taught.
 
     NaN: nothing was. `sums` are the logits of the parts alone, without bias.
@@ -94,10 +94,10 @@ def weigh_relations(
     started = time.perf_counter()
     week = week_of(as_of)
     config = read_config(store, rules)
-    judged = judged_digest(store)
+    judged = judge_digest(store)
     parts = (inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, judged, VERSION)
     digest = ledger.digest_of(*parts)
-    done = ledger.completed(store, ledger.WEIGHTS)
+    done = ledger.complete(store, ledger.WEIGHTS)
     if done is not None and done.digest == digest:
         return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
     entities = columns.read_entities(store, model)
@@ -112,12 +112,12 @@ def weigh_relations(
     }
     learned = learn_from_use(store, before, rules.learning, judged)
     weighed = _with_use(weighed, learned, table, rules)
-    named, taught = shifted(named, learned.offsets["mentions"]), _or_none(learned.offsets["mentions"])
+    named, taught = shift(named, learned.offsets["mentions"]), _or_none(learned.offsets["mentions"])
     progress("weights", 2, 3)
     generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
     changes = {
-        "relations": _changed_relations(relations, weighed),
-        "mentions": _changed_mentions(mentions, named, taught),
+        "relations": _find_changed_relations(relations, weighed),
+        "mentions": _find_changed_mentions(mentions, named, taught),
     }
     report = WeightReport(
         as_of=iso(week),
@@ -135,7 +135,7 @@ def weigh_relations(
     with store.bulk(WRITTEN) as inside:
         for name, rows in changes.items():
             inside.patch(name, in_batches(rows))
-        after = weighed_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
+        after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
         inside.upsert("weight_config", to_table(WeightConfig, after))
         ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, week, report.lasting()))
     progress("weights", 3, 3)
@@ -166,7 +166,7 @@ def in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def _weigh(
     relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
-) -> _Weighed:
+) -> _WeighedRelations:
     types = columns.type_codes(relations)
     ends = (entities.vectors_of(relations.column(end)) for end in ("_from", "_to"))
     strength = columns.floats(relations.column("strength"))
@@ -178,15 +178,15 @@ def _weigh(
     fresh = np.where(dated, freshness(age, types, table.tau_days), np.float32(np.nan))
     neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
     parts = Components(
-        sim=filled(sim, neutral["sim"]),
+        sim=fill(sim, neutral["sim"]),
         type_prior=table.prior.take(types),
         evidence=support(count, rated, rules.evidence_full),
-        freshness=filled(fresh, neutral["freshness"]),
+        freshness=fill(fresh, neutral["freshness"]),
     )
     sums = logits(parts, types, table.coefficients)
     bias = bias_for(sums, rules.median)
     weights = squash(sums, bias)
-    return _Weighed(
+    return _WeighedRelations(
         types=types,
         sim=_decimals(sim),
         parts={name: _decimals(getattr(parts, name)) for name in PARTS},
@@ -199,7 +199,9 @@ def _weigh(
     )
 
 
-def _with_use(weighed: _Weighed, learned: Learned, table: TypeTable, rules: WeightRules) -> _Weighed:
+def _with_use(
+    weighed: _WeighedRelations, learned: LearnedOffsets, table: TypeTable, rules: WeightRules
+) -> _WeighedRelations:
     """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
     offsets = learned.offsets["relations"]
     if not offsets.any():
@@ -224,7 +226,7 @@ def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionR
     return weigh_mentions(count, columns.in_title(mentions), is_term, rules).astype(np.float64)
 
 
-def _changed_relations(relations: pa.Table, weighed: _Weighed) -> pa.Table:
+def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
     held = relations.column("weight_components")
     same = _equal(relations.column("weight"), weighed.weights)
     same &= _equal(relations.column("cost"), weighed.costs) & _equal(relations.column("sim"), weighed.sim)
@@ -245,7 +247,7 @@ def _changed_relations(relations: pa.Table, weighed: _Weighed) -> pa.Table:
     return new.filter(pa.array(~same))
 
 
-def _changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
+def _find_changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
     same = _equal(mentions.column("weight"), weights) & _equal(mentions.column("learned"), learned)
     taught = pa.array(learned, from_pandas=True)
     new = pa.table({"_key": mentions.column("_key"), "weight": weights, "learned": taught})
@@ -264,7 +266,7 @@ def _decimals(parts: Reals) -> Doubles:
     return exact.round(PART_DECIMALS)
 
 
-def _histograms(weighed: _Weighed, mentions: Doubles) -> dict[str, list[int]]:
+def _histograms(weighed: _WeighedRelations, mentions: Doubles) -> dict[str, list[int]]:
     drawn = {"relations": weighed.weights, "mentions": mentions, **weighed.parts}
     return {name: reports.histogram_of(values) for name, values in drawn.items()}
 

@@ -48,7 +48,7 @@ def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
     return [_row(kind, held.get(str(kind)), rules) for kind in RelationType]
 
 
-def stored_config(store: RowStore) -> list[WeightConfig]:
+def store_config(store: RowStore) -> list[WeightConfig]:
     """The rows as they are, in key order."""
     return [
         WeightConfig.model_validate({**row, "coefficients": orjson.loads(row["coefficients"])})
@@ -57,7 +57,7 @@ def stored_config(store: RowStore) -> list[WeightConfig]:
     ]
 
 
-def weighed_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of: datetime) -> list[WeightConfig]:
+def weigh_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of: datetime) -> list[WeightConfig]:
     """The rows with the result of a weighing in them: bias, mark and day."""
     fitted = _json_number(bias)
     return [

@@ -17,7 +17,7 @@ class WeightError(HadesError):
 
 
 @dataclass(frozen=True)
-class Seed:
+class TypePrior:
     """What a relation type starts from: how much the type alone tells, and how fast it ages."""
 
     type_prior: float
@@ -26,15 +26,15 @@ class Seed:
 
 _YEAR = 365.0
 # Stated by an author outranks read by a rule, which outranks counted or measured. Names and code drift slowly.
-SEEDS: Mapping[RelationType, Seed] = {
-    RelationType.IMPLEMENTS: Seed(0.9, 5 * _YEAR),
-    RelationType.EXTENDS: Seed(0.8, 5 * _YEAR),
-    RelationType.DERIVES_FROM: Seed(0.8, 5 * _YEAR),
-    RelationType.CITES: Seed(0.7, 5 * _YEAR),
-    RelationType.REFERS_TO: Seed(0.5, 5 * _YEAR),
-    RelationType.COREF: Seed(0.4, 20 * _YEAR),
-    RelationType.RELATED_TO: Seed(0.3, 3 * _YEAR),
-    RelationType.SIMILAR_TO: Seed(0.3, 20 * _YEAR),
+SEEDS: Mapping[RelationType, TypePrior] = {
+    RelationType.IMPLEMENTS: TypePrior(0.9, 5 * _YEAR),
+    RelationType.EXTENDS: TypePrior(0.8, 5 * _YEAR),
+    RelationType.DERIVES_FROM: TypePrior(0.8, 5 * _YEAR),
+    RelationType.CITES: TypePrior(0.7, 5 * _YEAR),
+    RelationType.REFERS_TO: TypePrior(0.5, 5 * _YEAR),
+    RelationType.COREF: TypePrior(0.4, 20 * _YEAR),
+    RelationType.RELATED_TO: TypePrior(0.3, 3 * _YEAR),
+    RelationType.SIMILAR_TO: TypePrior(0.3, 20 * _YEAR),
 }
 COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
 

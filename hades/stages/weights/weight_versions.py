@@ -17,7 +17,7 @@ from hades.stages.weights import plots
 from hades.stages.weights import weights_file as artifact
 from hades.stages.weights.edge_columns import floats, read_mentions, read_relations
 from hades.stages.weights.weigh_edges import generation_of
-from hades.stages.weights.weight_config import stored_config
+from hades.stages.weights.weight_config import store_config
 from hades.stages.weights.weight_rules import WeightError
 from hades.stages.weights.weights_file import WeightFile
 from hades.stages.weights.weights_report import WeightReport
@@ -42,10 +42,10 @@ def log_weights(
     nothing twice. Without a report that of the ledger is logged; `as_of` is where the build stands, which may be later
     than the weights. With a snapshot the version is promoted at once.
     """
-    done = ledger.completed(store, ledger.WEIGHTS)
+    done = ledger.complete(store, ledger.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
-    rows = _checked_rows(store, done.generation)
+    rows = _check_rows(store, done.generation)
     about = report or WeightReport(**done.report)
     if about.data_hash != done.report[DATA_HASH]:
         raise WeightError(f"the report is about other weights ({about.data_hash[:12]}) than the store's; weigh again")
@@ -89,7 +89,7 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> l
     return [one.version for one in gone]
 
 
-def _checked_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
+def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
     """The edges of the store, which must be the ones the ledger speaks of."""
     rows = {"relations": read_relations(store), "mentions": read_mentions(store)}
     found = generation_of(*((table.column("_key"), floats(table.column("weight"))) for table in rows.values()))
@@ -102,7 +102,7 @@ def _checked_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
 
 
 def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
-    contents = WeightFile(rows, stored_config(store), report.lasting())
+    contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
         table, picture = Path(folder) / artifact.FILE, Path(folder) / plots.FILE
         artifact.write(table, contents)

@@ -47,7 +47,7 @@ def write(path: Path, contents: WeightFile) -> None:
         "report": contents.report,
     }
     tables = [
-        contents.rows[name].select(list(wanted)).append_column(_COLLECTION, _repeated(name, contents.rows[name]))
+        contents.rows[name].select(list(wanted)).append_column(_COLLECTION, _repeat(name, contents.rows[name]))
         for name, wanted in COLUMNS.items()
     ]
     table = pa.concat_tables(tables, promote_options="default")
@@ -81,5 +81,5 @@ def _of(table: pa.Table, collection: str) -> pa.Table:
     return chosen.select(schema.names).cast(schema).combine_chunks()
 
 
-def _repeated(name: str, table: pa.Table) -> pa.Array:
+def _repeat(name: str, table: pa.Table) -> pa.Array:
     return pa.array([name] * table.num_rows, pa.string())

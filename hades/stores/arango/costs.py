@@ -46,19 +46,19 @@ class UnitSize:
 
 def put_costs(collection: Collection, table: pa.Table) -> Bytes:
     """What writing each row whole costs."""
-    return json_bytes(table) + _fixed(collection)
+    return json_bytes(table) + _fix(collection)
 
 
 def change_costs(collection: Collection, table: pa.Table) -> Bytes:
     """What patching each row costs: the server writes the whole document again."""
     held = _TEXT_BYTES if collection.text_fields else 512
     held += _VECTOR_BYTES if collection.vector_field else 0
-    return json_bytes(table) + _fixed(collection) + held
+    return json_bytes(table) + _fix(collection) + held
 
 
 def remove_costs(collection: Collection, table: pa.Table) -> Bytes:
     """What removing each row costs."""
-    return np.full(table.num_rows, _fixed(collection), dtype=np.int64)
+    return np.full(table.num_rows, _fix(collection), dtype=np.int64)
 
 
 def limit_of(options: dict[str, Any]) -> int | None:
@@ -67,6 +67,6 @@ def limit_of(options: dict[str, Any]) -> int | None:
     return held if isinstance(held, int) and held > 0 else None
 
 
-def _fixed(collection: Collection) -> int:
+def _fix(collection: Collection) -> int:
     entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
     return _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries

@@ -58,10 +58,10 @@ def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
     except TransportError as error:
         raise StoreUnavailable(f"{action}: {error}; is the server up?") from error
     except (ArangoServerError, ArangoClientError) as error:
-        raise translated(error, action, writes=writes) from error
+        raise translate(error, action, writes=writes) from error
 
 
-def translated(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
+def translate(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
     """The error a caller can act on for one of the server."""
     code, text = error.error_code, error.error_message or error.message
     if code in BUSY:

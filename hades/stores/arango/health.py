@@ -28,7 +28,7 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     try:
         for one in provision.missing(session):
             yield f"{one.name} is missing; run `hades provision`"
-        part = provision.held_part(session)
+        part = provision.hold_part(session)
         for collection in collections_in(part):
             yield from _bad_rows(collection, store)
         for name, keys in dangling(session, part).items():

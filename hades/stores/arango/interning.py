@@ -10,7 +10,7 @@ from hades.errors import BadQuery
 from hades.ports.view import Numbers
 
 
-class Interned:
+class IdTable:
     """Two-way table of ids and numbers."""
 
     def __init__(self, what: str) -> None:

@@ -68,7 +68,7 @@ class Journal:
             "_key": _piece(self._write, self._pieces),
             "write": self._write,
             "written": time.time(),
-            "operations": [[one.kind, one.collection, _packed(one.rows)] for one in operations],
+            "operations": [[one.kind, one.collection, _pack(one.rows)] for one in operations],
         }
         _insert(self._session, document)
         self._pieces += 1
@@ -98,7 +98,7 @@ def apply(session: ArangoSession, write: str, pieces: int) -> None:
         read = partial(session.patient_db.collection(COLLECTION).get, key)
         document: Any = session.run("reading the write journal", read, again=True)
         if document is not None:
-            operations = [Operation(kind, name, _unpacked(data)) for kind, name, data in document["operations"]]
+            operations = [Operation(kind, name, _unpack(data)) for kind, name, data in document["operations"]]
             gone = [key, write] if number == pieces - 1 else [key]
             write_unit(session, operations, gone)
 
@@ -216,13 +216,13 @@ def _halves(operations: Sequence[Operation]) -> tuple[list[Operation], list[Oper
     return first, second
 
 
-def _packed(table: pa.Table) -> str:
+def _pack(table: pa.Table) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table.combine_chunks())
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def _unpacked(text: str) -> pa.Table:
+def _unpack(text: str) -> pa.Table:
     with pa.ipc.open_stream(base64.b64decode(text)) as reader:
         return reader.read_all()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aql import load
-from hades.snapshot.names import normalised, runs_of_words
+from hades.snapshot.names import normalise, runs_of_words
 from hades.stores.arango.store import ArangoStore
 from schemas.catalogue import NAME_ANALYZER
 
@@ -15,14 +15,14 @@ _UNBOUNDED = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Named:
+class NameMatches:
     """Who is named and where, as (start, end, `_id`) in the order of ids; `fetched` rows came for it."""
 
     places: list[tuple[int, int, str]]
     fetched: int
 
 
-def find_named(store: ArangoStore, text: str, limit: int | None) -> Named:
+def find_named(store: ArangoStore, text: str, limit: int | None) -> NameMatches:
     """Every entity with a name that stands in the text, in one query.
 
     The server finds names by their letters, so one is found only with the signs it is stored with or with blanks for
@@ -43,10 +43,10 @@ def find_named(store: ArangoStore, text: str, limit: int | None) -> Named:
     places = {
         (start, end, identifier)
         for identifier, spelled in found
-        for form in map(normalised, spelled)
+        for form in map(normalise, spelled)
         for start, end in spans.get(form, ())
     }
-    return Named(sorted(places, key=lambda place: place[::-1]), len(found))
+    return NameMatches(sorted(places, key=lambda place: place[::-1]), len(found))
 
 
 def _spellings(text: str, start: int, end: int) -> Iterator[str]:
@@ -55,10 +55,10 @@ def _spellings(text: str, start: int, end: int) -> Iterator[str]:
     after = end + 1 if end < len(text) and not text[end].isspace() else end
     for first in {before, start}:
         for last in {end, after}:
-            yield _analysed(text[first:last])
+            yield _analyse(text[first:last])
 
 
-def _analysed(text: str) -> str:
+def _analyse(text: str) -> str:
     """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it was."""
     letters = unicodedata.normalize("NFD", text.lower())
     return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))

@@ -64,7 +64,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     for one in missing(session, only):
         session.run(f"creating {one.name}", one.make, again=False, writes=True)
         created.append(one.name)
-    part = held_part(session)
+    part = hold_part(session)
     notes = [*checks.check_version(session), *notes_on(part), *_strange_graphs(session, part)]
     if vector_index:
         notes += vectors.make_missing(session, created, part)
@@ -73,7 +73,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     return ProvisionReport(tuple(created), tuple(notes))
 
 
-def held_part(session: ArangoSession) -> str:
+def hold_part(session: ArangoSession) -> str:
     """What the database was made for, from the collections it has."""
     return part_of(_collection_kinds(session, session.patient_db))
 
@@ -85,7 +85,7 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     checks.check_version(session)
     checks.check_sharding(session)
     db = session.patient_db
-    part = only or held_part(session)
+    part = only or hold_part(session)
     yield from _missing_collections(session, db, part)
     yield from _missing_journal(session, db)
     there = _collection_kinds(session, db)

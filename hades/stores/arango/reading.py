@@ -43,7 +43,7 @@ def scan(
     names = questions.check_columns(collection, columns)
     questions.check_limit("batch_rows", batch_rows)
     binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
-    return _scanned(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
+    return _scan(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
 
 
 def last(
@@ -97,7 +97,7 @@ def revisions(scope: Scope, collection: Collection, keys: Sequence[str]) -> dict
     return found
 
 
-def _scanned(
+def _scan(
     scope: Scope, collection: Collection, text: str, binds: dict[str, object], names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""

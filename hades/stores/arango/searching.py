@@ -73,7 +73,7 @@ def nearest(
 
 
 def _check_dimension(scope: Scope, collection: Collection, model: str, asked: int) -> None:
-    declared = rows.declared_dimension(model)
+    declared = rows.declare_dimension(model)
     if declared is None:
         binds = {"@collection": collection.name, "field": collection.vector_field, "model": model}
         stored = scope.query(load("search/find_dimension"), binds, f"looking at a vector of {collection.name}")

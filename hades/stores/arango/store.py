@@ -204,7 +204,7 @@ class ArangoStore(ArangoRows):
     @property
     def _part(self) -> str:
         """What the database was made for; asked of the server, which another process may have provisioned since."""
-        return provision.held_part(self._session)
+        return provision.hold_part(self._session)
 
     def close(self) -> None:
         """See `GraphStore.close`."""

@@ -43,7 +43,7 @@ def condition(collection: Collection, where: Predicate) -> Condition:
     if not terms:
         return Condition("all", {})
     columns = {column.name: column for column in collection.columns}
-    indexed = _indexed(collection)
+    indexed = _index(collection)
     for place, term in enumerate(terms):
         if term.column in indexed and term.op in ("==", "in"):
             rest = [*terms[:place], *terms[place + 1 :]]
@@ -65,7 +65,7 @@ def bound_value(collection: Collection, term: Term) -> Any:
     return _value(next(column for column in collection.columns if column.name == term.column), term.value)
 
 
-def _indexed(collection: Collection) -> set[str]:
+def _index(collection: Collection) -> set[str]:
     own = {"_key", "_from", "_to"} if collection.edge else {"_key"}
     return own | {index.fields[0] for index in collection.indexes}
 

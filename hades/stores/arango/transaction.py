@@ -93,7 +93,9 @@ def begin(db: StandardDatabase, collections: Sequence[str]) -> Unit:
 def commit(unit: Unit, action: str) -> None:
     """Keep what was written. When the answer is lost, the server is asked what became of it."""
     if unit.idle_s > IDLE_S:
-        raise Expired(f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up")
+        raise TransactionExpired(
+            f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up"
+        )
     try:
         unit.commit_transaction()
     except (Lost, TimedOut) as error:
@@ -107,7 +109,7 @@ def give_up(unit: Unit) -> None:
         unit.abort_transaction()
 
 
-class Expired(NotSent):
+class TransactionExpired(NotSent):
     """Nothing of the transaction was kept, for it was left alone too long; begin it again."""
 
 

@@ -38,7 +38,7 @@ from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view_facts as facts
-from hades.stores.arango.interning import Interned
+from hades.stores.arango.interning import IdTable
 from hades.stores.arango.naming import find_named
 from hades.stores.arango.row_store import ArangoRows
 from hades.stores.arango.store import ArangoStore
@@ -57,7 +57,7 @@ class ArangoView:
 
     def __init__(self, store: ArangoStore) -> None:
         self._store = store
-        self._nodes, self._edges = Interned("node"), Interned("edge")
+        self._nodes, self._edges = IdTable("node"), IdTable("edge")
         self._type_names = edge_types()
         self._codes = {name: code for code, name in enumerate(self._type_names)}
 
@@ -111,7 +111,7 @@ class ArangoView:
         binds = {
             "nodes": self._nodes.names(numbers),
             "collections": EDGES,
-            "types": self._checked_types(types),
+            "types": self._check_types(types),
             "as_of": None if mask.as_of is None else iso(mask.as_of),
             "known_at": None if mask.known_at is None else iso(mask.known_at),
             "fanout": _UNBOUNDED if fanout is None else fanout,
@@ -139,7 +139,7 @@ class ArangoView:
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`; two queries for ANY."""
         total = np.zeros(len(numbers), np.int64)
-        binds = {"nodes": self._nodes.names(numbers), "types": self._checked_types(types)}
+        binds = {"nodes": self._nodes.names(numbers), "types": self._check_types(types)}
         if direction != Direction.IN:
             total += np.array(self._query(load("view/count_outbound"), binds, "counting edges"), np.int64)
         if direction != Direction.OUT:
@@ -280,7 +280,7 @@ class ArangoView:
             for row in self._query(load("bridges/find_bridges"), binds, "looking for bridges")
         ]
 
-    def fitted(self) -> port.Fitted | None:
+    def fitted(self) -> port.RankerState | None:
         """See `GraphView.fitted`. The ranker's states lie in snapshots; over AQL questions are judged by hand."""
         return None
 
@@ -322,7 +322,7 @@ class ArangoView:
         numbers = self._nodes.add([f"{kind}/{key}" for key in found.column("_key").to_pylist()])
         return Hits(numbers, found.column("score").to_numpy().astype(np.float32))
 
-    def _checked_types(self, types: Sequence[str] | None) -> list[str] | None:
+    def _check_types(self, types: Sequence[str] | None) -> list[str] | None:
         for name in types or ():
             if name not in self._codes:
                 raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._type_names)}")

@@ -81,7 +81,7 @@ def edges_of(connection: sqlite3.Connection, tree: Tree, nodes: Sequence[str]) -
         return NO_EDGES
     edge, end, kind = (_LINE.join(column).decode().split("\n") for column in columns)
     weight, cost = (np.frombuffer(b"".join(parts)) for parts in numbers[:2])
-    return Edges(np.array(node, dtype=np.int64), edge, end, kind, weight, cost, _joined_bounds(numbers[2], numbers[0]))
+    return Edges(np.array(node, dtype=np.int64), edge, end, kind, weight, cost, _join_bounds(numbers[2], numbers[0]))
 
 
 class EdgePages:
@@ -101,10 +101,10 @@ class EdgePages:
             starts.tolist(),
             [0, *ends_of_runs[:-1].tolist()],
             ends_of_runs.tolist(),
-            _joined(names, np.searchsorted(run_starts, starts)),
-            _joined(edge, starts),
-            _joined(end, starts),
-            _joined(kind, starts),
+            _join(names, np.searchsorted(run_starts, starts)),
+            _join(edge, starts),
+            _join(end, starts),
+            _join(kind, starts),
             strict=True,
         )
         weights, costs = (_numbers(rows.column(number)).tobytes() for number in (4, 5))
@@ -126,19 +126,19 @@ class EdgePages:
 
     def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
         """The page as Arrow, for merging."""
-        return self._decoded(tree, [data])
+        return self._decode(tree, [data])
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
         """Thousands of small pages cost what one large page of the same rows would."""
-        return pa.Table.from_batches([self._decoded(tree, [data for _, _, data in pages])])
+        return pa.Table.from_batches([self._decode(tree, [data for _, _, data in pages])])
 
-    def _decoded(self, tree: Tree, datas: Iterable[bytes]) -> pa.RecordBatch:
+    def _decode(self, tree: Tree, datas: Iterable[bytes]) -> pa.RecordBatch:
         parts = [part for part in map(_parts, datas) if part[_WEIGHTS]]
         if not parts:
             return pa.RecordBatch.from_pylist([], schema=tree.schema)
         names, counts, edges, ends, types, weights, costs, bounds = zip(*parts, strict=True)
         sizes = np.frombuffer(b"".join(counts), dtype="<u4")
-        times = _joined_bounds(bounds, weights)
+        times = _join_bounds(bounds, weights)
         rows = sum(map(len, weights)) // 8
         moments = np.full((rows, len(VALIDITY)), ABSENT) if times is None else times
         columns: list[pa.Array] = [
@@ -170,7 +170,7 @@ def _runs(node: pa.Array, starts: NDArray[np.int64]) -> tuple[pa.Array, NDArray[
     return node.take(pa.array(run_starts)), counts, run_starts
 
 
-def _joined(texts: pa.Array, starts: NDArray[np.int64]) -> list[bytes]:
+def _join(texts: pa.Array, starts: NDArray[np.int64]) -> list[bytes]:
     """The texts of each page, joined by line ends."""
     offsets = pa.array(np.append(starts, len(texts)).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, texts.cast(pa.binary()))
@@ -188,7 +188,7 @@ def _split(joined: Sequence[bytes]) -> pa.Array:
     return pa.StringArray.from_buffers(len(ends), pa.py_buffer(bounds), pa.py_buffer(body[~is_end]))
 
 
-def _joined_bounds(bounds: Sequence[bytes], weights: Sequence[bytes]) -> NDArray[np.int64] | None:
+def _join_bounds(bounds: Sequence[bytes], weights: Sequence[bytes]) -> NDArray[np.int64] | None:
     if not any(bounds):
         return None
     absent = ABSENT.to_bytes(8, "little", signed=True) * len(VALIDITY)

@@ -34,7 +34,7 @@ class Connections:
         """A connection inside a read transaction: all reads see one state of the file."""
         connection = self._borrow()
         try:
-            with translated(self.path):
+            with translate(self.path):
                 connection.execute("BEGIN")
                 try:
                     yield connection
@@ -54,7 +54,7 @@ class Connections:
         """The writer inside an immediate transaction: committed at the end, rolled back on any exception."""
         if self.mode is Mode.READ_ONLY:
             raise ReadOnly("writing to the store")
-        with self._writer_lock, translated(self.path):
+        with self._writer_lock, translate(self.path):
             connection = self._writer = self._writer or self._open()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -70,7 +70,7 @@ class Connections:
             idle, self._idle = self._idle, []
         for reader in idle:
             reader.close()
-        with self._writer_lock, translated(self.path):
+        with self._writer_lock, translate(self.path):
             connection = self._writer = self._writer or self._open()
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -100,7 +100,7 @@ class Connections:
         if self.mode is not Mode.ADMIN and not self.path.exists():
             raise NotProvisioned(f"there is no store at {self.path}; run `hades provision`")
         access = "ro" if self.mode is Mode.READ_ONLY else "rwc"
-        with translated(self.path):
+        with translate(self.path):
             connection = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={access}",
                 uri=True,
@@ -120,7 +120,7 @@ class Connections:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate(path: Path) -> Iterator[None]:
     """SQLite's errors as ours, naming the file and the next step."""
     try:
         yield

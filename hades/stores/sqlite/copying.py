@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from hades.stores.sqlite.connection import BUSY_TIMEOUT_SECONDS, translated
+from hades.stores.sqlite.connection import BUSY_TIMEOUT_SECONDS, translate
 
 _BEGINNING = b"SQLite format 3\x00"
 
@@ -26,7 +26,7 @@ def copy_database(source: Path, target: Path) -> None:
     what they commit meanwhile. The copy stands alone, without a log beside it.
     """
     with (
-        translated(source),
+        translate(source),
         closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as old,
         closing(sqlite3.connect(target, isolation_level=None)) as new,
     ):
@@ -36,7 +36,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 def rows_of(path: Path) -> dict[str, int]:
     """Rows by collection, as the file counts them itself; also of a file that an older version wrote."""
-    with translated(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+    with translate(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
         if file.execute("SELECT 1 FROM sqlite_master WHERE name = 'tree'").fetchone() is None:
             return {}
         counts = file.execute("SELECT name, rows FROM tree WHERE rows > 0 AND instr(name, '#') = 0 ORDER BY name")

@@ -29,7 +29,7 @@ Entries = list[Callable[[], pa.Table | None]]  # one for each look-up of a colle
 
 
 @contextmanager
-def prepared(registry: Registry, collection: Collection, rows: pa.Table | None) -> Iterator[Entries]:
+def prepare(registry: Registry, collection: Collection, rows: pa.Table | None) -> Iterator[Entries]:
     """The look-ups' entries for rows about to be written.
 
     Sorting is Arrow's work and leaves other threads running; rows are prepared while the rows themselves are
@@ -101,7 +101,7 @@ def answerable(collection: Collection, where: Sequence[Term]) -> tuple[Lookup, T
 def keys_for(connection: sqlite3.Connection, tree: Tree, lookup: Lookup, term: Term) -> list[str]:
     """Keys of the rows that may satisfy the term, sorted; the caller checks the predicate on the rows."""
     values = term.value if isinstance(term.value, list) else [term.value]
-    texts = [_encoded(value) for value in values]
+    texts = [_encode(value) for value in values]
     if not texts:
         return []
     end = "" if term.op == "starts_with" else SEPARATOR
@@ -126,8 +126,8 @@ def last_lookup(collection: Collection, column: str, by: str) -> Lookup | None:
 
 def last_keys(connection: sqlite3.Connection, tree: Tree, same: object, at_most: object, limit: int) -> list[str]:
     """Keys of the last rows of one value at or below a bound, last first."""
-    low = _encoded(same) + SEPARATOR
-    high = low + _encoded(at_most)
+    low = _encode(same) + SEPARATOR
+    high = low + _encode(at_most)
     keys: list[str] = []
     for batch in pages.backwards(connection, tree, high + SEPARATOR + pages.LAST):
         held = batch.column(VALUE)
@@ -166,7 +166,7 @@ def _as_text(column: pa.Array) -> pa.Array:
     raise TypeError(f"a look-up by {column.type} is not supported; index text, times, whole numbers or booleans")
 
 
-def _encoded(value: object) -> str:
+def _encode(value: object) -> str:
     array = pa.array([value]) if not hasattr(value, "tzinfo") else pa.array([value], pa.timestamp("us", tz="UTC"))
     text: str = _as_text(array)[0].as_py()
     return text

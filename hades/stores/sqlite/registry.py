@@ -141,7 +141,7 @@ class Registry:
         return self._trees[name]
 
 
-def held_part(connection: sqlite3.Connection) -> str:
+def hold_part(connection: sqlite3.Connection) -> str:
     """What a file was made for, from the collections it keeps."""
     return part_of({row[0] for row in connection.execute("SELECT name FROM tree")})
 

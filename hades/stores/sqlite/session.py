@@ -60,7 +60,7 @@ class Session:
                 checked = checked.drop_columns([rows.REV])
             if target.edge:
                 self._check_ends(target, checked)
-            self._put(target, _sorted(checked))
+            self._put(target, _sort(checked))
             written, batches = written + checked.num_rows, batches + 1
         return WriteReport(written, batches)
 
@@ -70,7 +70,7 @@ class Session:
         written = batches = 0
         for table in rows.as_tables(rows_given):
             given = rows.prepare(target, table, partial=True)
-            changes = _sorted(given)
+            changes = _sort(given)
             present = self.get(collection, changes.column("_key").to_pylist())
             if present.num_rows < changes.num_rows:
                 self._refuse_missing(target, given, present)
@@ -105,7 +105,7 @@ class Session:
         target = rows.require(collection)
         names = [*questions.check_columns(target, columns), *([rows.REV] if with_rev else [])]
         found = list(self._rows_by_key(target, sorted(set(keys)), names))
-        schema = _declared(target, names)
+        schema = _declare(target, names)
         if len(found) == 1:
             return pa.Table.from_arrays(_outward_columns(found[0], schema), schema=schema)
         return pa.Table.from_batches([_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
@@ -123,8 +123,8 @@ class Session:
         terms = questions.check_terms(target, where)
         names = questions.check_columns(target, columns)
         questions.check_limit("batch_rows", batch_rows)
-        schema = _declared(target, names)
-        return (_outward(batch, schema) for batch in _rebatched(self._matching(target, terms, names), batch_rows))
+        schema = _declare(target, names)
+        return (_outward(batch, schema) for batch in _rebatch(self._matching(target, terms, names), batch_rows))
 
     def last(
         self,
@@ -181,8 +181,8 @@ class Session:
         target = rows.require(collection)
         asked = questions.check_vector(target, vector)
         questions.check_limit("limit", limit)
-        if rows.declared_dimension(model) not in (None, asked.size):
-            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {rows.declared_dimension(model)}")
+        if rows.declare_dimension(model) not in (None, asked.size):
+            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {rows.declare_dimension(model)}")
         terms = (*questions.check_terms(target, where), Term("embedding_model", "==", model))
         field = str(target.vector_field)
         keys: list[str] = []
@@ -270,7 +270,7 @@ class Session:
     def _replace(self, collection: Collection, new: pa.Table | None, drop: Sequence[str]) -> int:
         """Put rows and remove keys, with every look-up and the full text; by how many rows the collection grew."""
         tree = self._registry.rows(collection)
-        with lookups.prepared(self._registry, collection, new) as entries:
+        with lookups.prepare(self._registry, collection, new) as entries:
             old, grown = pages.write(self._connection, tree, new, drop)
             self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
             lookups.maintain(self._connection, self._registry, collection, old, entries)
@@ -283,7 +283,7 @@ class Session:
 
     def _matching(self, collection: Collection, terms: Sequence[Term], names: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows that satisfy the terms, in key order, through a look-up where one narrows them."""
-        keys = self._narrowed(collection, terms)
+        keys = self._narrow(collection, terms)
         tree = self._registry.rows(collection)
         needed = list(dict.fromkeys([*names, *(term.column for term in terms)]))
         source: Iterator[pa.RecordBatch]
@@ -297,7 +297,7 @@ class Session:
             if kept.num_rows:
                 yield kept
 
-    def _narrowed(self, collection: Collection, terms: Sequence[Term]) -> list[str] | None:
+    def _narrow(self, collection: Collection, terms: Sequence[Term]) -> list[str] | None:
         for term in terms:
             if term.column == "_key" and term.op in ("==", "in"):
                 return sorted(set(term.value if isinstance(term.value, list) else [str(term.value)]))
@@ -381,20 +381,20 @@ def _distinct_heads(identifiers: pa.Array) -> list[str]:
     return [head for head in heads if head]
 
 
-def _sorted(table: pa.Table) -> pa.Table:
+def _sort(table: pa.Table) -> pa.Table:
     keys = table.column("_key").combine_chunks()
     if len(keys) < 2 or pc.all(pc.less_equal(keys.slice(0, len(keys) - 1), keys.slice(1))).as_py():
         return table
     return table.take(pc.sort_indices(keys))
 
 
-def _declared(collection: Collection, names: Sequence[str]) -> pa.Schema:
+def _declare(collection: Collection, names: Sequence[str]) -> pa.Schema:
     """The catalogue's fields of these columns; revisions are text, because to callers they are opaque."""
-    return _declared_once(collection.name, tuple(names))
+    return _declare_once(collection.name, tuple(names))
 
 
 @cache
-def _declared_once(collection: str, names: tuple[str, ...]) -> pa.Schema:
+def _declare_once(collection: str, names: tuple[str, ...]) -> pa.Schema:
     revision, schema = pa.field(rows.REV, pa.string()), rows.require(collection).schema
     return pa.schema([revision if name == rows.REV else schema.field(name) for name in names])
 
@@ -412,7 +412,7 @@ def _outward_columns(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]
     return columns
 
 
-def _rebatched(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _rebatch(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of exactly `batch_rows`, the last one shorter."""
     held: list[pa.RecordBatch] = []
     rows_held = 0

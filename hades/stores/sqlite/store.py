@@ -28,7 +28,7 @@ from hades.ports.store import (
 from hades.stores import questions, rows
 from hades.stores.sqlite import fulltext, lookups, migrations, pages
 from hades.stores.sqlite.connection import Connections
-from hades.stores.sqlite.registry import Registry, held_part, lookups_of, register
+from hades.stores.sqlite.registry import Registry, hold_part, lookups_of, register
 from hades.stores.sqlite.session import Session
 from schemas.catalogue import NAMES, collection_named
 from schemas.intervals import Mask
@@ -272,7 +272,7 @@ class SqliteStore:
             facts["bytes"] = str(path.stat().st_size)
             with self._connections.reading() as connection:
                 facts["version"] = str(migrations.version(connection))
-                if facts["version"] != "0" and (part := held_part(connection)) != ALL:
+                if facts["version"] != "0" and (part := hold_part(connection)) != ALL:
                     facts["holds"] = part
         return facts
 

@@ -33,7 +33,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FilteredEdges:
     """Edges of one direction, and the rows of them that pass the filters."""
 
     edges: Edges
@@ -62,7 +62,7 @@ def steps_of(connection: sqlite3.Connection, question: Question, nodes: Sequence
     return steps
 
 
-def _find(connection: sqlite3.Connection, question: Question, wanted: Sequence[str]) -> list[_Found]:
+def _find(connection: sqlite3.Connection, question: Question, wanted: Sequence[str]) -> list[_FilteredEdges]:
     ways = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, False)}[question.direction]
     found = []
     for outbound in ways:
@@ -76,11 +76,11 @@ def _find(connection: sqlite3.Connection, question: Question, wanted: Sequence[s
         if len(ways) == 2 and not outbound:  # a loop was seen on the way out
             loops = [end == wanted[at] for end, at in zip(edges.end, edges.node.tolist(), strict=True)]
             keep &= ~np.array(loops, dtype=bool)
-        found.append(_Found(edges, np.flatnonzero(keep), outbound))
+        found.append(_FilteredEdges(edges, np.flatnonzero(keep), outbound))
     return found
 
 
-def _heaviest(found: _Found, fanout: int) -> NDArray[np.int64]:
+def _heaviest(found: _FilteredEdges, fanout: int) -> NDArray[np.int64]:
     """Rows kept: by group, then weight; edges come by key within a node, and a stable sort keeps that among equals."""
     weight = np.nan_to_num(found.edges.weight[found.keep], nan=-np.inf)
     group = found.edges.node[found.keep]
@@ -90,7 +90,7 @@ def _heaviest(found: _Found, fanout: int) -> NDArray[np.int64]:
     return found.keep[order[rank < fanout]]
 
 
-def _both_ways(found: Sequence[_Found], wanted: Sequence[str], fanout: int) -> pa.Table:
+def _both_ways(found: Sequence[_FilteredEdges], wanted: Sequence[str], fanout: int) -> pa.Table:
     whole = _table([(one, one.keep) for one in found], wanted)
     group = np.concatenate([one.edges.node[one.keep] for one in found])
     weight = np.concatenate([np.nan_to_num(one.edges.weight[one.keep], nan=-np.inf) for one in found])
@@ -101,7 +101,7 @@ def _both_ways(found: Sequence[_Found], wanted: Sequence[str], fanout: int) -> p
     return whole.take(pa.array(order[rank < fanout]))
 
 
-def _table(parts: Sequence[tuple[_Found, NDArray[np.int64]]], wanted: Sequence[str]) -> pa.Table:
+def _table(parts: Sequence[tuple[_FilteredEdges, NDArray[np.int64]]], wanted: Sequence[str]) -> pa.Table:
     names = pa.array(wanted, pa.string())
     tables = []
     for found, rows in parts:

@@ -71,7 +71,7 @@ class ArrowPages:
             columns, rows = iter(batch.columns), batch.num_rows
             filled = [next(columns) if nulls is None else nulls.slice(0, rows) for nulls in _gaps(tree, layout, absent)]
             batch = pa.RecordBatch.from_arrays(filled, schema=tree.schemas[layout])
-        return batch if layout == tree.layout else _upgraded(tree, batch)
+        return batch if layout == tree.layout else _upgrade(tree, batch)
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
         """One table, one chunk a page."""
@@ -103,7 +103,7 @@ def _present(tree: Tree, layout: int, absent: int) -> pa.Schema:
     return schema
 
 
-def _upgraded(tree: Tree, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _upgrade(tree: Tree, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A page of an older layout in the current one: columns it did not have take their default."""
     arrays = [
         batch.column(column.name).cast(column.type)

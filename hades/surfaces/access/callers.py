@@ -11,7 +11,7 @@ _ORDER = (Mode.READ_ONLY, Mode.READ_WRITE, Mode.ADMIN)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Refused(HadesError):
+class CallerRefused(HadesError):
     """A caller without the mode that a call needs."""
 
 
@@ -50,7 +50,7 @@ def covers(mode: Mode, needed: Mode) -> bool:
 def require(caller: Caller, needed: Mode) -> None:
     """Let the caller pass, or say what they would need."""
     if not caller.may(needed):
-        raise Refused(
+        raise CallerRefused(
             f"{caller.name} may use this service as {caller.mode.value!r}, this call needs {needed.value!r}; "
             "use a token of that mode (`hades token add`)"
         )

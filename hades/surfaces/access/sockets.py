@@ -41,7 +41,7 @@ def unix_socket(path: Path, mode: Mode) -> socket.socket:
     return listening
 
 
-def handed_over(path: Path, mode: Mode, env: Mapping[str, str]) -> socket.socket | None:
+def hand_over(path: Path, mode: Mode, env: Mapping[str, str]) -> socket.socket | None:
     """The socket of this path that systemd opened for this process, if it did; one with wider rights is refused."""
     if env.get("LISTEN_PID") != str(os.getpid()):
         return None

@@ -81,7 +81,7 @@ class Shell:
 
 
 @dataclass(frozen=True)
-class Omitted:
+class OmittedSurface:
     """A surface that does not offer the capability, and why."""
 
     reason: str
@@ -154,10 +154,10 @@ class Capability:
     mode: AccessMode
     request: type[Request]
     call: Call
-    cli: Cli | Omitted
-    rest: Rest | Omitted
-    mcp: Mcp | Omitted
-    task: Task | Omitted
+    cli: Cli | OmittedSurface
+    rest: Rest | OmittedSurface
+    mcp: Mcp | OmittedSurface
+    task: Task | OmittedSurface
 
     @property
     def help(self) -> str:

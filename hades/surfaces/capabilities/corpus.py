@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Nothing, Omitted, Request, Rest
+from hades.surfaces.capabilities.capability import Capability, Cli, Nothing, OmittedSurface, Request, Rest
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import Id
 
@@ -58,8 +58,8 @@ OVERVIEW = Capability(
     call=describe,
     cli=Cli(("overview",)),
     rest=Rest("GET", "/overview", "graph", "The corpus at a glance"),
-    mcp=Omitted("agents ask questions; the resource of the graph already states its counts"),
-    task=Omitted("a look at the corpus for people; flows read the store"),
+    mcp=OmittedSurface("agents ask questions; the resource of the graph already states its counts"),
+    task=OmittedSurface("a look at the corpus for people; flows read the store"),
 )
 COMPARE = Capability(
     name="compare",
@@ -68,6 +68,6 @@ COMPARE = Capability(
     call=compare,
     cli=Cli(("compare",), view="hades.surfaces.cli.corpus_views:show_comparison"),
     rest=Rest("GET", "/snapshots/compare", "snapshots", "What changed between two graphs"),
-    mcp=Omitted("a question of whoever runs the builds, not of agents"),
-    task=Omitted("the report of a build already says what it changed"),
+    mcp=OmittedSurface("a question of whoever runs the builds, not of agents"),
+    task=OmittedSurface("the report of a build already says what it changed"),
 )

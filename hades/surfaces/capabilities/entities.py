@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, Omitted, Request, Rest, Shell
+from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, OmittedSurface, Request, Rest, Shell
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import FreeForm, Id, Reason, Share, read_pairs
 
@@ -114,8 +114,8 @@ def undo(request: UndoEditRequest, context: CallContext) -> dict[str, Any]:
 
 
 _VIEW = "hades.surfaces.cli.entity_views:show_edit"
-_NO_TOOL = Omitted("an agent proposes an edit; people list, approve and undo edits")
-_NO_TASK = Omitted("corrections are made by people and agents, not by flows")
+_NO_TOOL = OmittedSurface("an agent proposes an edit; people list, approve and undo edits")
+_NO_TASK = OmittedSurface("corrections are made by people and agents, not by flows")
 ENTITY_CAPABILITIES = (
     Capability(
         "entity.edits", "ro", EditsRequest, edits,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Request, Rest, Shell, Task
+from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Request, Rest, Shell, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import Id, Moment
 
@@ -92,8 +92,8 @@ EXPLAIN = Capability(
     call=explain,
     cli=Cli(("explain",), ("query_id",), view="hades.surfaces.cli.query_views:show_explanation", is_audited=True),
     rest=Rest("GET", "/queries/{query_id}/explain", "questions", "Explain an answer"),
-    mcp=Omitted(_NOT_FOR_AGENTS),
-    task=Omitted("a flow asks; a person explains"),
+    mcp=OmittedSurface(_NOT_FOR_AGENTS),
+    task=OmittedSurface("a flow asks; a person explains"),
 )
 FEEDBACK = Capability(
     name="feedback",
@@ -103,8 +103,8 @@ FEEDBACK = Capability(
     cli=Cli(("feedback",), ("query_id",), view="hades.surfaces.cli.query_views:show_feedback", is_audited=True),
     rest=Rest("POST", "/queries/{query_id}/feedback", "questions", "Judge an answer", part="feedback",
               reply="schemas.telemetry:Feedback", examples=({"good": {"paths": [1]}, "bad": {"passages": [3]}},)),
-    mcp=Omitted(_NOT_FOR_AGENTS),
-    task=Omitted("a flow asks; a person judges"),
+    mcp=OmittedSurface(_NOT_FOR_AGENTS),
+    task=OmittedSurface("a flow asks; a person judges"),
 )  # fmt: skip
 QUERIES = Capability(
     name="queries",
@@ -112,7 +112,7 @@ QUERIES = Capability(
     request=QueriesRequest,
     call=report_queries,
     cli=Cli(("queries",), view="hades.surfaces.cli.query_views:show_query_report"),
-    rest=Omitted("writes a page into HADES_HOME/reports of the machine that runs it"),
-    mcp=Omitted("writes a page into HADES_HOME/reports of the machine that runs it"),
+    rest=OmittedSurface("writes a page into HADES_HOME/reports of the machine that runs it"),
+    mcp=OmittedSurface("writes a page into HADES_HOME/reports of the machine that runs it"),
     task=Task("report queries"),
 )

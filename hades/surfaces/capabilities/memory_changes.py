@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Request, Rest, Shell, Task
+from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Request, Rest, Shell, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import CONTENT_CHARACTERS, REASON_CHARACTERS, Id, Moment, Reason, Share
 from hades.surfaces.capabilities.memory_records import (
@@ -265,12 +265,12 @@ ERASE = Capability(
 CHECK = Capability(
     "memory.check", "rw", CheckRequest, check,
     cli=Cli(("memory", "check"), view=f"{_VIEWS}:show_problems", succeeds=lambda document: not document["problems"]),
-    rest=Omitted("reads the whole memory; run it beside the store"), mcp=NO_TOOL, task=Task("check memory"),
+    rest=OmittedSurface("reads the whole memory; run it beside the store"), mcp=NO_TOOL, task=Task("check memory"),
 )  # fmt: skip
 COMPACT = Capability(
     "memory.compact", "admin", CompactRequest, compact,
     cli=Cli(("memory", "compact"), view=f"{_VIEWS}:show_compaction",
             succeeds=lambda document: bool(document["compacted"])),
-    rest=Omitted("needs the store for itself; run it beside the store"), mcp=NO_TOOL, task=NO_TASK,
+    rest=OmittedSurface("needs the store for itself; run it beside the store"), mcp=NO_TOOL, task=NO_TASK,
 )  # fmt: skip
 MEMORY_CHANGES = (PROMOTE, CHANGE, FACT, CONFLICTS, RESOLVE, UNDO, ERASE, COMPACT, CHECK)

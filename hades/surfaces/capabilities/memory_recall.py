@@ -75,13 +75,13 @@ class DrillDownRequest(Request):
 
 def search(request: SearchRequest, context: CallContext) -> dict[str, Any]:
     """The topics; with a depth also what true edges join to them."""
-    from hades.memory.functions import found_as_dict
+    from hades.memory.functions import find_as_dict
     from schemas.intervals import Mask
 
     mask = Mask(as_of=request.as_of, known_at=request.known_at)
     window = (request.began_from, request.began_until) if request.began_from or request.began_until else None
     found = context.memory.search(request.query, window, limit=request.limit, mask=mask, levels=(request.level,))
-    document = found_as_dict(request.query, found)
+    document = find_as_dict(request.query, found)
     if not request.depth:
         return document
     return {**document, **context.memory.enhance(found, request.depth, mask=mask).as_dict()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from hades.surfaces.capabilities.capability import Omitted, Shell
+from hades.surfaces.capabilities.capability import OmittedSurface, Shell
 from hades.surfaces.capabilities.fields import ID_CHARACTERS, Id, Moment
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ WHY = "Reason, kept in the audit."
 AS_OF = "As it was true at this time, for example 2026-01-31."
 KNOWN_AT = "As it was known at this time."
 
-NO_TASK = Omitted("a step of a conversation, not of a flow")
-NO_TOOL = Omitted("agents add, read and search memory; people curate it")
+NO_TASK = OmittedSurface("a step of a conversation, not of a flow")
+NO_TOOL = OmittedSurface("agents add, read and search memory; people curate it")
 
 
 def state_document(state: MemoryState) -> dict[str, Any]:

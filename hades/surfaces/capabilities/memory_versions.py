@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, Omitted, Request, Rest, Shell, Task
+from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, OmittedSurface, Request, Rest, Shell, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import CONTENT_CHARACTERS, Metadata, Moment, Reason, Share
 from hades.surfaces.capabilities.memory_records import (
@@ -193,7 +193,7 @@ TOPICS = Capability(
 )  # fmt: skip
 TRACE = Capability(
     "memory.trace", "ro", TraceRequest, trace,
-    cli=Omitted("`hades memory history` lists the same versions with their content"),
+    cli=OmittedSurface("`hades memory history` lists the same versions with their content"),
     rest=Rest("GET", "/memory/{topic:path}/trace", "memory", "All versions of a topic by id"),
     mcp=NO_TOOL, task=NO_TASK,
 )  # fmt: skip

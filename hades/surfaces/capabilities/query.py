@@ -14,7 +14,7 @@ from hades.surfaces.capabilities.capability import (
     Capability,
     Cli,
     JsonReply,
-    Omitted,
+    OmittedSurface,
     Request,
     Rest,
     Shell,
@@ -117,6 +117,6 @@ QUERY = Capability(
             is_audited=True),
     rest=Rest("POST", "/query", "questions", "Answer a question", reply="schemas.retrieval:Retrieval",
               examples=_EXAMPLES),
-    mcp=Omitted("agents choose among pathrag_retrieve, hipporag_retrieve and graph_query_paths"),
+    mcp=OmittedSurface("agents choose among pathrag_retrieve, hipporag_retrieve and graph_query_paths"),
     task=Task("retrieve", is_snapshot_bound=True),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from hades.errors import HadesError
-from hades.surfaces.capabilities.capability import Capability, Mcp, Omitted, Request, Task
+from hades.surfaces.capabilities.capability import Capability, Mcp, OmittedSurface, Request, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.query import QueryRequest, Question
 
@@ -198,7 +198,7 @@ def _path_string(path: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_AS_QUERY = Omitted("`query` offers the same answer with all its options")
+_AS_QUERY = OmittedSurface("`query` offers the same answer with all its options")
 _REPLIES = "hades.surfaces.mcp.replies"
 RETRIEVE_PATHS = Capability(
     "retrieve_paths", "ro", RetrievePathsRequest, retrieve_paths, cli=_AS_QUERY, rest=_AS_QUERY,
@@ -208,11 +208,11 @@ RETRIEVE_PATHS = Capability(
 RETRIEVE_PASSAGES = Capability(
     "retrieve_passages", "ro", RetrievePassagesRequest, retrieve_passages, cli=_AS_QUERY, rest=_AS_QUERY,
     mcp=Mcp("hipporag_retrieve", "Passages for a question", f"{_REPLIES}:PassagesReply"),
-    task=Omitted("`retrieve` with the recipe hipporag is the same"),
+    task=OmittedSurface("`retrieve` with the recipe hipporag is the same"),
 )  # fmt: skip
 QUERY_PATHS = Capability(
     "query_paths", "ro", QueryPathsRequest, query_paths, cli=_AS_QUERY, rest=_AS_QUERY,
     mcp=Mcp("graph_query_paths", "Best paths as text with citations", f"{_REPLIES}:PathStringsReply"),
-    task=Omitted("`get best paths` is the same search with its own options"),
+    task=OmittedSurface("`get best paths` is the same search with its own options"),
 )  # fmt: skip
 AGENT_RETRIEVAL = (RETRIEVE_PATHS, RETRIEVE_PASSAGES, QUERY_PATHS)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Request, Rest, Shell
+from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Request, Rest, Shell
 from hades.surfaces.capabilities.context import CallContext
 
 
@@ -62,24 +62,25 @@ def list_runs(request: RunsRequest, context: CallContext) -> dict[str, Any]:
     return {"runs": [asdict(run) for run in last_runs(context.settings.home, request.limit)], "stages": stages}
 
 
-_NOT_FOR_AGENTS = Omitted("operations of the service are for people and schedulers")
+_NOT_FOR_AGENTS = OmittedSurface("operations of the service are for people and schedulers")
 SNAPSHOT_CAPABILITIES = (
     Capability(
         "snapshots", "ro", SnapshotsRequest, list_snapshots,
         cli=Cli(("snapshots",), view="hades.surfaces.cli.build_views:show_snapshots"),
         rest=Rest("GET", "/snapshots", "snapshots", "Published graphs"), mcp=_NOT_FOR_AGENTS,
-        task=Omitted("a flow publishes; `hades snapshots` lists"),
+        task=OmittedSurface("a flow publishes; `hades snapshots` lists"),
     ),
     Capability(
         "rollback", "rw", RollbackRequest, roll_back,
         cli=Cli(("rollback",), ("what",), "hades.surfaces.cli.build_views:show_rollback"),
         rest=Rest("POST", "/snapshots/rollback", "snapshots", "Let an older graph serve",
                   examples=({"what": "graph"},)),
-        mcp=_NOT_FOR_AGENTS, task=Omitted("the task `roll back` of tasks/snapshot.py is a step of the flow rollback"),
+        mcp=_NOT_FOR_AGENTS,
+        task=OmittedSurface("the task `roll back` of tasks/snapshot.py is a step of the flow rollback"),
     ),
     Capability(
-        "runs", "ro", RunsRequest, list_runs, cli=Omitted("`hades status` prints the last runs"),
+        "runs", "ro", RunsRequest, list_runs, cli=OmittedSurface("`hades status` prints the last runs"),
         rest=Rest("GET", "/runs", "runs", "Nightly builds"), mcp=_NOT_FOR_AGENTS,
-        task=Omitted("Prefect lists its own runs"),
+        task=OmittedSurface("Prefect lists its own runs"),
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hades.retrieval.turn.recipes import DEFAULT
-from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, Omitted, Request, Rest, Shell
+from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, OmittedSurface, Request, Rest, Shell
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import AS_OF, KNOWN_AT, Moment
 from hades.surfaces.capabilities.query import QueryRequest, Question, RecipeName
@@ -76,5 +76,5 @@ ANSWER = Capability(
     rest=Rest("POST", "/answer", "questions", "Answer in sentences", reply="schemas.answer:WrittenAnswer",
               examples=({"query": "what does EmailMessage extend?"},)),
     mcp=Mcp("hades_answer", "Answer in sentences with citations", "schemas.answer:WrittenAnswer", text="text"),
-    task=Omitted("a flow retrieves and writes with its own model; the library function is write_answer"),
+    task=OmittedSurface("a flow retrieves and writes with its own model; the library function is write_answer"),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from hades.ports.progress import Progress
 from hades.settings import load_settings
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.progress import show_progress
 from hades.telemetry.traces import span
 
 
@@ -29,7 +29,7 @@ def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
     """
     keep_libraries_quiet()
     began = time.perf_counter()
-    with shown_progress() as progress:
+    with show_progress() as progress:
         if flow == "nightly" and load_settings().prefect_api_url is None:
             report = _run_nightly(parameters, progress or _log_progress)
         else:
@@ -98,7 +98,7 @@ def repair_contracts(names: Sequence[str]) -> Answer:
     from hades.stages.repair import repair
     from hades.wiring import open_hades
 
-    with shown_progress() as progress, open_hades(progress=progress or _log_progress) as hades:
+    with show_progress() as progress, open_hades(progress=progress or _log_progress) as hades:
         told = repair(hades.build_context, hades.ingest, begin(None), list(names))
     if not told.holds:
         raise ContractBroken("\n".join(told.notes))

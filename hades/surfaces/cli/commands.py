@@ -18,7 +18,7 @@ from hades.surfaces.capabilities.capability import (
     Cli,
     JsonReply,
     LocalCommand,
-    Omitted,
+    OmittedSurface,
     Request,
     Shell,
     load,
@@ -38,7 +38,7 @@ def add_commands(app: typer.Typer, declared: Sequence[Capability | LocalCommand]
     opened: dict[str, typer.Typer] = {}
     for one in declared:
         cli = one.cli if isinstance(one, Capability) else one
-        if isinstance(cli, Omitted):
+        if isinstance(cli, OmittedSurface):
             continue
         *group, name = cli.path
         target = app
@@ -113,10 +113,10 @@ def perform(
 ) -> Answer:
     """Call the capability in a context of its own and render the reply."""
     from hades.surfaces.access.local_context import local_context
-    from hades.surfaces.cli.progress import shown_progress
+    from hades.surfaces.cli.progress import show_progress
     from hades.telemetry.audit import Audit, CallMode
 
-    with shown_progress() as progress, local_context(who, progress=progress) as context:
+    with show_progress() as progress, local_context(who, progress=progress) as context:
         if cli.is_audited:
             mode: CallMode = "RO" if capability.mode == "ro" else "RW"
             with Audit(context.settings.home / "logs").call(mode, " ".join(cli.path)):

@@ -16,7 +16,7 @@ from hades.reports.answer_picture import answer_picture
 from hades.settings import load_settings
 from hades.stages.build_report import summary_lines
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.progress import show_progress
 from hades.surfaces.cli.query_views import show_passage
 from hades.wiring import open_hades
 from schemas.retrieval import Retrieval
@@ -38,7 +38,7 @@ def run_demo() -> Answer:
     asked = load_settings()
     settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
     began = time.perf_counter()
-    with shown_progress() as progress, open_hades(settings, progress=progress) as hades:
+    with show_progress() as progress, open_hades(settings, progress=progress) as hades:
         report = hades.ingest.source(WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), PACKAGES)).as_dict()
         night = hades.build()
         answers = [hades.retrieve(question) for question in QUESTIONS]
@@ -57,11 +57,11 @@ def run_demo() -> Answer:
         "answers": [answer.model_dump(mode="json") for answer in answers],
     }
     return Answer(
-        document, (*_built(document), *(part for answer in answers for part in _asked(answer)), _next(document))
+        document, (*_build(document), *(part for answer in answers for part in _ask(answer)), _next(document))
     )
 
 
-def _built(document: dict[str, Any]) -> tuple[RenderableType, ...]:
+def _build(document: dict[str, Any]) -> tuple[RenderableType, ...]:
     counts, report = document["counts"], document["report"]
     told_counts = ", ".join(
         f"{counts.get(name, 0):,} {name}" for name in ("files", "doc_chunks", "entities", "relations", "clusters")
@@ -71,7 +71,7 @@ def _built(document: dict[str, Any]) -> tuple[RenderableType, ...]:
     return (Text(f"{told_counts}\ningested in {phases}; then one night:\n"), Text(night), Text())
 
 
-def _asked(answer: Retrieval) -> tuple[RenderableType, ...]:
+def _ask(answer: Retrieval) -> tuple[RenderableType, ...]:
     """Where the answer stands (path, line, symbol) with its code, then paths that explain it, then what it cost."""
     lines = Text()
     for passage in answer.passages[:PASSAGES]:

@@ -147,10 +147,10 @@ def _view(checks: list[Check], document: dict[str, Any]) -> tuple[Table | Text, 
     parts: list[Table | Text] = [table]
     for title in ("versions", "store", "settings"):
         if title in document:
-            lines = [f"  {name} = {_shown(value)}" for name, value in document[title].items()]
+            lines = [f"  {name} = {_show(value)}" for name, value in document[title].items()]
             parts.append(Text("\n".join([f"\n{title}", *lines])))
     return tuple(parts)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return "(not set)" if value is None else json.dumps(value) if isinstance(value, dict) else str(value)

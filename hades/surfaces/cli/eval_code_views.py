@@ -16,7 +16,7 @@ from hades.evaluation.code_functions import evaluate_functions
 from hades.ports.progress import silent
 from hades.settings import load_settings
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.progress import show_progress
 from hades.wiring import open_embedder
 
 
@@ -33,7 +33,7 @@ def run_cases(
     """Evaluate, print, keep."""
     _only_auto(recipes)
     embedder = open_embedder(_settings(home)) if dense else None
-    with shown_progress() as progress:
+    with show_progress() as progress:
         document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=progress or silent)
     return _answer(document, out)
 
@@ -43,7 +43,7 @@ def run_functions(
 ) -> Answer:
     """Evaluate, print, keep."""
     _only_auto(recipes)
-    with shown_progress() as progress:
+    with show_progress() as progress:
         document = evaluate_functions(
             files, questions, open_embedder(_settings(home)), limit=limit, progress=progress or silent
         )

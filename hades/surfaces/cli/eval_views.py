@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.evaluation.arxiv import ArxivFiles
-from hades.evaluation.bridges import Bridged, evaluate_bridges
+from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
 from hades.evaluation.build import Workbench
 from hades.evaluation.citations import evaluate_citations
-from hades.evaluation.conversations import merged, prepare
+from hades.evaluation.conversations import merge, prepare
 from hades.evaluation.ladder import rungs
 from hades.evaluation.multihop import DEFAULT, evaluate_multihop
 from hades.evaluation.plots import draw
@@ -26,7 +26,7 @@ from hades.ports.tracking import DATA_HASH
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.progress import show_progress
 from hades.wiring import model_cache, open_build_context, open_hades, open_tracker
 
 MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"
@@ -47,7 +47,7 @@ def run_multihop(
     chosen = rungs(recipes, DEFAULT)
     with workbench(home) as bench:
         found = evaluate_multihop(bench, corpus, questions, triples=triples, published=published, rungs=chosen, ks=ks)
-    return _ranked_answer(found.document, "multihop", ks, out)
+    return _rank_answer(found.document, "multihop", ks, out)
 
 
 def run_citations(
@@ -64,7 +64,7 @@ def run_citations(
     chosen = rungs(recipes, DEFAULT)
     with workbench(home) as bench:
         found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
-    return _ranked_answer(found.document, "citations", ks, out)
+    return _rank_answer(found.document, "citations", ks, out)
 
 
 def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path | None, out: Path | None) -> Answer:
@@ -76,8 +76,8 @@ def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path 
             with workbench(None if home is None else home / told.name) as bench:
                 found = evaluate_multihop(bench, told.corpus, told.questions, rungs=chosen, ks=ks)
             parts.append((told, found))
-        document = merged(parts, ks)
-    return _ranked_answer(document, "memory", ks, out)
+        document = merge(parts, ks)
+    return _rank_answer(document, "memory", ks, out)
 
 
 def run_bridges(
@@ -115,7 +115,7 @@ def run_bridges(
 def workbench(home: Path | None) -> Iterator[Workbench]:
     """A home of its own: the one named, or one that is gone afterwards; the graph that serves is not touched."""
     settings = load_settings()
-    with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, shown_progress() as progress:
+    with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, show_progress() as progress:
         _share_models(settings, Path(scratch))
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
         with open_hades(own, progress=progress) as hades, open_build_context(own, progress=progress) as context:
@@ -142,7 +142,7 @@ def _arxiv(files: Mapping[str, Path | None]) -> ArxivFiles:
     return ArxivFiles(**{name: files.get(name) or folder / file for name, file in usual.items()})
 
 
-def _ranked_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Path | None) -> Answer:
+def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Path | None) -> Answer:
     folder = _folder(kind, document, out)
     picture = draw(document, folder / "recall.svg", document["compared_at"])
     figures = {
@@ -153,7 +153,7 @@ def _ranked_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: 
     _keep(kind, document, folder, figures, [picture])
     told = [Text(f"kept in {folder}"), *(Text(note) for note in document["notes"])]
     if "published" in document:
-        told.insert(0, Text(_published(document["published"])))
+        told.insert(0, Text(_publish(document["published"])))
     return Answer(document, (_table(document, ks), *told))
 
 
@@ -196,7 +196,7 @@ def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
     return table
 
 
-def _bridge_table(found: Bridged) -> Table:
+def _bridge_table(found: BridgeEvaluation) -> Table:
     data = found.document["dataset"]
     title = f"{data['pairs']:,} pairs of paper and repository, {data['still_joined']:,} of them joined another way too"
     names = ("discovery", "still_joined", "recall", "precision", "purity", "coherence", "mean_hops", "expected")
@@ -216,6 +216,6 @@ def _columns(title: str, first: str, *others: str) -> Table:
     return table
 
 
-def _published(section: Mapping[str, Any]) -> str:
+def _publish(section: Mapping[str, Any]) -> str:
     shares = ", ".join(f"{name} {row['share']:.3f}" for name, row in section["all_evidence"].items())
     return f"all evidence among the first {section['k']} of {section['questions']} published questions: {shares}"

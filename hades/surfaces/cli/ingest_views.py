@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hades.ports.clock import utc_now
 from hades.surfaces.cli.output import Answer
-from hades.surfaces.cli.progress import shown_progress
+from hades.surfaces.cli.progress import show_progress
 from hades.wiring import open_hades
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str |
     from hades.ingest.phases import Phase
 
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
-    with shown_progress() as progress, open_hades(progress=progress) as hades:
+    with show_progress() as progress, open_hades(progress=progress) as hades:
         report = read(hades, wanted).as_dict()
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     return Answer({**report, "counts": counts}, _report_view(report, counts))
@@ -68,7 +68,7 @@ def run_conversation(file: Path, name: str | None) -> Answer:
 
 def run_triples(max_calls: int | None) -> Answer:
     """Estimate the cost of reading with a language model; with a cap, also read."""
-    with shown_progress() as progress, open_hades(progress=progress) as hades:
+    with show_progress() as progress, open_hades(progress=progress) as hades:
         guess = hades.estimate_triples().as_dict()
         bill = hades.read_triples(max_calls).as_dict() if max_calls is not None else None
     told = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
@@ -90,14 +90,14 @@ def run_forget(ids: Sequence[str]) -> Answer:
     document = {**certificate, "snapshots_from_before": holding, "reports_from_before": pages}
     lines = [
         *(f"forgotten: {one['id']} (sha256 {one['sha256'][:16]})" for one in certificate["documents"]),
-        f"removed: {_counted(certificate['removed']) or 'nothing'}",
-        *([f"corrected: {_counted(certificate['corrected'])}"] if certificate["corrected"] else []),
+        f"removed: {_count(certificate['removed']) or 'nothing'}",
+        *([f"corrected: {_count(certificate['corrected'])}"] if certificate["corrected"] else []),
         f"entities that only it supported: {', '.join(certificate['entities_removed'][:12]) or 'none'}",
         *(f"kept: {one['name']} ({one['why']})" for one in certificate["entities_kept"][:12]),
         f"cached answers deleted: {certificate['answers_removed']:,}",
         "nothing in the store names or quotes it"
         if certificate["complete"]
-        else f"LEFT BEHIND: {_counted(certificate['left_behind'])}; their keys are in the certificate (--json)",
+        else f"LEFT BEHIND: {_count(certificate['left_behind'])}; their keys are in the certificate (--json)",
         *(
             f"still in {place}: take it out there too, or the next build reads it again"
             for place in certificate["read_again"][:12]
@@ -145,5 +145,5 @@ def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table 
     return (Text("\n".join(lines)), changes, Text(seconds))
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _count(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress | None]:
+def show_progress() -> Iterator[Progress | None]:
     """Bars while work reports progress; nothing where stderr is not a terminal, so that logs and pipes stay clean."""
     if not sys.stderr.isatty():
         yield None

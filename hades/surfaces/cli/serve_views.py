@@ -18,7 +18,7 @@ from hades.settings.activation import socket_activation
 from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
-from hades.surfaces.access.sockets import handed_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.sockets import hand_over, tcp_door, tcp_socket, unix_socket
 from hades.surfaces.access.tokens import Token, Tokens
 from hades.surfaces.cli.output import Answer
 
@@ -30,7 +30,7 @@ def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token
     given = socket_activation()
     if uds is not None:
         door = Door(wanted, tenant=settings.tenant)
-        listening = handed_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
+        listening = hand_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
         where = str(uds)
     else:
         door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant)
@@ -73,7 +73,7 @@ def add_token(name: str, mode: str) -> Answer:
     settings = load_settings()
     text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant)
     note = Text("kept as a hash only: this is the one time that it is shown", style="dim")
-    return Answer({**_shown(token), "token": text}, (Text(text), note))
+    return Answer({**_show(token), "token": text}, (Text(text), note))
 
 
 def list_tokens() -> Answer:
@@ -85,15 +85,15 @@ def list_tokens() -> Answer:
     for token in tokens:
         table.add_row(token.name, token.mode, token.tenant or "", token.id, token.created_at)
     empty = Text("there is no token; make one with `hades token add NAME`")
-    return Answer({"tokens": [_shown(token) for token in tokens]}, (table if tokens else empty,))
+    return Answer({"tokens": [_show(token) for token in tokens]}, (table if tokens else empty,))
 
 
 def revoke_token(name: str) -> Answer:
     """Take a token away."""
     token = Tokens(load_settings().home).revoke(name)
-    return Answer({"revoked": _shown(token)}, (Text(f"{token.name} ({token.id}) opens nothing any more"),))
+    return Answer({"revoked": _show(token)}, (Text(f"{token.name} ({token.id}) opens nothing any more"),))
 
 
-def _shown(token: Token) -> dict[str, Any]:
+def _show(token: Token) -> dict[str, Any]:
     """A token without its hash."""
     return {name: value for name, value in asdict(token).items() if name != "sha256"}

@@ -15,7 +15,7 @@ from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings import load_settings
 from hades.stages.forecast import forecast_build, last_runs
-from hades.stages.weights.online_report import told as what_use_taught
+from hades.stages.weights.online_report import tell as what_use_taught
 from hades.surfaces.cli.output import Answer
 from hades.wiring import open_store
 from schemas.catalogue import COLLECTIONS

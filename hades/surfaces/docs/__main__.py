@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hades.surfaces.docs.pages import generated_pages
+from hades.surfaces.docs.pages import generate_pages
 
 
 def write_pages(root: Path) -> list[str]:
     """Write the pages whose text changed; their paths."""
     changed = []
-    for name, text in generated_pages().items():
+    for name, text in generate_pages().items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hades.ports.store import Mode
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from hades.surfaces.mcp.describe import described
+from hades.surfaces.mcp.describe import describe
 
 Schema = dict[str, Any]
 _BOUNDS = {"minimum": ">=", "maximum": "<=", "maxLength": "characters <=", "maxItems": "items <="}
@@ -16,8 +16,8 @@ _BOUNDS = {"minimum": ">=", "maximum": "<=", "maxLength": "characters <=", "maxI
 
 def mcp_page() -> str:
     """`docs/reference/mcp.md`."""
-    reading = {tool["name"] for tool in described(Mode.READ_ONLY)["tools"]}
-    offered = described(Mode.READ_WRITE)
+    reading = {tool["name"] for tool in describe(Mode.READ_ONLY)["tools"]}
+    offered = describe(Mode.READ_WRITE)
     tools = sorted(offered["tools"], key=lambda tool: (tool["name"] not in reading, tool["name"]))
     lines = [
         NOTICE,

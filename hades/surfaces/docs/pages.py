@@ -10,7 +10,7 @@ from hades.surfaces.docs.schema_page import schema_page
 from hades.surfaces.docs.settings_page import env_example, settings_page
 
 
-def generated_pages() -> dict[str, str]:
+def generate_pages() -> dict[str, str]:
     """Every generated file, by its path from the repository's root."""
     return {
         ".env.example": env_example(),

@@ -8,7 +8,7 @@ from typing import Any
 
 from hades.ports.store import Mode
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from hades.surfaces.rest.app import described
+from hades.surfaces.rest.app import describe
 
 Schema = dict[str, Any]
 _BOUNDS = (
@@ -23,7 +23,7 @@ _BOUNDS = (
 
 def rest_page() -> str:
     """`docs/reference/rest.md`."""
-    specs = {mode: described(mode) for mode in Mode}
+    specs = {mode: describe(mode) for mode in Mode}
     whole = specs[Mode.ADMIN]
     routes = list(_routes(whole))
     least = {
@@ -81,7 +81,7 @@ def _body(spec: Schema, route: Schema) -> list[str]:
     content = route.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
         return []
-    body = _resolved(spec, content["schema"])
+    body = _resolve(spec, content["schema"])
     required = set(body.get("required", ()))
     rows = [
         (code(name), "yes" if name in required else "", _kind(spec, one), _default(one), one.get("description", ""))
@@ -106,7 +106,7 @@ def _result(spec: Schema, route: Schema) -> list[str]:
 def _kind(spec: Schema, schema: Schema) -> str:
     """A type in a few words, with its bounds."""
     if "$ref" in schema:
-        return _kind(spec, _resolved(spec, schema)) if "enum" in _resolved(spec, schema) else _name(schema)
+        return _kind(spec, _resolve(spec, schema)) if "enum" in _resolve(spec, schema) else _name(schema)
     if "anyOf" in schema:
         return " or ".join(_kind(spec, one) for one in schema["anyOf"])
     if "enum" in schema:
@@ -130,7 +130,7 @@ def _default(schema: Schema) -> str:
     return "" if default in (None, "", [], {}) else code(json.dumps(default))
 
 
-def _resolved(spec: Schema, schema: Schema) -> Schema:
+def _resolve(spec: Schema, schema: Schema) -> Schema:
     while "$ref" in schema:
         schema = spec["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     return schema

@@ -14,7 +14,7 @@ from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import open_service
 
 
-def described(mode: Mode) -> dict[str, Any]:
+def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
     settings = load_settings({"HADES_HOME": "nowhere", "HADES_EMBEDDER": "hashing"}, Path("nowhere"))
     service = open_service(settings, Door(mode))

@@ -62,7 +62,7 @@ def build_app(services: Services, door: Door) -> FastAPI:
     return app
 
 
-def described(mode: Mode) -> dict[str, Any]:
+def describe(mode: Mode) -> dict[str, Any]:
     """The OpenAPI description of a service of this mode; nothing is opened for it."""
     return _routed(mode).openapi()
 

@@ -61,7 +61,7 @@ class Guard:
                 if refusal is not None:
                     await refusal(scope, receive, sent)
                 else:
-                    await self._app(scope, _replayed(body, receive), sent)
+                    await self._app(scope, _replay(body, receive), sent)
         except TimeoutError:
             sent.status = sent.status or 504
             if not sent.began:
@@ -170,7 +170,7 @@ def _too_large(most: int) -> Response:
     return problem(413, "TooLarge", "the body is too large", expectation=f"at most {most:,} bytes")
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """The body once, then whatever the connection says: that it was closed."""
     given = False
 

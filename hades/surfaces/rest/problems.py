@@ -24,7 +24,7 @@ from hades.errors import (
 from hades.memory.history.names import UnknownMemory
 from hades.retrieval.answer.explain_turn import CannotExplain
 from hades.retrieval.turn.query_log import UnknownQuery
-from hades.surfaces.access.callers import Refused
+from hades.surfaces.access.callers import CallerRefused
 
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[HadesError], int], ...] = (
@@ -35,7 +35,7 @@ _STATUS: tuple[tuple[type[HadesError], int], ...] = (
     (LostUpdate, 409),
     (NotProvisioned, 409),
     (ReadOnly, 403),
-    (Refused, 403),
+    (CallerRefused, 403),
     (StoreBusy, 503),
     (StoreUnavailable, 503),
     (QueryTimeout, 503),

@@ -70,7 +70,7 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
         services, call, caller = given.pop("services"), given.pop("call"), given.pop("caller")
         sent = given.pop("body", None)
         values = {**given, **(sent.arguments() if sent is not None else {})}
-        request = _checked(capability, values)
+        request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
         run = services.work if capability.mode == "ro" else services.change
@@ -121,7 +121,7 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _checked(capability: Capability, values: dict[str, Any]) -> BaseModel:
+def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
     """The whole request: rules that span several fields are checked here."""
     try:
         return capability.check(values)

@@ -9,14 +9,22 @@ from flows.evaluate import evaluate
 from hades.evaluation.build import build
 from hades.evaluation.cases import BadCases
 from hades.evaluation.rankings import MOMENT
-from hades.evaluation.regression import Kept, Regressed, alarms, changes, read_last, regressions, write_last
+from hades.evaluation.regression import (
+    RetrievalRegression,
+    StoredRun,
+    alarms,
+    changes,
+    read_last,
+    regressions,
+    write_last,
+)
 from hades.evaluation.serving import EVALUATED
 from hades.snapshot.pointer import served
 from hades.stages.weights.weight_versions import WEIGHTS_MODEL, log_weights
 from tasks.unit import without_server
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
-BEFORE = Kept("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
+BEFORE = StoredRun("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
 
 
 def test_equal_runs_have_not_moved():
@@ -86,7 +94,7 @@ def test_weekly_run_moves_the_alias_and_a_regression_does_not(serving):
     last = read_last(folder)
     better = dataclasses.replace(last, recall={"vector": [2.0] * 30})  # as if the graph had once been twice as good
     write_last(folder, better)
-    with pytest.raises(Regressed, match=r"vector: recall@5 2\.0000 -> .*hades rollback"):
+    with pytest.raises(RetrievalRegression, match=r"vector: recall@5 2\.0000 -> .*hades rollback"):
         _run()
     assert read_last(folder) == better
     assert tracker.versions(WEIGHTS_MODEL)[0].tags["evaluation"] == "regressed"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hades.ingest.phases import IngestContext
-from hades.ingest.source_document import Material, Rejected
+from hades.ingest.source_document import Material, RejectedInput
 from hades.ports.store import GraphStore, Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -23,14 +23,14 @@ TOKENIZER = MiniLmTokenizer()
 class Listed:
     """A source that reads what it is given."""
 
-    items: Sequence[Material | Rejected]
+    items: Sequence[Material | RejectedInput]
     corpus: str = "tiny"
     place: str = ""
     mirrors: bool = False
     kind: SourceKind = SourceKind.PASSAGES
     reads: int = field(default=0)
 
-    def read(self) -> Iterator[Material | Rejected]:
+    def read(self) -> Iterator[Material | RejectedInput]:
         self.reads += 1
         yield from self.items
 

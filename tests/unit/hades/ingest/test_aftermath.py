@@ -94,7 +94,7 @@ def test_a_topic_goes_with_its_last_member_and_a_super_topic_with_its_last_topic
     certificate = forget(context)
     assert of(context, "clusters") == of(context, "cluster_edges") == {}
     assert certificate.removed["clusters"] == 2
-    done = ledger.completed(store, ledger.HIERARCHY)
+    done = ledger.complete(store, ledger.HIERARCHY)
     assert done is not None
     assert done.report == {"biggest": [], "changed_since_full": 1}
 
@@ -194,10 +194,10 @@ def test_what_a_language_model_read_in_a_text_goes_when_the_text_changes(context
 
 def test_stages_are_open_again_even_when_the_document_comes_back_before_the_next_build(context: IngestContext) -> None:
     topics_of_people(context)
-    before = ledger.completed(context.store, ledger.HIERARCHY)
+    before = ledger.complete(context.store, ledger.HIERARCHY)
     forget(context)
     ingest(context, Listed(PEOPLE))
-    after = ledger.completed(context.store, ledger.HIERARCHY)
+    after = ledger.complete(context.store, ledger.HIERARCHY)
     assert before is not None
     assert after is not None
     assert (before.digest, after.digest, after.generation) == ("done", "", "g")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.phases import IngestContext, Phase, ingest
-from hades.ingest.source_document import Rejected, RejectReason
+from hades.ingest.source_document import RejectedInput, RejectReason
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
 from schemas.nodes import SourceKind
@@ -130,7 +130,7 @@ def test_a_folder_of_the_same_name_elsewhere_is_left_alone(context: IngestContex
 
 
 def test_rejected_input_is_set_aside_counted_and_cleared(context: IngestContext) -> None:
-    bad = Rejected(SourceKind.PASSAGES, "broken.txt", RejectReason.NOT_TEXT, "NUL bytes", 10)
+    bad = RejectedInput(SourceKind.PASSAGES, "broken.txt", RejectReason.NOT_TEXT, "NUL bytes", 10)
     report = ingest(context, Listed([*PEOPLE, bad]))
     assert report.quarantined == {"not_text": 1}
     assert contents(context.store)["quarantine"][0]["uri"] == "broken.txt"

@@ -126,7 +126,7 @@ def test_progress_counts_up_to_all_texts(embedder: MiniLmEmbedder) -> None:
 
 
 def test_the_tag_names_weights_and_export(embedder: MiniLmEmbedder) -> None:
-    assert embedder.model.tag == "all-MiniLM-L6-v2@53aa5117-int8r1/384"
+    assert embedder.model.tag == "all-MiniLM-L6-v2@53aa5117-int8r2/384"
     assert EmbeddingModel("m", "2", 8).tag == "m@2/8"
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hades.reports.build_page import BuildFacts, Contract, Stage, Topic, write_build_report
+from hades.reports.build_page import BuildFacts, Contract, Stage, TopicRow, write_build_report
 from hades.reports.charts import Bar, Move, bar_chart, flow_chart, histogram, waterfall
 from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 
@@ -20,7 +20,7 @@ FACTS = BuildFacts(
     snapshot_before="g1",
     snapshot_after="g2",
     stages=[Stage("hierarchy", 61.0, "412 topics"), Stage("weights", 0.0, "equal inputs", skipped=True)],
-    topics=[Topic(HOSTILE, 40, 30), *(Topic(f"topic {number}", number) for number in range(1, 31))],
+    topics=[TopicRow(HOSTILE, 40, 30), *(TopicRow(f"topic {number}", number) for number in range(1, 31))],
     weights={"cites": [0, 3, 1, 0]},
     weights_before={"cites": [0, 2, 2, 0]},
     moved=[Move(HOSTILE, "topic 1", 7), Move("topic 2", "topic 1", 3)],

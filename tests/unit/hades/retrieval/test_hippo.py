@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hades.ports.view import KINDS, GraphView, Kind
-from hades.retrieval.channels.stated_facts import FactRules, linked_facts
+from hades.retrieval.channels.stated_facts import FactRules, link_facts
 from hades.retrieval.turn.types import Question
 from hades.retrieval.walks.hipporag import get_entity_neighborhood, hippo_search, multi_hop
 from hades.retrieval.walks.pagerank import personalized_pagerank
@@ -166,9 +166,9 @@ def test_a_fact_whose_words_the_question_uses_draws_restart_mass_to_its_end():
     question = Question("Where was Holm born?")
     turn = metered(Labelled(graph))
     named = named_entities(turn, question.text)
-    assert linked_facts(turn, question, named, {holm: 1.0}, FactRules(share=0.2)) == {holm: 0.8, orin: 0.2}
+    assert link_facts(turn, question, named, {holm: 1.0}, FactRules(share=0.2)) == {holm: 0.8, orin: 0.2}
     silent = metered(MemoryView(graph))
-    assert linked_facts(silent, question, named, {holm: 1.0}) == {holm: 1.0}
+    assert link_facts(silent, question, named, {holm: 1.0}) == {holm: 1.0}
 
 
 def test_chunks_are_ranked_by_their_own_score_in_the_walk(view):

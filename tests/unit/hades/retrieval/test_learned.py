@@ -16,7 +16,7 @@ from hades.ports.view import GraphView, Passage
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.ranking.judge import BY_HAND, ByHand
-from hades.retrieval.ranking.learned_ranker import CONFIDENCE, Learned
+from hades.retrieval.ranking.learned_ranker import CONFIDENCE, LearnedJudge
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.second_hop import Known, cast_net
@@ -101,7 +101,7 @@ def test_a_head_that_the_gate_left_out_is_judged_by_hand(home: Path) -> None:
 
 
 def test_below_its_doubt_nothing_is_answered() -> None:
-    judge = Learned(random_model(TAG, DIMENSION, doubt=0.95), Known())
+    judge = LearnedJudge(random_model(TAG, DIMENSION, doubt=0.95), Known())
     found = [FoundPassage(node, 0.5, {CONFIDENCE: 0.5}) for node in range(2)]
     read = [Passage("doc_chunks/x", "The mother of the director of Glass Harbour.", "x", "x", (0, 44))]
     support = judge.support(Question(QUESTION), found, read)

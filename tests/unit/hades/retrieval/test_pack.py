@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.pack import pack
-from hades.retrieval.answer.prompt import filled
+from hades.retrieval.answer.prompt import fill
 from schemas.retrieval import CitedPassage, Path, PathNode, Topic
 
 TOKENS = MiniLmTokenizer()
@@ -52,7 +52,7 @@ def test_final_context_bounds_paths_and_passages_together():
 
 
 def test_what_does_not_fit_is_left_out_worst_first():
-    frame = TOKENS.count(filled([], ""))
+    frame = TOKENS.count(fill([], ""))
     packed = pack(TOKENS, PATHS, [], [], prompt_tokens=frame + 50, final_context=6)
     assert packed.tokens["prompt"] <= frame + 50
     assert packed.paths == tuple(PATHS[: len(packed.paths)])

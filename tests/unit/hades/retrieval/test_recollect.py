@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hades.ports.view import Passage
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Heard, first_look, second_look, time_fit, told_times
+from hades.retrieval.ranking.memory_features import FIRST, SECOND, Heard, first_look, second_look, tell_times, time_fit
 from hades.settings import load_settings
 from hades.text.dates import time_asked
 from hades.wiring import open_answers, open_hades
@@ -111,8 +111,8 @@ def passage(text: str, **more) -> Passage:
 
 def test_times_of_a_passage_are_those_it_states_and_its_own_date():
     dated = passage("We met yesterday.", timestamp=day(8))
-    assert told_times(dated) == [(day(7), day(8)), (day(8), day(9))]
-    assert told_times(passage("We met yesterday.")) == []
+    assert tell_times(dated) == [(day(7), day(8)), (day(8), day(9))]
+    assert tell_times(passage("We met yesterday.")) == []
 
 
 def test_a_time_that_begins_as_asked_says_so():

@@ -3,8 +3,8 @@
 import pytest
 
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.ranking.exploration import Swapping, swap_some
-from hades.retrieval.ranking.select import Selected
+from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
+from hades.retrieval.ranking.select import Selection
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.query_log import log_of
 from hades.retrieval.turn.types import FoundPassage, FoundPath
@@ -14,25 +14,25 @@ from tests.unit.hades.retrieval.test_pipeline import NOON, East, cities
 
 PASSAGES = tuple(FoundPassage(number, 1.0 - number / 10) for number in range(5))
 PATHS = tuple(FoundPath((number, number + 1), (number,), (True,), 1.0) for number in range(3))
-CHOSEN = Selected(PATHS, PASSAGES)
+CHOSEN = Selection(PATHS, PASSAGES)
 
 
-def order(selected: Selected) -> list[int]:
+def order(selected: Selection) -> list[int]:
     return [passage.node for passage in selected.passages]
 
 
 def test_the_same_question_is_swapped_the_same_way_and_another_seed_swaps_others() -> None:
-    half = Swapping(0.5)
+    half = ExplorationRules(0.5)
     assert swap_some(CHOSEN, half, "q1") == swap_some(CHOSEN, half, "q1")
     orders = {tuple(order(swap_some(CHOSEN, half, f"q{number}"))) for number in range(40)}
     assert len(orders) > 5
-    seeds = [order(swap_some(CHOSEN, Swapping(0.5, seed), "q1")) for seed in range(10)]
+    seeds = [order(swap_some(CHOSEN, ExplorationRules(0.5, seed), "q1")) for seed in range(10)]
     assert any(one != seeds[0] for one in seeds)
 
 
 def test_each_result_says_with_which_chance_it_stands_there() -> None:
     for number in range(20):
-        found = swap_some(CHOSEN, Swapping(0.2), f"q{number}")
+        found = swap_some(CHOSEN, ExplorationRules(0.2), f"q{number}")
         for rank, passage in enumerate(found.passages):
             stays = 0.9 if rank in (0, 4) else 0.8
             assert passage.propensity == pytest.approx(stays if passage.node == rank else 0.1)
@@ -41,7 +41,7 @@ def test_each_result_says_with_which_chance_it_stands_there() -> None:
 
 
 def test_a_share_of_0_leaves_everything_as_it_is() -> None:
-    assert swap_some(CHOSEN, Swapping(), "q1") == CHOSEN
+    assert swap_some(CHOSEN, ExplorationRules(), "q1") == CHOSEN
 
 
 def test_an_exploring_turn_logs_the_chance_of_every_rank() -> None:
@@ -50,7 +50,7 @@ def test_an_exploring_turn_logs_the_chance_of_every_rank() -> None:
     assert {one.propensity for one in (*plain.paths, *plain.passages)} == {1.0}
     seen = set()
     for seed in range(12):
-        tools = Tools(ByteTokenizer(), East(), clock=lambda: 0.0, swapping=Swapping(0.4, seed))
+        tools = Tools(ByteTokenizer(), East(), clock=lambda: 0.0, swapping=ExplorationRules(0.4, seed))
         found = retrieve(view, "where is Basel", tools, at=NOON)
         assert found.query_id == plain.query_id
         shown = ShownResults.model_validate(log_of(found, NOON).results)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hades.ports.view import Csr, Validity
 from hades.snapshot import csr, expansion
-from hades.snapshot.expansion import follow, gathered, heaviest_first, instant, merged, microseconds, visible
+from hades.snapshot.expansion import follow, gather, heaviest_first, instant, merge, microseconds, visible
 from schemas.intervals import Mask
 from tests.contract.examples import day
 
@@ -66,7 +66,7 @@ def test_follow_equals_brute_force(
 ) -> None:
     rows = rows_of(edges, outbound)
     keep = None if types is None else lambda entry, near: np.isin(rows.type[entry], list(types))
-    found = gathered(rows, follow(rows, np.array(asked, np.int64), keep, fanout, None), outbound)
+    found = gather(rows, follow(rows, np.array(asked, np.int64), keep, fanout, None), outbound)
     expected = [
         (row, handle, edges[handle][1 if outbound else 0], -weight)
         for row, mine in enumerate(brute(edges, asked, outbound, types))
@@ -81,11 +81,11 @@ def test_follow_equals_brute_force(
 def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list[int], fanout: int | None) -> None:
     numbers = np.array(asked, np.int64)
     out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)
-    out = gathered(out_rows, follow(out_rows, numbers, None, fanout, None), True)
-    into = gathered(
+    out = gather(out_rows, follow(out_rows, numbers, None, fanout, None), True)
+    into = gather(
         in_rows, follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, None), False
     )
-    both = merged(out, into, fanout)
+    both = merge(out, into, fanout)
     expected = [
         (row, handle)
         for row, node in enumerate(asked)

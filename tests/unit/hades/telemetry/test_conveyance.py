@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.telemetry.conveyance import Measured, convey, conveyance
+from hades.telemetry.conveyance import ConveyanceParts, convey, conveyance
 from hades.telemetry.turn import Stage
 
 UNIT = st.floats(0.0, 1.0)
@@ -32,7 +32,7 @@ def test_nothing_is_conveyed_when_it_takes_for_ever():
 def test_factors_are_measured_from_the_turn():
     stages = [Stage("seeds", taken=8, repeats=2), Stage("graph", capped=True), Stage("pack"), Stage("rerank")]
     found = convey(
-        Measured(
+        ConveyanceParts(
             words=(3, 4), cited=(5, 5), fitted=(4, 5), ms=(500.0, 2000.0), wanted=(3, 6), seeds=(1, 4), stages=stages
         )
     ).model_dump()
@@ -42,7 +42,7 @@ def test_factors_are_measured_from_the_turn():
 
 
 def test_an_empty_answer_conveys_nothing():
-    empty = Measured(words=(0, 3), cited=(0, 0), fitted=(0, 0), ms=(1.0, 2000.0), wanted=(0, 6), seeds=(0, 0))
+    empty = ConveyanceParts(words=(0, 3), cited=(0, 0), fitted=(0, 0), ms=(1.0, 2000.0), wanted=(0, 6), seeds=(0, 0))
     assert convey(empty).value == 0.0
 
 

@@ -11,7 +11,7 @@ from models.hierarchy.consensus import agreement, consensus_labels, without_smal
 from models.hierarchy.density import density_labels
 from models.hierarchy.neighbours import hop_graph, nearest_graph, symmetric_graph
 from models.hierarchy.placement import Points, place
-from models.hierarchy.reduce import principal_components, reduced
+from models.hierarchy.reduce import principal_components, reduce
 from models.hierarchy.supertopics import supertopics
 from tests.unit.models.hierarchy.points import planted, same_partition
 
@@ -65,7 +65,7 @@ def test_hop_graph_joins_by_edges_and_by_what_is_shared_but_not_by_hubs() -> Non
 
 def test_reduction_keeps_planted_groups_apart() -> None:
     rows, truth = planted(4, 15, spread=0.2)
-    smooth = reduced(rows, nearest_graph(rows, 5), dimension=3, steps=8)
+    smooth = reduce(rows, nearest_graph(rows, 5), dimension=3, steps=8)
     assert smooth.shape == (60, 3)
     cosine = smooth @ smooth.T
     together = truth[:, None] == truth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.dataset import Graph, folds, held_out, joined, rows_of, stacked, undirected
+from models.ranker.dataset import Graph, folds, hold_out, join, rows_of, stacked, undirected
 
 
 def test_both_directions_become_one_adjacency() -> None:
@@ -19,7 +19,7 @@ def test_both_directions_become_one_adjacency() -> None:
 def test_joined_graphs_keep_their_edges_to_themselves() -> None:
     one = Graph(np.ones((2, 3), np.float32), np.array([0, 1, 2]), np.array([1, 0], np.int32))
     two = Graph(np.zeros((1, 3), np.float32), np.array([0, 1]), np.array([0], np.int32))
-    whole, offsets = joined([one, two])
+    whole, offsets = join([one, two])
     assert offsets.tolist() == [0, 2]
     assert whole.starts.tolist() == [0, 1, 2, 3]
     assert whole.targets.tolist() == [1, 0, 2]
@@ -28,11 +28,11 @@ def test_joined_graphs_keep_their_edges_to_themselves() -> None:
 
 def test_the_newest_logged_questions_are_held_out_and_files_by_their_hash() -> None:
     texts = [f"q{number}" for number in range(10)]
-    held = held_out(texts, [float(9 - number) for number in range(10)], 0.2)
+    held = hold_out(texts, [float(9 - number) for number in range(10)], 0.2)
     assert np.flatnonzero(held).tolist() == [0, 1]  # the latest two
-    by_hash = held_out(texts, [None] * 10, 0.2)
+    by_hash = hold_out(texts, [None] * 10, 0.2)
     assert by_hash.tolist() == (folds(texts, 5) == 0).tolist()
-    assert held_out(texts[::-1], [None] * 10, 0.2).tolist() == by_hash.tolist()[::-1]
+    assert hold_out(texts[::-1], [None] * 10, 0.2).tolist() == by_hash.tolist()[::-1]
 
 
 def test_a_subset_of_lists_has_their_rows_in_order() -> None:

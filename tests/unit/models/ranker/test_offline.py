@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from models.ranker.offline import Logged, by_examination, doubly_robust, inverse_propensity, self_normalised
-from models.weights.swaps import propensities, swapped_places
+from models.ranker.offline import LoggedResults, by_examination, doubly_robust, inverse_propensity, self_normalised
+from models.weights.swaps import propensities, swap_places
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
 RANKS = np.arange(1, 7)
 POWER = 1.0
 
 
-def table(*rows: tuple[int, float, float, float]) -> Logged:
+def table(*rows: tuple[int, float, float, float]) -> LoggedResults:
     columns = list(zip(*rows, strict=True))
-    return Logged(np.array(columns[0]), *(np.array(column) for column in columns[1:]))
+    return LoggedResults(np.array(columns[0]), *(np.array(column) for column in columns[1:]))
 
 
 def explored(chance: np.random.Generator, turns: int, share: float) -> tuple[np.ndarray, ...]:
     """The place each shown result came from, what readers found good, and the chance of each place."""
-    place = swapped_places(turns, len(RANKS), share, chance)
+    place = swap_places(turns, len(RANKS), share, chance)
     return place, found_good(WORTH[place], POWER, chance), propensities(place, share)
 
 
@@ -38,7 +38,7 @@ def test_the_value_of_a_ranker_that_never_served_is_told_within_a_tenth(estimate
     place, good, propensity = explored(np.random.default_rng(0), 6_000, 0.4)
     question = np.repeat(np.arange(6_000), 6)
     target = (place == BETTER).astype(float)
-    found = estimate(Logged(question, good.ravel().astype(float), propensity.ravel(), target.ravel()))
+    found = estimate(LoggedResults(question, good.ravel().astype(float), propensity.ravel(), target.ravel()))
     assert found.value == pytest.approx(TRUTH, rel=0.1)
     assert found.low < TRUTH < found.high
     assert found.high - found.low < 0.2 * TRUTH
@@ -62,9 +62,9 @@ def test_a_right_model_makes_up_for_wrong_propensities_and_right_propensities_fo
     target = (place == BETTER).astype(float).ravel()
     right = (WORTH[place] * examination(RANKS, POWER)).ravel()
     everywhere = np.full(6_000, TRUTH)
-    wrong_chances = Logged(question, reward, np.full(len(question), 0.9), target)
+    wrong_chances = LoggedResults(question, reward, np.full(len(question), 0.9), target)
     assert doubly_robust(wrong_chances, right, everywhere).value == pytest.approx(TRUTH, rel=0.03)
-    right_chances = Logged(question, reward, propensity.ravel(), target)
+    right_chances = LoggedResults(question, reward, propensity.ravel(), target)
     wrong, expected = np.full(len(question), 0.3), np.full(6_000, 1.8)
     assert doubly_robust(right_chances, wrong, expected).value == pytest.approx(TRUTH, rel=0.1)
     spread = [one.high - one.low for one in (doubly_robust(right_chances, right, everywhere),
@@ -91,7 +91,7 @@ def test_a_result_left_out_by_the_new_ranker_earns_nothing() -> None:
 
 
 def test_an_empty_log_says_nothing() -> None:
-    nothing = Logged(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
+    nothing = LoggedResults(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
     for estimate in (inverse_propensity, self_normalised):
         found = estimate(nothing)
         assert (found.value, found.questions, found.high) == (0.0, 0, np.inf)

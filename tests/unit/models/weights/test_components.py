@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.weights.components import NEUTRAL, filled, freshness, neutral_of, similarity, support
+from models.weights.components import NEUTRAL, fill, freshness, neutral_of, similarity, support
 
 NONE = np.array([np.nan], dtype=np.float32)
 
@@ -75,5 +75,5 @@ def test_looked_up_freshness_is_computed_freshness(rows: list[tuple[int, int]]) 
 def test_unknown_values_count_the_median_of_the_known() -> None:
     values = np.array([0.1, np.nan, 0.9, 0.3], dtype=np.float32)
     assert neutral_of(values) == 0.3
-    assert filled(values, 0.3) == pytest.approx([0.1, 0.3, 0.9, 0.3])
+    assert fill(values, 0.3) == pytest.approx([0.1, 0.3, 0.9, 0.3])
     assert neutral_of(NONE) == NEUTRAL

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from models.weights.swaps import propensities, swapped_places
+from models.weights.swaps import propensities, swap_places
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 6])
 def test_the_propensity_of_a_place_is_how_often_it_comes_up(length: int) -> None:
-    place = swapped_places(40_000, length, 0.3, np.random.default_rng(1))
+    place = swap_places(40_000, length, 0.3, np.random.default_rng(1))
     said = propensities(place, 0.3)
     for rank in range(length):
         for origin in range(length):
@@ -18,12 +18,12 @@ def test_the_propensity_of_a_place_is_how_often_it_comes_up(length: int) -> None
 
 
 def test_only_neighbours_change_places_and_nothing_is_lost() -> None:
-    place = swapped_places(500, 7, 0.5, np.random.default_rng(2))
+    place = swap_places(500, 7, 0.5, np.random.default_rng(2))
     assert (np.sort(place, axis=1) == np.arange(7)).all()
     assert np.abs(place - np.arange(7)).max() == 1
 
 
 def test_a_share_of_0_changes_nothing_and_is_certain() -> None:
-    place = swapped_places(3, 4, 0.0, np.random.default_rng(0))
+    place = swap_places(3, 4, 0.0, np.random.default_rng(0))
     assert (place == np.arange(4)).all()
     assert (propensities(place, 0.0) == 1.0).all()

@@ -29,7 +29,7 @@ def broken(expectation: Expectation, *shows: str, **columns: object) -> list[Fin
     ("expectation", "good", "bad"),
     [
         (rules.holds("x"), [True, True], [True, False]),
-        (rules.given("x"), ["a", "b"], ["a", None]),
+        (rules.give("x"), ["a", "b"], ["a", None]),
         (rules.one_of("x", ["a", "b"]), ["a", "b"], ["a", "c"]),
         (rules.between("x", 0, 1), [0.0, 1.0], [0.5, 1.1]),
         (rules.between("x", 1), [1, 2], [1, 0]),
@@ -57,7 +57,7 @@ def test_rules_over_two_columns_compare_row_by_row() -> None:
 
 def test_an_empty_frame_breaks_only_the_rule_that_wants_rows() -> None:
     nothing = pa.array([], pa.string())
-    assert broken(rules.given("x"), x=nothing) == []
+    assert broken(rules.give("x"), x=nothing) == []
     assert [(one.failed, one.observed) for one in broken(rules.some_rows(), x=nothing)] == [(1, ("0",))]
 
 

@@ -8,7 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.aliases import Merged, merge_names, propose_acronyms, propose_aliases, propose_middle_names
+from hades.ingest.entities.aliases import (
+    AliasMerge,
+    merge_names,
+    propose_acronyms,
+    propose_aliases,
+    propose_middle_names,
+)
 from hades.ingest.entities.names import Names, Origin, spell, whole
 from hades.ingest.entities.rules import EntityRules
 
@@ -116,7 +122,7 @@ def test_the_log_is_flat_complete_and_independent_of_order(pool: list[str], rand
     assert undone(merged) == set(range(len(names)))
 
 
-def undone(merged: Merged) -> set[int]:
+def undone(merged: AliasMerge) -> set[int]:
     """All names again: those that stand, and those the log says were folded into one that stands."""
     standing = {row for row, canonical in enumerate(merged.canonical) if row == canonical}
     folded = {one.alias for one in merged.log}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.entities.corpus import CorpusView
-from hades.ingest.entities.derive import Derived, derive
+from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.names import identities
 from hades.ingest.entities.rules import EntityRules
 from hades.stores.rows import prepare, require
@@ -39,11 +39,11 @@ CORPUS: list[Row] = [
 TABLES = ("entities", "mentions", "relations", "merge_log")
 
 
-def by_name(derived: Derived, name: str) -> list[Row]:
+def by_name(derived: DerivedRows, name: str) -> list[Row]:
     return [row for row in derived.entities.to_pylist() if row["name"] == name]
 
 
-def mentioned(derived: Derived, document: str) -> dict[str, list[int]]:
+def mentioned(derived: DerivedRows, document: str) -> dict[str, list[int]]:
     names = {f"entities/{row['_key']}": row["name"] for row in derived.entities.to_pylist()}
     return {
         names[row["_to"]]: row["positions"]
@@ -52,8 +52,8 @@ def mentioned(derived: Derived, document: str) -> dict[str, list[int]]:
     }
 
 
-def same(one: Derived, other: Derived) -> bool:
-    return all(getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(Derived))
+def same(one: DerivedRows, other: DerivedRows) -> bool:
+    return all(getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(DerivedRows))
 
 
 def test_every_table_is_taken_by_the_store(view_of: ViewOf) -> None:
@@ -229,5 +229,5 @@ def test_names_that_fold_alike_are_one_identity() -> None:
     assert one == two != other
 
 
-def log_of(derived: Derived) -> set[tuple[str, str, str]]:
+def log_of(derived: DerivedRows) -> set[tuple[str, str, str]]:
     return {(row["alias"], row["canonical"], row["rule"]) for row in derived.merge_log.to_pylist()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import GivenName, Link, Material, Rejected, RejectReason
+from hades.ingest.source_document import GivenName, Link, Material, RejectedInput, RejectReason
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.reading import SourceError
 from schemas.chunks import ChunkKind
@@ -49,10 +49,10 @@ def write(path: Path, *rows: object) -> Path:
     return path
 
 
-def read(source: ArxivSource) -> tuple[list[Material], list[Rejected]]:
+def read(source: ArxivSource) -> tuple[list[Material], list[RejectedInput]]:
     outcomes = list(source.read())
     return [one for one in outcomes if isinstance(one, Material)], [
-        one for one in outcomes if isinstance(one, Rejected)
+        one for one in outcomes if isinstance(one, RejectedInput)
     ]
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest.sources.confined import Confined, ConfinedPool, Stopped
+from hades.ingest.sources.confined import ConfinedCall, ConfinedPool, ParserStopped
 from hades.ingest.sources.parallel_reading import in_order
 
 PARSE = "hades.ingest.sources.code_parsing:parse"
@@ -16,32 +16,35 @@ PARSE = "hades.ingest.sources.code_parsing:parse"
 
 def test_answers_come_back_and_a_stopped_child_is_replaced() -> None:
     slow = "x = f'''" + "{a}\n" * 60_000 + "'''"
-    with Confined(PARSE) as child:
+    with ConfinedCall(PARSE) as child:
         assert child.call("x = 1", "a.py", "python", "a", cpu_seconds=5).module == "a"
-        with pytest.raises(Stopped, match=r"more than 0\.2 s"):
+        with pytest.raises(ParserStopped, match=r"more than 0\.2 s"):
             child.call(slow, "a.py", "python", "a", cpu_seconds=0.2)
         assert child.call("y = 1", "b.py", "python", "b", cpu_seconds=5).module == "b"
 
 
 def test_memory_is_bounded() -> None:
-    with Confined("builtins:bytearray") as child:
+    with ConfinedCall("builtins:bytearray") as child:
         assert child.call(10, cpu_seconds=5) == bytearray(10)
-        with pytest.raises(Stopped, match="MiB of memory"):
+        with pytest.raises(ParserStopped, match="MiB of memory"):
             child.call(2 << 30, cpu_seconds=5)
 
 
 def test_a_crash_is_contained() -> None:
-    with Confined("os:abort") as child, pytest.raises(Stopped, match="crashed"):
+    with ConfinedCall("os:abort") as child, pytest.raises(ParserStopped, match="crashed"):
         child.call(cpu_seconds=5)
 
 
 def test_what_a_parser_prints_is_not_taken_for_an_answer() -> None:
-    with Confined("builtins:print") as child:
+    with ConfinedCall("builtins:print") as child:
         assert child.call("noise" * 1000, cpu_seconds=5) is None
 
 
 def test_a_child_that_cannot_start_says_so_once() -> None:
-    with Confined("hades.ingest.sources.no_such_module:f") as child, pytest.raises(HadesError, match="did not start"):
+    with (
+        ConfinedCall("hades.ingest.sources.no_such_module:f") as child,
+        pytest.raises(HadesError, match="did not start"),
+    ):
         child.call(cpu_seconds=5)
 
 

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, Rejected, RejectReason
+from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.reading import SourceError
 from tests.unit.hades.ingest.sources.pdf_files import pdf_bomb, pdf_with
 
 
-def read(root: Path) -> dict[str, Material | Rejected]:
+def read(root: Path) -> dict[str, Material | RejectedInput]:
     outcomes = list(DocumentsSource(root).read())
     return {one.origin if isinstance(one, Material) else one.uri: one for one in outcomes}
 
 
-def material(outcome: Material | Rejected) -> Material:
+def material(outcome: Material | RejectedInput) -> Material:
     assert isinstance(outcome, Material), outcome
     return outcome
 
 
-def reason(outcome: Material | Rejected) -> RejectReason:
-    assert isinstance(outcome, Rejected), outcome
+def reason(outcome: Material | RejectedInput) -> RejectReason:
+    assert isinstance(outcome, RejectedInput), outcome
     return outcome.reason
 
 

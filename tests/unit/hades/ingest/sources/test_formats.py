@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, Rejected, RejectReason
+from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.reading import MAX_TEXT_BYTES
 from tests.unit.hades.ingest.sources import office_files as made
 from tests.unit.hades.ingest.sources.pdf_files import pdf_with
 
 
-def read(root: Path) -> dict[str, Material | Rejected]:
+def read(root: Path) -> dict[str, Material | RejectedInput]:
     outcomes = list(DocumentsSource(root).read())
     return {one.origin if isinstance(one, Material) else one.uri: one for one in outcomes}
 
@@ -150,14 +150,14 @@ def test_a_damaged_or_empty_file_of_any_format_is_a_row_of_the_report(tmp_path: 
     found = read(tmp_path)
     for suffix in WHOLE:
         emptied = found[f"empty{suffix}"]
-        assert isinstance(emptied, Rejected), suffix
+        assert isinstance(emptied, RejectedInput), suffix
         assert emptied.reason is RejectReason.EMPTY, suffix
         broken = found[f"flipped{suffix}"]
-        assert isinstance(broken, Rejected), suffix
+        assert isinstance(broken, RejectedInput), suffix
         assert broken.detail, suffix
     for suffix in (".docx", ".pptx", ".xlsx", ".epub", ".ipynb"):
         cut = found[f"cut{suffix}"]
-        assert isinstance(cut, Rejected), suffix
+        assert isinstance(cut, RejectedInput), suffix
         assert cut.reason is RejectReason.MALFORMED, suffix
 
 
@@ -172,7 +172,7 @@ def test_a_file_without_any_text_is_set_aside_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.epub").write_bytes(made.book_file({}))
     (tmp_path / "a.ipynb").write_bytes(made.notebook_file(("markdown", " ")))
     found = read(tmp_path)
-    assert {name: one.reason for name, one in found.items() if isinstance(one, Rejected)} == dict.fromkeys(
+    assert {name: one.reason for name, one in found.items() if isinstance(one, RejectedInput)} == dict.fromkeys(
         ("a.docx", "a.epub", "a.ipynb", "a.pptx", "a.xlsx"), RejectReason.EMPTY
     )
 
@@ -185,7 +185,7 @@ def test_an_encrypted_file_says_so(tmp_path: Path) -> None:
     rights = '<encryption xmlns:enc="http://www.w3.org/2001/04/xmlenc#"/>'
     (tmp_path / "rights.epub").write_bytes(made.book_file(rights=rights))
     for name, outcome in read(tmp_path).items():
-        assert isinstance(outcome, Rejected), name
+        assert isinstance(outcome, RejectedInput), name
         assert outcome.reason is RejectReason.UNREADABLE, (name, outcome)
         assert "encrypted" in outcome.detail, name
 
@@ -197,7 +197,7 @@ def test_a_huge_file_or_bomb_is_set_aside(tmp_path: Path) -> None:
     for suffix in (".ipynb", ".vtt", ".csv"):
         (tmp_path / f"long{suffix}").write_bytes(b"a,b\n" * (MAX_TEXT_BYTES // 4 + 1))
     for name, outcome in read(tmp_path).items():
-        assert isinstance(outcome, Rejected), name
+        assert isinstance(outcome, RejectedInput), name
         assert outcome.reason is RejectReason.OVERSIZED, (name, outcome)
 
 
@@ -205,7 +205,7 @@ def test_archives_and_old_formats_say_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(made.archive({"x.txt": "text"}))
     (tmp_path / "b.doc").write_bytes(made.OLE_HEADER)
     found = read(tmp_path)
-    details = {name: one.detail for name, one in found.items() if isinstance(one, Rejected)}
+    details = {name: one.detail for name, one in found.items() if isinstance(one, RejectedInput)}
     assert details == {
         "a.zip": ".zip archives are not opened; unpack it into the folder",
         "b.doc": ".doc files are not read; save it as .docx",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, Rejected, RejectReason
+from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.git_command import GitError, find_git_dir
 from hades.ingest.sources.git_history import commit_before, read_history
 from hades.ingest.sources.git_tree import GitTreeSource
@@ -33,7 +33,7 @@ def test_a_tree_is_read_as_the_folder_would_be(repository: Repository) -> None:
     from_folder = list(WorkspaceSource(repository.folder).read())
     assert from_git == [one for one in from_folder if isinstance(one, Material)]
     assert [one.origin for one in from_git if isinstance(one, Material)] == ["README.md", "pkg/__init__.py", "pkg/a.py"]
-    assert [(one.uri, one.reason) for one in from_folder if isinstance(one, Rejected)] == [
+    assert [(one.uri, one.reason) for one in from_folder if isinstance(one, RejectedInput)] == [
         ("loop", RejectReason.UNREADABLE)
     ]
 
@@ -62,7 +62,7 @@ def test_what_a_tree_cannot_give_is_named(repository: Repository) -> None:
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},vendor/lib")
     repository.git("commit", "-q", "-m", "a submodule")
     outcomes = list(GitTreeSource(repository.folder / ".git").read())
-    assert {one.uri: one.reason for one in outcomes if isinstance(one, Rejected)} == {
+    assert {one.uri: one.reason for one in outcomes if isinstance(one, RejectedInput)} == {
         "big.py": RejectReason.OVERSIZED,
         "bin.py": RejectReason.NOT_TEXT,
         "vendor/lib": RejectReason.UNREADABLE,

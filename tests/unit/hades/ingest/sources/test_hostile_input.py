@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, Rejected, RejectReason, Source
+from hades.ingest.source_document import Material, RejectedInput, RejectReason, Source
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.hostile_files import write_hostile
@@ -24,16 +24,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workspace(corpus: Path) -> dict[str, Material | Rejected]:
+def workspace(corpus: Path) -> dict[str, Material | RejectedInput]:
     return read(WorkspaceSource(corpus))
 
 
 @pytest.fixture(scope="module")
-def documents(corpus: Path) -> dict[str, Material | Rejected]:
+def documents(corpus: Path) -> dict[str, Material | RejectedInput]:
     return read(DocumentsSource(corpus))
 
 
-def read(source: Source) -> dict[str, Material | Rejected]:
+def read(source: Source) -> dict[str, Material | RejectedInput]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes = list(source.read())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB, with every text kept
@@ -47,9 +47,9 @@ def regular_files(corpus: Path, *folders: str) -> set[str]:
     return {str(path.relative_to(corpus)) for path in files}
 
 
-def check(outcome: Material | Rejected) -> None:
+def check(outcome: Material | RejectedInput) -> None:
     """A reason in words, or text that can be stored and sections that lie in it."""
-    if isinstance(outcome, Rejected):
+    if isinstance(outcome, RejectedInput):
         assert outcome.detail
         assert outcome.uri.isprintable()
         (outcome.uri + outcome.detail).encode()
@@ -61,18 +61,18 @@ def check(outcome: Material | Rejected) -> None:
         assert 0 <= section.start < section.end <= len(outcome.text)
 
 
-def test_workspace_reads_on(corpus: Path, workspace: dict[str, Material | Rejected]) -> None:
+def test_workspace_reads_on(corpus: Path, workspace: dict[str, Material | RejectedInput]) -> None:
     files = regular_files(corpus, "encodings", "nesting", "lines", "binary", "texts")
     assert {path for path in files if path.endswith(PROSE_AND_CODE)} <= set(workspace)
     for outcome in workspace.values():
         check(outcome)
 
 
-def test_documents_read_on(corpus: Path, documents: dict[str, Material | Rejected]) -> None:
+def test_documents_read_on(corpus: Path, documents: dict[str, Material | RejectedInput]) -> None:
     assert regular_files(corpus, "encodings", "nesting", "lines", "pdf", "binary", "texts") <= set(documents)
     for outcome in documents.values():
         check(outcome)
-    assert set(Counter(one.reason for one in documents.values() if isinstance(one, Rejected))) == set(RejectReason)
+    assert set(Counter(one.reason for one in documents.values() if isinstance(one, RejectedInput))) == set(RejectReason)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,15 @@ def test_documents_read_on(corpus: Path, documents: dict[str, Material | Rejecte
         ("names/\\udcff\\udcfe.py", RejectReason.MALFORMED),
     ],
 )
-def test_each_kind_has_its_reason(documents: dict[str, Material | Rejected], path: str, reason: RejectReason) -> None:
+def test_each_kind_has_its_reason(
+    documents: dict[str, Material | RejectedInput], path: str, reason: RejectReason
+) -> None:
     outcome = documents[path]
-    assert isinstance(outcome, Rejected), outcome
+    assert isinstance(outcome, RejectedInput), outcome
     assert outcome.reason is reason, outcome
 
 
-def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(workspace: dict[str, Material | Rejected]) -> None:
+def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(workspace: dict[str, Material | RejectedInput]) -> None:
     for path in ("nesting/generics.java", "nesting/fields.py"):
         outcome = workspace[path]
         assert isinstance(outcome, Material)
@@ -116,7 +118,7 @@ def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(workspace: dict[
         assert outcome.sections[-1].end == len(outcome.text.rstrip())
 
 
-def test_whole_pages_of_damaged_files_are_kept(documents: dict[str, Material | Rejected]) -> None:
+def test_whole_pages_of_damaged_files_are_kept(documents: dict[str, Material | RejectedInput]) -> None:
     kept = [one for path, one in documents.items() if path.startswith("pdf/") and isinstance(one, Material)]
     assert kept
     assert all("Page" in one.text or "P" in one.text for one in kept)

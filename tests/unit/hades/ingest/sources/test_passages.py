@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import GivenName, Material, Rejected, RejectReason
+from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason
 from hades.ingest.sources.passages import PassagesSource
 from hades.ingest.sources.reading import SourceError
 from schemas.chunks import ChunkKind
@@ -31,7 +31,7 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
         {"id": "zz", "entities": ["X"], "triples": []},
     )
     first, second, third, fourth = PassagesSource(corpus, triples).read()
-    assert isinstance(first, Rejected)
+    assert isinstance(first, RejectedInput)
     assert (first.uri, first.reason) == ("t.jsonl:1", RejectReason.MALFORMED)
     assert "1 of 2 triples" in first.detail
     assert isinstance(second, Material)
@@ -41,7 +41,7 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
     assert [(one.start, one.end, one.kind) for one in second.sections] == [(0, len(second.text), ChunkKind.PASSAGE)]
     assert isinstance(third, Material)
     assert (third.origin, third.text) == ("7", "No title.")
-    assert isinstance(fourth, Rejected)
+    assert isinstance(fourth, RejectedInput)
     assert (fourth.uri, fourth.reason) == ("t.jsonl:3", RejectReason.MALFORMED)
 
 
@@ -66,7 +66,7 @@ def test_a_passage_may_say_when_it_was_written_and_what_it_follows(tmp_path: Pat
 def test_bad_passages_are_named_by_line(tmp_path: Path) -> None:
     good = {"id": "a", "title": "T", "text": "x"}
     corpus = write(tmp_path / "c.jsonl", good, good, {"text": "x"}, {"id": "b", "text": " "}, {"id": "c", "text": 5})
-    reasons = [(one.uri, one.reason) for one in PassagesSource(corpus).read() if isinstance(one, Rejected)]
+    reasons = [(one.uri, one.reason) for one in PassagesSource(corpus).read() if isinstance(one, RejectedInput)]
     assert reasons == [
         ("c.jsonl:2", RejectReason.DUPLICATE),
         ("c.jsonl:3", RejectReason.MALFORMED),

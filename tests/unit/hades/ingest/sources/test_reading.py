@@ -16,7 +16,7 @@ from hades.ingest.sources.reading import (
     read_bytes,
     read_text,
     require_short_lines,
-    shown,
+    show,
 )
 
 
@@ -110,4 +110,4 @@ def test_long_lines_are_refused() -> None:
 
 
 def test_odd_names_are_shown_on_one_line() -> None:
-    assert shown("a\nb\x07\udcffé.md") == "a\\nb\\x07\\udcffé.md"
+    assert show("a\nb\x07\udcffé.md") == "a\\nb\\x07\\udcffé.md"

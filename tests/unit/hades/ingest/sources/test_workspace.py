@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, ModuleImport, Rejected, RejectReason
+from hades.ingest.source_document import Material, ModuleImport, RejectedInput, RejectReason
 from hades.ingest.sources.file_material import MAX_PARSED_CHARS
 from hades.ingest.sources.reading import SourceError
 from hades.ingest.sources.workspace import WorkspaceSource
@@ -107,7 +107,7 @@ def test_unusable_files_are_set_aside(tmp_path: Path) -> None:
     (tmp_path / "binary.py").write_bytes(b"\0\1\2")
     (tmp_path / "minified.js").write_text("a();" * 50_000)
     outcomes = list(WorkspaceSource(tmp_path).read())
-    assert {one.uri: one.reason for one in outcomes if isinstance(one, Rejected)} == {
+    assert {one.uri: one.reason for one in outcomes if isinstance(one, RejectedInput)} == {
         "binary.py": RejectReason.NOT_TEXT,
         "blank.md": RejectReason.EMPTY,
         "minified.js": RejectReason.OVERSIZED,

@@ -122,7 +122,7 @@ def test_the_report_counts_bridges_by_length(store: GraphStore) -> None:
     report = build(store)
     assert report.by_length == {"1": 2, "2": 1}
     assert (report.bridges, report.pairs, report.pairs_searched, report.stopped) == (3, 3, 3, "")
-    done = ledger.completed(store, ledger.BRIDGES)
+    done = ledger.complete(store, ledger.BRIDGES)
     assert done is not None
     assert (done.generation, done.report["bridges"]) == (report.generation, 3)
 
@@ -299,7 +299,7 @@ def test_nothing_is_written_when_the_stage_fails_in_the_middle(store: GraphStore
 
     with pytest.raises(RuntimeError):
         build(store, progress=fail)
-    assert (labelled(store), cached(store), ledger.completed(store, ledger.BRIDGES)) == (set(), {}, None)
+    assert (labelled(store), cached(store), ledger.complete(store, ledger.BRIDGES)) == (set(), {}, None)
 
 
 def test_the_work_of_a_build_is_bounded(store: GraphStore) -> None:

@@ -15,27 +15,27 @@ from hades.providers.hashing import HashingEmbedder
 from hades.snapshot.ranker_part import graph_of
 from hades.stages.contracts.check_contract import require_contracts
 from hades.stages.contracts.ranker import check_export
-from hades.stages.ranker.ranker_data import Exported, Offered, read_table, write_export
-from hades.stages.ranker.ranker_questions import FEEDBACK, Labelled
+from hades.stages.ranker.ranker_data import QuestionCandidates, RankerExport, read_table, write_export
+from hades.stages.ranker.ranker_questions import FEEDBACK, LabelledQuestion
 from schemas.contracts.ranker import CONTRACT
 from tests.unit.hades.retrieval.films import published
 
 Change = Callable[[pa.Table], pa.Table]
 
 
-def exported(folder: Path, where: Path) -> Exported:
+def exported(folder: Path, where: Path) -> RankerExport:
     """The graph of the films, a labelled question and three judged answers, of which the last is held out."""
     view = published(folder)
     graph = graph_of(view, HashingEmbedder().model.tag)
     first = view.info.nodes["entities"]
     ids = view.ids(np.arange(first, first + 4))
     wanted, counts = np.array([True, False, False, False]), np.array([True, True, True, False])
-    asked = [Labelled("who directed it?", gold=frozenset({"x"}))]
+    asked = [LabelledQuestion("who directed it?", gold=frozenset({"x"}))]
     asked += [
-        Labelled(f"q{day}", good=frozenset(ids[:1]), shown={ids[0]: 0.4}, at=day * 1e5, source=FEEDBACK)
+        LabelledQuestion(f"q{day}", good=frozenset(ids[:1]), shown={ids[0]: 0.4}, at=day * 1e5, source=FEEDBACK)
         for day in (1, 2, 3)
     ]
-    offered = [Offered(one, "films", place == 3, ids, wanted, counts) for place, one in enumerate(asked)]
+    offered = [QuestionCandidates(one, "films", place == 3, ids, wanted, counts) for place, one in enumerate(asked)]
     return write_export(where, {"films": (view, graph)}, offered)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hades.ports.store import GraphStore
 from hades.stages.contracts.check_contract import check_contract
 from hades.stages.contracts.frames import frames_of
-from hades.stages.contracts.last_result import READS, checked_before, inputs_digest, note_result
+from hades.stages.contracts.last_result import READS, check_before, inputs_digest, note_result
 from hades.stores.sqlite.store import SqliteStore
 
 
@@ -41,16 +41,16 @@ def test_every_collection_that_a_contract_reads_counts_for_its_digest(store: Sql
 def test_one_changed_row_is_enough_to_check_again(store: SqliteStore) -> None:
     held = check_contract(store, "edges")
     note_result(store, "edges", inputs_digest(store, "edges"), held)
-    again = checked_before(store, "edges", inputs_digest(store, "edges"))
+    again = check_before(store, "edges", inputs_digest(store, "edges"))
     assert again is not None
     assert (again.rules, again.rows) == (held.rules, held.rows)
     key = next(iter(store.scan("relations", columns=["_key"]))).column("_key")[0].as_py()
     store.patch("relations", pa.table({"_key": [key], "evidence_count": pa.array([0], pa.int64())}))
-    assert checked_before(store, "edges", inputs_digest(store, "edges")) is None
+    assert check_before(store, "edges", inputs_digest(store, "edges")) is None
 
 
 def test_a_broken_contract_is_never_taken_as_checked(store: SqliteStore) -> None:
     key = next(iter(store.scan("relations", columns=["_key"]))).column("_key")[0].as_py()
     store.patch("relations", pa.table({"_key": [key], "evidence_count": pa.array([0], pa.int64())}))
     note_result(store, "edges", inputs_digest(store, "edges"), check_contract(store, "edges"))
-    assert checked_before(store, "edges", inputs_digest(store, "edges")) is None
+    assert check_before(store, "edges", inputs_digest(store, "edges")) is None

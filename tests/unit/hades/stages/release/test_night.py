@@ -162,7 +162,7 @@ def test_reports_tell_people_and_status_what_happened(nights):
 
 def test_release_without_weights_publishes_and_registers_nothing(tmp_path):
     with ingested(tmp_path) as hades:
-        assert ledger.completed(hades.store, ledger.WEIGHTS) is None
+        assert ledger.complete(hades.store, ledger.WEIGHTS) is None
         assert release(hades.build_context, MONDAY, None).weights_version is None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hades.settings.learning import LearningSettings
-from hades.stages.weights.feedback import UNJUDGED, choices_of, is_held_out, judged_digest, read_turns
+from hades.stages.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns
 from hades.stages.weights.offline_estimate import value_of
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import Judged, QueryLog
@@ -75,11 +75,11 @@ def test_turns_come_in_the_order_they_were_judged(store: SqliteStore) -> None:
 
 def test_the_digest_follows_judgements_and_not_mere_questions(store: SqliteStore) -> None:
     put_logs(store, [log("q", good=Judged(paths=(1,)))])
-    before = judged_digest(store)
+    before = judge_digest(store)
     put_logs(store, [log("only asked")])
-    assert judged_digest(store) == before
+    assert judge_digest(store) == before
     put_logs(store, [log("q", good=Judged(paths=(2,)))])
-    assert judged_digest(store) != before
+    assert judge_digest(store) != before
 
 
 def test_a_question_is_held_out_by_its_words_whoever_writes_them_how() -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from hades.retrieval.turn.query_log import judge, write_log
-from hades.stages.ranker.ranker_questions import FEEDBACK, BadQuestions, Labelled, judged_questions, read_questions
+from hades.stages.ranker.ranker_questions import (
+    FEEDBACK,
+    BadQuestions,
+    LabelledQuestion,
+    judge_questions,
+    read_questions,
+)
 from schemas.telemetry import Judged, QueryLog, ShownPassage, ShownResults
 from tests.unit.hades.snapshot.homes import empty_store
 
@@ -19,7 +25,7 @@ def test_a_file_of_questions_plain_or_gzip(tmp_path: Path) -> None:
     body = json.dumps({"question": "who?", "gold": ["a", 7]}) + "\n"
     (tmp_path / "q.jsonl").write_text(body)
     (tmp_path / "q.jsonl.gz").write_bytes(gzip.compress(body.encode()))
-    expected = [Labelled("who?", gold=frozenset({"a", "7"}))]
+    expected = [LabelledQuestion("who?", gold=frozenset({"a", "7"}))]
     assert read_questions(tmp_path / "q.jsonl") == read_questions(tmp_path / "q.jsonl.gz") == expected
 
 
@@ -45,7 +51,7 @@ def test_judged_answers_come_by_time_with_their_propensities(tmp_path: Path) -> 
         if key in ("later", "earlier"):
             judge(store, key, good=Judged(passages=(2,)), at=moment)
     judge(store, "disliked", bad=Judged(passages=(1,)), at=datetime(2026, 1, 5, tzinfo=UTC))
-    found = judged_questions(store)
+    found = judge_questions(store)
     assert [one.text for one in found] == ["earlier?", "later?"]
     assert found[0].good == {"doc_chunks/2"}
     assert found[0].shown == {"doc_chunks/1": 0.5, "doc_chunks/2": 0.25}

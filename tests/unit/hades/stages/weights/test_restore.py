@@ -67,7 +67,7 @@ def test_after_a_restore_the_next_build_weighs_again(store: SqliteStore, tmp_pat
     log_weights(store, tracker, first, as_of=NIGHTS[0])
     second = weigh(store, as_of=NIGHTS[1])
     restore_weights(store, tracker, "1")
-    done = ledger.completed(store, ledger.WEIGHTS)
+    done = ledger.complete(store, ledger.WEIGHTS)
     assert done is not None
     assert (done.digest, done.as_of) == ("restored from hades-weights version 1", NIGHTS[0])
     assert log_weights(store, tracker, as_of=NIGHTS[1]) == "1"  # publishing what was restored registers nothing new
@@ -139,7 +139,7 @@ def test_weights_that_changed_after_weighing_are_not_logged(store: SqliteStore, 
 
 def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
     report = weigh(store)
-    rows = snapshots._checked_rows(store, report.generation)
+    rows = snapshots._check_rows(store, report.generation)
     for name in ("one", "two"):
         artifact.write(tmp_path / name, artifact.WeightFile(rows, [], report.lasting()))
         draw_distributions(report, tmp_path / f"{name}.png")

@@ -183,7 +183,7 @@ def test_a_boost_of_the_settings_changes_costs_and_no_weight(store: SqliteStore)
 
 def test_the_ledger_records_the_weighing_with_its_rows_or_not_at_all(store: SqliteStore) -> None:
     report = weigh(store)
-    done = ledger.completed(store, ledger.WEIGHTS)
+    done = ledger.complete(store, ledger.WEIGHTS)
     assert done is not None
     assert (done.digest, done.generation, done.as_of) == (report.data_hash, report.generation, TODAY)
 

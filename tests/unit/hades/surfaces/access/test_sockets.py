@@ -8,7 +8,7 @@ import pytest
 
 from hades.ports.store import Mode
 from hades.surfaces.access.callers import LOOPBACK
-from hades.surfaces.access.sockets import CannotListen, handed_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.sockets import CannotListen, hand_over, tcp_door, tcp_socket, unix_socket
 
 
 @pytest.mark.parametrize(("mode", "rights"), [(Mode.READ_ONLY, 0o660), (Mode.READ_WRITE, 0o600), (Mode.ADMIN, 0o600)])
@@ -82,14 +82,14 @@ def test_a_socket_that_systemd_opened_is_taken_over_unless_its_rights_are_too_wi
         if child == 0:
             os.dup2(listening.fileno(), 3)
             env = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
-            given = handed_over(path, Mode.READ_ONLY, env)
+            given = hand_over(path, Mode.READ_ONLY, env)
             right = given is not None and given.getsockname() == str(path)
-            right = right and handed_over(tmp_path / "other", Mode.READ_ONLY, env) is None
+            right = right and hand_over(tmp_path / "other", Mode.READ_ONLY, env) is None
             try:
-                handed_over(path, Mode.READ_WRITE, env)
+                hand_over(path, Mode.READ_WRITE, env)
                 right = False
             except CannotListen:
                 pass
             os._exit(0 if right else 1)
         assert os.waitpid(child, 0)[1] == 0
-    assert handed_over(path, Mode.READ_ONLY, {"LISTEN_PID": "1", "LISTEN_FDS": "1"}) is None
+    assert hand_over(path, Mode.READ_ONLY, {"LISTEN_PID": "1", "LISTEN_FDS": "1"}) is None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Caller, Refused, covers, require
+from hades.surfaces.access.callers import Caller, CallerRefused, covers, require
 from hades.surfaces.access.tokens import TokenError, Tokens, without_tokens
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -81,5 +81,5 @@ def test_modes_cover_what_is_below_them():
     assert covers(Mode.ADMIN, Mode.READ_WRITE)
     assert not covers(Mode.READ_ONLY, Mode.READ_WRITE)
     require(Caller("x", Mode.READ_WRITE), Mode.READ_ONLY)
-    with pytest.raises(Refused, match="needs 'admin'"):
+    with pytest.raises(CallerRefused, match="needs 'admin'"):
         require(Caller("x", Mode.READ_WRITE), Mode.ADMIN)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.capabilities.capability import Capability, Cli, Omitted, Rest, Shell, load
+from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Rest, Shell, load
 from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.registry import COMMANDS as COMMANDS_HERE
 from hades.surfaces.cli import commands
 from hades.surfaces.docs.cli_page import command_tree
-from hades.surfaces.mcp.describe import described as mcp_described
-from hades.surfaces.rest.app import described as rest_described
+from hades.surfaces.mcp.describe import describe as mcp_described
+from hades.surfaces.rest.app import describe as rest_described
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
 COMMANDS = command_tree()
@@ -25,7 +25,7 @@ TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.READ_WRITE)["tools"]}
 
 
 def on(surface: str) -> list[Any]:
-    found = [one for one in CAPABILITIES if not isinstance(getattr(one, surface), Omitted)]
+    found = [one for one in CAPABILITIES if not isinstance(getattr(one, surface), OmittedSurface)]
     return [pytest.param(one, id=one.name) for one in found]
 
 
@@ -65,7 +65,7 @@ def test_every_field_is_described_and_every_omission_has_a_reason(capability):
     assert capability.help
     assert [name for name, field in capability.request.model_fields.items() if not field.description] == []
     for surface in (capability.cli, capability.rest, capability.mcp, capability.task):
-        if isinstance(surface, Omitted):
+        if isinstance(surface, OmittedSurface):
             assert len(surface.reason) > 15
 
 
