@@ -30,7 +30,8 @@ from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
 from hades.evaluation.metrics import recall_at  # noqa: E402
 from hades.ports.view import GraphView, Passage  # noqa: E402
 from hades.retrieval.channels.memory_recipe import RecollectRules, hear  # noqa: E402
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, first_look, second_look, weigh  # noqa: E402
+from hades.retrieval.ranking.fitted_files import linear_looks  # noqa: E402
+from hades.retrieval.ranking.memory_features import Columns, first_look, second_look, weigh  # noqa: E402
 from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
 from hades.retrieval.turn.types import Question  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
@@ -82,7 +83,8 @@ def main() -> None:
     for half in HALVES:
         first, second = fitted(list(sets.values()), half, asked.penalty)
         body[half] = {"FIRST": first, "SECOND": second, "recall": shown(sets, first, second)}
-    body["in the code"] = {"recall": shown(sets, FIRST, SECOND)}
+    served = linear_looks("memory")
+    body["as served"] = {"recall": shown(sets, served.first, served.second)}
     for fit, found in body.items():
         for name, halves in found["recall"].items():
             print(f"fit: {fit:12} {name:10} " + "   ".join(f"{half} {figures}" for half, figures in halves.items()))

@@ -68,8 +68,9 @@ T = TypeVar("T", bound=TopicSummary)
 class PackedPrompt(Generic[P, S, T]):
     """What was taken, best first, and the prompt that holds it.
 
-    `path_numbers` and `passage_numbers` say under which number each stands there, so that an answer's "path 3" can be
-    looked up. `trimmed` counts what was left out or cut; `tokens` those of the prompt and of its two parts.
+    Numbers in the prompt are ranks of the result: path 3 is the third path, and passages are numbered on from the last
+    path (`path_numbers`, `passage_numbers`). `trimmed` counts what was left out or cut; `tokens` are those of the
+    prompt and of its two parts.
     """
 
     prompt: str
@@ -119,8 +120,7 @@ def pack(
         else:
             topics, summary = (), ""
         prompt = _render(lines, summary)
-    order = _reading_order(lines)
-    numbers = {(line.is_path, line.place): number for number, line in enumerate(order, 1)}
+    numbers = _numbers(lines)
     kept_paths = [line.place for line in lines if line.is_path]
     kept_passages = [line.place for line in lines if not line.is_path]
     return PackedPrompt(
@@ -133,7 +133,7 @@ def pack(
         tokens={
             "prompt": tokenizer.count(prompt),
             "hierarchy": tokenizer.count(summary),
-            "paths": tokenizer.count("\n".join(line.text for line in order)),
+            "paths": tokenizer.count("\n".join(line.text for line in _reading_order(lines))),
         },
         trimmed=len(paths) + len(passages) + len(hierarchy) - len(lines) - len(topics) + sum(one.cut for one in lines),
     )
@@ -201,8 +201,15 @@ def _reading_order(lines: Sequence[_Line]) -> list[_Line]:
     return order
 
 
+def _numbers(lines: Sequence[_Line]) -> dict[tuple[bool, int], int]:
+    """The number of each line: paths by rank from 1, then passages by rank."""
+    best_first = sorted(lines, key=lambda line: (not line.is_path, line.place))
+    return {(line.is_path, line.place): number for number, line in enumerate(best_first, 1)}
+
+
 def _render(lines: Sequence[_Line], summary: str) -> str:
-    return fill([line.text for line in _reading_order(lines)], summary)
+    order, numbers = _reading_order(lines), _numbers(lines)
+    return fill([line.text for line in order], summary, [numbers[line.is_path, line.place] for line in order])
 
 
 def _number(line: str) -> str:

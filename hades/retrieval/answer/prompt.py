@@ -37,9 +37,10 @@ def format_path_prompt(
     return fill(kept, short_summary(counter, hierarchy_summary))
 
 
-def fill(lines: Sequence[str], summary: str) -> str:
-    """The template with these path lines and this summary."""
-    numbered = "\n".join(f"{number}) {line}" for number, line in enumerate(lines, 1))
+def fill(lines: Sequence[str], summary: str, numbers: Sequence[int] | None = None) -> str:
+    """The template with these path lines and this summary; lines are numbered from 1 unless `numbers` are given."""
+    places = numbers or range(1, len(lines) + 1)
+    numbered = "\n".join(f"{number}) {line}" for number, line in zip(places, lines, strict=True))
     return TEMPLATE.format(hierarchy=f" {summary}" if summary else "", paths=numbered)
 
 

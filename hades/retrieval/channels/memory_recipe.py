@@ -15,9 +15,8 @@ import numpy as np
 
 from hades.ports.view import Hits, Kind, Numbers
 from hades.retrieval.channels.seeds import has_vectors
+from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.memory_features import (
-    FIRST,
-    SECOND,
     Columns,
     Floats,
     Heard,
@@ -83,7 +82,7 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     found = gather(view, question, rules)
     if not found.nodes:
         return []
-    worth = weigh(found.columns, SECOND)
+    worth = weigh(found.columns, linear_looks("memory").second)
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     heard, places = found.heard, found.places
     return [
@@ -110,7 +109,7 @@ def gather(view: MeteredView, question: Question, rules: RecollectRules = Recoll
     if not len(candidates):
         return MemoryCandidates([], [], {}, heard, candidates, asked)
     first = first_look(heard)
-    order = np.argsort(-weigh(first, FIRST), kind="stable")[: rules.read]
+    order = np.argsort(-weigh(first, linear_looks("memory").first), kind="stable")[: rules.read]
     read = view.passages(candidates[order])
     kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
     places = order[kept]

@@ -8,8 +8,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from hades.errors import HadesError
 from models.abstain.infer import BadRules, Rule, Rules, read_rules
 from models.fusion.infer import BadFusion, FusionModel, read_fusion
+from models.linear_looks.infer import BadLooks, LinearLooks, read_looks
 
 log = logging.getLogger(__name__)
 FILE = "default.json"
@@ -39,11 +41,24 @@ def abstain_rules() -> Rules:
         return RULES_BY_HAND
 
 
-def _read(package: str) -> dict[str, Any] | None:
-    file = files(package).joinpath(FILE)
+@lru_cache(maxsize=2)
+def linear_looks(name: str) -> LinearLooks:
+    """The coefficients of the multi-hop reranker (`multihop`) or of the recipe memory (`memory`).
+
+    They have no stand-in: without them the recipes would rank by nothing.
+    """
+    body = _read("models.linear_looks", f"{name}.json")
+    try:
+        return read_looks(body or {})
+    except BadLooks as error:
+        raise HadesError(f"models/linear_looks/{name}.json cannot be used: {error}; reinstall HADES") from error
+
+
+def _read(package: str, name: str = FILE) -> dict[str, Any] | None:
+    file = files(package).joinpath(name)
     try:
         body: dict[str, Any] = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        log.warning("%s of %s cannot be read: %s", FILE, package, error)
+        log.warning("%s of %s cannot be read: %s", name, package, error)
         return None
     return body

@@ -3,8 +3,8 @@
 Two linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage,
 and what they gave to what was said right before and after it, since an answer follows its question. The second looks at
 the best of them closely: their words, their title, and whether a time they state fits the time asked for. A time never
-hides a passage, it ranks. The coefficients were fitted listwise by `benchmarks/fit_memory.py` on one half of the
-articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the other half.
+hides a passage, it ranks. The coefficients (`models/linear_looks/memory.json`) were fitted listwise on one half of
+the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the other half.
 """
 
 from __future__ import annotations
@@ -23,39 +23,6 @@ from hades.text.dates import Interval, closeness, end_years, times_in, years_of
 Floats = NDArray[np.float64]
 Columns = dict[str, Floats]
 
-FIRST: dict[str, float] = {
-    "words": 2.85,
-    "words_rank": 1.32,
-    "cosine": 1.99,
-    "walk": 0.14,
-    "walk_rank": 1.06,
-    "years": 1.61,
-    "before": 1.46,
-    "after": 0.73,
-    "two_before": 0.45,
-    "two_after": 0.4,
-}
-SECOND: dict[str, float] = {
-    "words": 0.31,
-    "words_rank": 0.59,
-    "cosine": 2.04,
-    "walk": 0.06,
-    "walk_rank": 0.36,
-    "years": -0.24,
-    "before": 1.32,
-    "after": 0.75,
-    "two_before": 0.12,
-    "two_after": 0.16,
-    "time": 0.77,
-    "overlaps": 0.96,
-    "begins": 1.48,
-    "ends": 0.49,
-    "title": 0.48,
-    "closely": 1.66,
-    "holds": 1.0,
-    "same_title": 2.01,
-    "length": 0.65,
-}
 _UNREACHED = 1e-6  # what a passage counts that the walk did not reach; logarithms need a floor
 _TITLE_VOICES = 3  # passages of one title that speak for each other
 _DAY = timedelta(days=1)

@@ -2,50 +2,21 @@
 
 Two linear looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and whether
 a passage about something the question names speaks of it in a sentence that fits. The second sees the passages beside
-each other: who is spoken of by the good ones, and who adds words that the best few lack. The coefficients were fitted
-listwise on the training questions of musique and hotpotqa by `benchmarks/fit_closer.py`, and on nothing else.
+each other: who is spoken of by the good ones, and who adds words that the best few lack. The coefficients
+(`models/linear_looks/multihop.json`) were fitted listwise on the training questions of musique and hotpotqa.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, links
 
-FIRST: dict[str, float] = {
-    "walk": 0.07,
-    "walk_rank": 1.0,
-    "again": 0.25,
-    "again_rank": 0.78,
-    "cosine": 1.35,
-    "remaining_cosine": 1.43,
-    "lexical": 0.38,
-    "words": 0.82,
-    "title_words": 0.96,
-    "best_sentence": 1.8,
-    "first_sentence": -0.39,
-    "named": 0.35,
-    "spoken_of_by_named": 2.16,
-    "spoken_of": 2.57,
-    "speaks_of_named": 0.08,
-    "namesakes": 0.14,
-    "namesake_place": -0.31,
-}
-SECOND: dict[str, float] = {
-    "first": 0.67,
-    "share": -0.78,
-    "rank": 1.15,
-    "spoken_of": 1.75,
-    "speaks_of": 0.9,
-    "adds_to_1": 0.28,
-    "adds_to_2": 1.49,
-    "adds_to_4": 1.12,
-    "two_steps": -0.73,
-}
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
 
@@ -68,7 +39,8 @@ class Pool:
 def look_closer(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = first_look(pool, want)
-    return weigh(second_look(pool, want, weigh(first, FIRST), linked), SECOND)
+    looks = linear_looks("multihop")
+    return weigh(second_look(pool, want, weigh(first, looks.first), linked), looks.second)
 
 
 def first_look(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:
@@ -123,7 +95,7 @@ def second_look(pool: Pool, want: QuestionWords, first: Floats, linked: Floats) 
     }
 
 
-def weigh(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
+def weigh(columns: dict[str, Floats], weights: Mapping[str, float]) -> Floats:
     """(n,) the weighted sum of columns."""
     worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
     return worth

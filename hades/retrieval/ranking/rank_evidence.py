@@ -12,9 +12,9 @@ import numpy as np
 
 from hades.retrieval.channels.search_names import LEXICAL, VECTOR
 from hades.retrieval.ranking.evidence_features import first_columns, second_columns
-from hades.retrieval.ranking.fitted_files import fusion_model
+from hades.retrieval.ranking.fitted_files import fusion_model, linear_looks
 from hades.retrieval.ranking.judge import Judge
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Columns, Floats, weigh
+from hades.retrieval.ranking.memory_features import Columns, Floats, weigh
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.evidence_search import Evidence
 from models.fusion.infer import FusionModel
@@ -25,7 +25,7 @@ PICK = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank"
 
 def pick_candidates(columns: Columns, is_told: bool) -> Floats:
     """(n,) how promising each candidate is, told without reading it."""
-    return weigh(columns, FIRST if is_told else PICK)
+    return weigh(columns, linear_looks("memory").first if is_told else PICK)
 
 
 def rank_evidence(question: Question, evidence: Evidence, judge: Judge) -> list[FoundPassage]:
@@ -48,7 +48,7 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
     if model is not None and evidence.pool.asked.any():
         return fuse_worth(model, evidence)
     if evidence.is_told:
-        return weigh(evidence.columns, SECOND)
+        return weigh(evidence.columns, linear_looks("memory").second)
     return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hades.retrieval.ranking.multihop_reranker import FIRST, SECOND, Pool, first_look, reciprocal, second_look, weigh
+from hades.retrieval.ranking.fitted_files import linear_looks
+from hades.retrieval.ranking.multihop_reranker import Pool, first_look, reciprocal, second_look, weigh
 from hades.retrieval.ranking.rerank import COMPLETION, in_turn, spread
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.ranking.word_overlap import links, named_titles, wording, words
@@ -15,9 +16,10 @@ from hades.retrieval.ranking.word_overlap import links, named_titles, wording, w
 def describe(question: str, pool: Pool, want: QuestionWords, earlier: Floats) -> dict[str, Floats]:
     """The columns `models.ranker.features.READ` of a pool; `earlier` is what an earlier stage gave."""
     alone, linked = first_look(pool, want)
-    first = weigh(alone, FIRST)
+    looks = linear_looks("multihop")
+    first = weigh(alone, looks.first)
     beside = second_look(pool, want, first, linked)
-    worth = weigh(beside, SECOND)
+    worth = weigh(beside, looks.second)
     cosine = (pool.vectors @ pool.asked).astype(np.float64)
     titles = [reading.title for reading in pool.readings]
     bodies = [[*words(reading.title), *" ".join(reading.spoken).split()] for reading in pool.readings]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hades.ports.view import Passage
-from hades.retrieval.ranking.memory_features import FIRST, SECOND, Heard, first_look, second_look, tell_times, time_fit
+from hades.retrieval.ranking.fitted_files import linear_looks
+from hades.retrieval.ranking.memory_features import Heard, first_look, second_look, tell_times, time_fit
 from hades.settings import load_settings
 from hades.text.dates import time_asked
 from hades.wiring import open_answers, open_hades
@@ -129,5 +130,7 @@ def test_neighbours_lend_what_they_were_given():
     seen = first_look(heard)
     assert seen["before"].tolist() == [0.0, 1.0, 0.0]
     assert seen["two_before"].tolist() == [0.0, 0.0, 1.0]
-    assert list(seen) == list(FIRST)
-    assert list(second_look("who", None, [passage("one"), passage("two"), passage("three")], seen)) == list(SECOND)
+    assert list(seen) == list(linear_looks("memory").first)
+    assert list(second_look("who", None, [passage("one"), passage("two"), passage("three")], seen)) == list(
+        linear_looks("memory").second
+    )
