@@ -1,4 +1,4 @@
-"""What systemd says to a process that it started for a socket."""
+"""What the environment says to a process beside the settings: sockets of systemd, and what a child inherits."""
 
 from __future__ import annotations
 
@@ -8,3 +8,8 @@ import os
 def socket_activation() -> dict[str, str]:
     """`LISTEN_PID` and `LISTEN_FDS`, where they are set: sockets that were opened for this process."""
     return {name: os.environ[name] for name in ("LISTEN_PID", "LISTEN_FDS") if name in os.environ}
+
+
+def inherited_environment(without: str) -> dict[str, str]:
+    """The environment for a child process, without the variables whose names begin so."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(without)}

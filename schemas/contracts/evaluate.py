@@ -43,6 +43,8 @@ def row_count_holds(expectation: Expectation, frame: pa.Table) -> bool:
 
 def _not_in_set(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     column = _column(frame, arguments["column"])
+    if pa.types.is_null(column.type):  # a column without any value has nothing outside the set
+        return np.zeros(len(column), np.bool_)
     values = pa.array(arguments["value_set"]).cast(column.type)
     return _present(column) & ~_flags(pc.is_in(column, value_set=values))
 

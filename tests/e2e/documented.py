@@ -26,6 +26,8 @@ ELSEWHERE: tuple[tuple[str, str], ...] = (
     (r"\.ci/run\b", "continuous integration itself"),
     (r"prefect (work-pool|worker|deployment|server|--no-prompt deploy)\b", "tests/e2e/test_nightly_on_a_server.py"),
     (r"python -m pytest\b", "this very run"),
+    (r"hades watch\b", "tests/unit/hades/stages/test_watch_folder.py: it does not end"),
+    (r"pip install\b", "the installation that this run uses"),
     (r"(docker|kubectl|systemctl|sudo|mlflow|helm|install|useradd|groupadd)\b", "no such engine where tests run"),
 )
 

@@ -134,7 +134,7 @@ def test_no_secret_reaches_a_log(settings):
     secret = "S3cretPassphrase"
     headers = {"Authorization": f"Bearer {text}", "Cookie": f"a={secret}"}
     with serving_process(settings, "--port", "0") as (_, address), httpx.Client(base_url=address, timeout=60) as client:
-        asked = client.post("/v1/query", json={"query": f"what is {secret}?"}, headers=headers)
+        asked = client.post("/v1/query", json={"query": f"{QUESTION['query']} {secret}"}, headers=headers)
         assert asked.status_code == 200
         client.get(f"/v1/graph/nodes/entities/{text}", headers=headers)
         client.get(f"/v1/queries/x/explain?missing={secret}", headers=headers)

@@ -182,7 +182,7 @@ def test_health_readiness_and_figures(ro, settings):
     ro.post("/v1/query", json={"query": "is this counted?"})
     text = ro.get("/metrics").text
     assert f'hades_snapshot_info{{snapshot="{ready["snapshot"]}"}} 1.0' in text
-    assert 'hades_turn_seconds_count{recipe="hirag_pathrag",stage="turn"}' in text
+    assert 'hades_turn_seconds_count{recipe="auto",stage="turn"}' in text
     assert 'hades_requests_total{mode="ro",route="/query",status="200"}' in text
 
 

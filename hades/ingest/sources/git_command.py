@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from hades.ingest.sources.reading import SourceError
+from hades.settings.activation import inherited_environment
 
 _SECONDS = 120.0
 _SAFE = (
@@ -141,7 +142,7 @@ def _is_git_dir(path: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept = inherited_environment(without="GIT_")
     return {**kept, **_ENVIRONMENT}
 
 

@@ -60,10 +60,9 @@ class ArangoRows:
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
-        target = self._to_write(collection)
         wanted = sorted(set(keys))
-        if wanted and where:
-            raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
+        refuse_both(collection, wanted, where)
+        target = self._to_write(collection)
         if where:
             narrowed = condition(target, where)
             return self._in_unit(target, lambda scope: writing.remove_where(scope, target, narrowed), patient=True)
@@ -182,3 +181,9 @@ class ArangoRows:
             return work(Scope(self._session, unit, bare=True))
 
         return in_unit(self._session, action, [collection.name], alone, patient=patient)
+
+
+def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
+    """Refuse a deletion by keys and by a predicate at once; asks no server."""
+    if keys and where:
+        raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")

@@ -19,7 +19,7 @@ from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.costs import DEFAULT_SHARE
 from hades.stores.arango.faults import TooLarge
 from hades.stores.arango.retry import RetryPolicy
-from hades.stores.arango.row_store import ArangoRows
+from hades.stores.arango.row_store import ArangoRows, refuse_both
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.transaction import begin, commit, give_up
 from schemas.catalogue import NAMES
@@ -102,6 +102,7 @@ class ArangoStore(ArangoRows):
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
         wanted = list(keys)
+        refuse_both(collection, wanted, where)
         try:
             return self._plain.delete(collection, keys=wanted, where=where)
         except TooLarge:

@@ -27,7 +27,7 @@ PACKAGES = (
 )  # fmt: skip
 QUESTIONS = (
     "where is the date in an email header parsed?",
-    "run a blocking function in a thread without blocking the event loop",
+    "how is a cookie header parsed?",
     "TypeError: Object of type set is not JSON serializable",
 )
 PATHS, PASSAGES = 2, 3

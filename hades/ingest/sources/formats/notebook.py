@@ -36,7 +36,7 @@ def read_notebook(text: str) -> list[ExtractedDocument]:
             headings = headings or ((outlined.title,) if outlined.title else ())
             parts.add((*headings, f"cell {number}"), source)
         elif cell.get("cell_type") == "code":
-            parts.add((*headings, f"cell {number} (code)"), source + _outputs(cell), kind="code")
+            parts.add((*headings, f"cell {number} (code)"), source + _outputs(cell), kind="text")
     return [parts.document(title)]
 
 

