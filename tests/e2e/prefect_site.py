@@ -45,9 +45,12 @@ class PrefectSite:
         """Ask for a run of a deployment, as the UI does; the run's id."""
         deployment = self.api.get(f"/deployments/name/{name}/{name}").raise_for_status().json()
         body = {"parameters": parameters or {}, "state": {"type": "SCHEDULED"}}
-        return (
-            self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body).raise_for_status().json()["id"]
-        )
+        give_up = time.monotonic() + RUN_SECONDS
+        while True:  # a server whose one SQLite file is busy answers 503
+            made = self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body)
+            if made.status_code != 503 or time.monotonic() > give_up:
+                return str(made.raise_for_status().json()["id"])
+            time.sleep(1)
 
     def wait_for(self, run: str) -> dict[str, Any]:
         """The run once it has ended."""

@@ -182,7 +182,7 @@ def test_a_miss_is_explained(page):
     ask(page)
     page.run("""const name = document.querySelector('input[name=missing]'); name.value = 'Edith Holm';
                 name.form.requestSubmit()""")
-    assert page.until("document.querySelector('form dl')?.innerText.length > 20")
+    assert page.until("document.querySelector('form dl')?.textContent.length > 20")
 
 
 def test_topics_are_listed_and_opened(page, request):
@@ -221,7 +221,6 @@ def test_it_is_readable_in_the_dark(page, request):
     lit = page.run("getComputedStyle(document.body).backgroundColor")
     page.run("document.getElementById('theme').click()")
     assert page.run("getComputedStyle(document.body).backgroundColor") != lit
-    ask(page)
     _keep_picture(page, request, "dark")
 
 

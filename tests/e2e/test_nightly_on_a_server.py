@@ -35,7 +35,7 @@ def test_the_nightly_deployment_builds_publishes_and_leaves_its_artifacts(site):
     assert first["state_type"] == "COMPLETED", site.logs(first["id"])
     assert (site.home / "snapshots" / "current").is_file()
     keys = {artifact["key"] for artifact in site.artifacts()}
-    assert {"topics", "weights", "bridges", "contracts", "snapshot", "nightly"} <= keys
+    assert {"topics", "weights", "bridges", "contracts", "released", "nightly"} <= keys
     assert list((site.home / "reports").glob("*.html"))
     second = site.wait_for(site.trigger("nightly"))
     assert second["state_type"] == "COMPLETED", site.logs(second["id"])

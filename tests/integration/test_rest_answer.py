@@ -24,7 +24,7 @@ def test_an_answer_is_quoted_whole_and_by_events(tmp_path: Path) -> None:
         events = _events(site.client.post("/v1/answer/stream", json=QUESTION).text)
         assert [name for name, _ in events][:2] == ["sources", "cost"]
         assert events[-1][0] == "answer"
-        assert site.client.post("/v1/answer", json={"query": ""}).status_code == 422
+        assert site.client.post("/v1/answer", json={"query": ""}).status_code == 400
 
 
 def test_a_streamed_answer_of_a_model_is_checked(tmp_path: Path) -> None:

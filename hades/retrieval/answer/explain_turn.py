@@ -14,7 +14,7 @@ from hades.retrieval.channels.seeds import entry_points, find_seeds
 from hades.retrieval.turn.graph_steps import boosts_of
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.pipeline import Tools, embedded
-from hades.retrieval.turn.recipes import GraphStep, recipe_named
+from hades.retrieval.turn.recipes import AUTO, GraphStep, recipe_named
 from hades.retrieval.turn.types import Question
 from hades.retrieval.walks.beam import BeamRules
 from hades.retrieval.walks.flow import FlowRules
@@ -77,6 +77,8 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, missing: str) -> dict
         return {**named, "code": str(Cause.REACHED), "sentence": f"it is in the answer: {place}", "next": "",
                 "evidence": {}}  # fmt: skip
     plan, recipe = Plan.model_validate(log.plan), recipe_named(log.recipe)
+    if recipe.name == AUTO:  # its walk has no hops to tell of: the beam over the same seeds says what is in the way
+        recipe = recipe_named("hirag_pathrag")
     if recipe.step not in (GraphStep.BEAM, GraphStep.FLOW):
         raise CannotExplain(f"recipe {log.recipe} searches no paths; ask again with hirag_pathrag or pathrag")
     room = HARD_CAPS[Profile.OFFLINE]

@@ -47,8 +47,6 @@ def stream_events(request: AnswerRequest, context: CallContext) -> Iterator[Answ
 
     asked = QueryRequest(query=request.query, recipe=request.recipe, as_of=request.as_of, known_at=request.known_at)
     tools = context.answers.tools
-    if tools.embedder is not None:
-        tools.embedder.embed([request.query])  # a model that is loaded inside the turn would spend its time budget
     found = Retrieval.model_validate(context.ask(asked).document)
     return stream_answer(
         found,

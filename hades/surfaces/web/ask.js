@@ -21,7 +21,7 @@ const ACTIONABLE = {
 export async function ask(view, { attempt }) {
   const { names, chosen } = await recipes();
   const [judges, writes] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer")]);
-  const state = { answer: null };
+  const state = { answer: null, judged: new Map() };
   const asked = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
 
   const question = el("input", { name: "query", required: true, autofocus: true, value: asked, placeholder: "Ask about the corpus" });
@@ -47,6 +47,7 @@ export async function ask(view, { attempt }) {
     const answer = await attempt(() => stream(body, (stage) => { wait.textContent = `${stage.name} done…`; }));
     if (!answer) return fill(place);
     state.answer = answer;
+    state.judged = new Map();
     const shown = drawAnswer();
     if (!writes) return;
     const { plan: _, ...same } = body;
@@ -126,16 +127,20 @@ export async function ask(view, { attempt }) {
   }
 
   function judge(kind, rank) {
-    const says = (word) => async (event) => {
+    const says = (word) => async () => {
       const body = { good: {}, bad: {} };
       body[word] = { [kind]: [rank] };
       const kept = await attempt(() => post(`/queries/${state.answer.query_id}/feedback`, body));
       if (!kept) return;
-      for (const button of event.target.parentElement.children) button.setAttribute("aria-pressed", button === event.target);
+      state.judged.set(`${kind}-${rank}`, word);  // passages are drawn again when the written answer arrives
+      for (const shown of place.querySelectorAll(`[data-judge="${kind}-${rank}"]`))
+        shown.setAttribute("aria-pressed", String(shown.dataset.word === word));
     };
-    return el("span", { class: "judge" },
-      el("button", { type: "button", "aria-pressed": "false", "aria-label": `${kind} ${rank} helped`, onclick: says("good") }, "helped"),
-      el("button", { type: "button", class: "bad", "aria-pressed": "false", "aria-label": `${kind} ${rank} did not help`, onclick: says("bad") }, "did not"));
+    const button = (word, title, label) => el("button", {
+      type: "button", class: word === "bad" ? "bad" : "", "data-judge": `${kind}-${rank}`, "data-word": word,
+      "aria-pressed": String(state.judged.get(`${kind}-${rank}`) === word), "aria-label": `${kind} ${rank} ${title}`, onclick: says(word),
+    }, label);
+    return el("span", { class: "judge" }, button("good", "helped", "helped"), button("bad", "did not help", "did not"));
   }
 
   function turnDetails(answer) {

@@ -23,27 +23,25 @@ export async function memory(view, { attempt }) {
     return found.topics[0];
   }
 
-  // Names of the versions that edges lead to: those of this topic, and of the topics listed beside it.
-  async function namesOf({ history, edges }) {
+  // Names of the versions that edges lead to.
+  function namesOf({ history, edges }) {
     const known = new Map(history.map((state) => [`memory_states/${state._key}`, `${state.topic} v${state.version}`]));
-    const missing = () => edges.some((edge) => !known.has(edge._from) || !known.has(edge._to));
-    for (const button of [...list.querySelectorAll("button")].slice(0, 40)) {
-      if (!missing()) break;
-      const path = button.textContent.split("/").map(encodeURIComponent).join("/");
-      const other = await get(`/memory/${path}/history`, { limit: 200 }).catch(() => ({ states: [] }));
-      for (const state of other.states) known.set(`memory_states/${state._key}`, `${state.topic} v${state.version}`);
+    for (const edge of edges) {
+      known.set(edge._from, edge.source_topic);
+      known.set(edge._to, edge.target_topic);
     }
-    return (id) => known.get(id) ?? id.split("/")[1];
+    return (id) => known.get(id) ?? id;
   }
 
   async function open(topic) {
     const path = topic.split("/").map(encodeURIComponent).join("/");
     const told = await attempt(async () => ({
-      history: (await get(`/memory/${path}/history`, { limit: 200 })).states,
-      edges: (await get(`/memory/${path}/edges`, { everything: true })).edges,
+      history: (await get(`/memory/${path}/history`, { limit: 200 })).states.map((state) => ({ ...state, _key: state.id })),
+      edges: (await get(`/memory/${path}/edges`, { everything: true })).edges
+        .map((edge) => ({ ...edge, _from: edge.source_state_id, _to: edge.target_state_id })),
     }));
     if (!told) return;
-    const names = await namesOf(told);
+    const names = namesOf(told);
     const trace = el("ol", { class: "plain trace", "aria-label": "Versions" });
     const edges = el("div", {});
     const drawing = draw({ label: "What the topic is joined to" });
