@@ -24,8 +24,7 @@ from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
 from hades.ports.view import GraphView
-from hades.retrieval.channels.code import PASSAGE
-from hades.retrieval.turn.recipes import DEFAULT, MODES
+from hades.retrieval.turn.recipes import DEFAULT, MODES, PASSAGE
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
 from hades.snapshot.publish import PublishReport, publish

@@ -17,6 +17,7 @@ from hades.ports.view import KINDS, GraphView, Kind, Numbers
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.turn.recipes import FILE, PASSAGE
 from hades.retrieval.turn.types import FoundPassage
 from hades.text.code_question import read_code_question
 from schemas.retrieval import CitedPassage, RankedItem
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
 
 CODE = "code"
-PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")
 _TOUCHED = "touched"
 _OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about

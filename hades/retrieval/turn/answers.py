@@ -18,11 +18,10 @@ from typing import Any, Self
 from hades.errors import HadesError
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
-from hades.retrieval.channels.code import PASSAGE
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
-from hades.retrieval.turn.recipes import DEFAULT, MODES
+from hades.retrieval.turn.recipes import DEFAULT, MODES, PASSAGE
 from hades.telemetry.structured import turn_fields
 from hades.telemetry.traces import span
 from schemas.intervals import Mask

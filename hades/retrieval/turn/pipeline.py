@@ -20,16 +20,7 @@ from hades.retrieval.answer.domain_filter import within_domain
 from hades.retrieval.answer.pack import pack
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
-from hades.retrieval.channels.code import (
-    LEVELS,
-    PASSAGE,
-    RANKED,
-    SnapshotCode,
-    code_of,
-    find_code,
-    join_code,
-    rank_level,
-)
+from hades.retrieval.channels.code import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
 from hades.retrieval.channels.near import nodes_near
 from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
@@ -43,7 +34,7 @@ from hades.retrieval.ranking.select import Selection, select
 from hades.retrieval.turn.graph_steps import Start, StepResult, take_step
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.plan import caps_of
-from hades.retrieval.turn.recipes import AUTO, DEFAULT, MODES, GraphStep, Recipe, recipe_named
+from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, GraphStep, Recipe, recipe_named
 from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question

@@ -69,6 +69,7 @@ AUTO = "auto"
 DEFAULT = AUTO
 NAMES_OF_RECIPES: tuple[str, ...] = tuple(RECIPES)
 MODES: tuple[str, ...] = ("execution", "planning", "brainstorming")  # of nexus
+PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")  # what a ranking is about
 
 
 class UnknownRecipe(HadesError):

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.retrieval.channels.code import LEVELS, PASSAGE
-from hades.retrieval.turn.recipes import DEFAULT, MODES, NAMES_OF_RECIPES
+from hades.retrieval.turn.recipes import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE
 from hades.surfaces.capabilities.capability import (
     Capability,
     Cli,
