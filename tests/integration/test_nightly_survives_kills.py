@@ -19,17 +19,17 @@ def run(folder, kills):
     return json.loads(done.stdout)
 
 
-def expect(report):
+def expect(report, kills):
     assert report["problems"] == []
-    assert report["landed"] >= 1  # the others fell just after the end
+    assert report["landed"] >= kills // 2  # the others fell just after the end
 
 
 @pytest.mark.slow
 @pytest.mark.integration
 def test_three_kills(tmp_path):
-    expect(run(tmp_path, 3))
+    expect(run(tmp_path, 3), 3)
 
 
 @pytest.mark.soak
 def test_a_hundred_kills(tmp_path):
-    expect(run(tmp_path, 100))
+    expect(run(tmp_path, 100), 100)

@@ -38,4 +38,4 @@ def kill_and_check(folder: Path, kills: int) -> None:
     assert report["torn_batches"] == []
     assert report["lost_batches"] == []
     assert report["problems"] == []
-    assert report["killed_while_writing"] > 0, "every kill came too early to prove anything"
+    assert report["killed_while_writing"] > kills // 2, "the kills came too early to prove anything"
