@@ -84,10 +84,12 @@ def test_research_evolution(asked, clock):
     asked.add(topic, "Topic A is disputed: a new paper contradicts X.")
     asked.link(topic, paper, "relates_to")
     clock.at += 30 * DAY
-    promoted = asked.promote(topic, "the contradiction is resolved: X holds only at low temperature").state
-    assert promoted.version == 3
-    assert "X holds only at low temperature" in promoted.content
-    assert "finds the opposite of X" in promoted.content
+    asked.add(topic, "X holds only at low temperature.")
+    promoted = asked.promote(topic, "the contradiction is resolved").state
+    assert promoted.version == 4
+    assert promoted.metadata["reason"] == "the contradiction is resolved"
+    assert promoted.content.endswith("X holds only at low temperature.")
+    assert "resolved" not in promoted.content
     assert asked.history(topic)[0].content == "Topic A is understood as X."
     assert asked.at(topic, T1 + DAY).content == "Topic A is understood as X."
     context = asked.retrieve_within_budget("How did our understanding of topic A change over time?", 4_000)
