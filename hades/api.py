@@ -144,7 +144,9 @@ class Hades:
         max_paths: int | None = None,
         mode: str = MODES[0],
         near: Sequence[str] = (),
+        domain: str | None = None,
         level: str = PASSAGE,
+        anyway: bool = False,
     ) -> Retrieval:
         """Answer a question from the published graph, and log the turn."""
         from hades.retrieval.turn.query_log import log_if_possible, log_of
@@ -158,7 +160,9 @@ class Hades:
             max_paths=max_paths,
             mode=mode,
             near=near,
+            domain=domain,
             level=level,
+            anyway=anyway,
         )
         log_if_possible(self.store, log_of(answer, utc_now()))
         return answer

@@ -83,5 +83,9 @@ class SnapshotError(HadesError):
     """A snapshot that cannot be published or opened: which file or row, what was expected, what to do."""
 
 
+class NothingPublished(SnapshotError):
+    """A home without any snapshot: ingested, perhaps, but never published."""
+
+
 class ContractBroken(HadesError):
     """Rows that break a rule of a contract. The line stops here; the graph that serves is left alone."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import SettingsError, StoreError
+from hades.errors import NothingPublished, SettingsError, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hades.ports.view import GraphView
     from hades.retrieval.ranking.feedback_belief import Beliefs
     from hades.retrieval.turn.answers import Answers
+    from hades.retrieval.turn.pipeline import Tools
     from hades.stages.build_context import BuildContext
     from hades.stores.arango.store import ArangoStore
 
@@ -118,12 +119,25 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY)),
     )
     return Answers(
-        lambda: open_view(settings),
+        lambda: _open_view_or_none(settings, tools),
         _version_of(settings),
         tools,
         settings.plan,
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
     )
+
+
+def _open_view_or_none(settings: Settings, tools: Tools) -> GraphView:
+    """The graph; or, where nothing is published and memory has something to say, a view of no nodes."""
+    try:
+        return open_view(settings)
+    except NothingPublished:
+        from hades.memory.recall.answer_search import NOTHING_REMEMBERED
+        from hades.snapshot.empty import EmptyView
+
+        if tools.memory is None or tools.memory.version() == NOTHING_REMEMBERED:
+            raise
+        return EmptyView([tools.embedder.model.tag] if tools.embedder is not None else [])
 
 
 def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:

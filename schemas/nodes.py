@@ -58,6 +58,9 @@ class Document(Keyed):
     mime: str = "text/plain"
     text: str = Field(description="exact text; every span counts characters of it")
     sha256: str = Field(description="of the text")
+    domains: tuple[str, ...] = Field(
+        (), description="what questions can be limited to: stated domain, categories, language, folder, corpus, source"
+    )
     created: datetime | None = Field(None, description="event date of the source, never the time of ingestion")
     facts: Json = Field(
         default_factory=dict,
@@ -93,7 +96,8 @@ class Entity(Keyed):
     vector_of: str | None = Field(None, description="what the vector is of: its `name`, or the `document` it titles")
     summary: str = ""
     deg_out: int = Field(0, ge=0, description="out-degree, for hub demotion")
-    domain: str | None = None
+    domain: str | None = Field(None, description="the first domain of the documents that mention it most")
+    domains: tuple[str, ...] = Field((), description="domains of all documents that mention it")
     canonical_name: str = ""
     aliases: tuple[str, ...] = ()
     frequency: int = Field(0, ge=0, description="mentions over the corpus")

@@ -17,6 +17,7 @@ class SourceSpec(Record):
     code_links: str | None = Field(None, description="arxiv only: which repository belongs to which paper")
     triples: str | None = Field(None, description="passages only: ready-made triples")
     history: bool = Field(True, description="workspace only: read the commits of a git repository")
+    domain: str | None = Field(None, description="a domain of every document of the corpus")
 
 
 class KnownSource(Keyed):
@@ -28,3 +29,4 @@ class KnownSource(Keyed):
     code_links: str | None = None
     triples: str | None = None
     history: bool = True
+    domain: str | None = None

@@ -130,7 +130,7 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
 
 
 def _read(store: RowStore) -> _Corpus:
-    columns = ["_key", "origin", "title", "source", "created", "facts", "text"]
+    columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
     chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol", "kind"])
     documents = with_extractions(store, documents, chunks)

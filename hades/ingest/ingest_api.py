@@ -30,14 +30,22 @@ class Ingest:
         self._context = context
 
     def workspace(
-        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, *, history: bool = True
+        self,
+        path: Path | str,
+        phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        history: bool = True,
+        domain: str | None = None,
     ) -> IngestReport:
         """Code by its functions and classes, the pages beside it and, of a git repository, its commits."""
-        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path), history=history), phases)
+        spec = SourceSpec(source=SourceKind.WORKSPACE, path=str(path), history=history, domain=domain)
+        return self.spec(spec, phases)
 
-    def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+    def documents(
+        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, *, domain: str | None = None
+    ) -> IngestReport:
         """Markdown, text, HTML and PDF."""
-        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path)), phases)
+        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), domain=domain), phases)
 
     def arxiv(
         self,
@@ -45,21 +53,29 @@ class Ingest:
         citations: Path | str | None = None,
         code_links: Path | str | None = None,
         phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        domain: str | None = None,
     ) -> IngestReport:
         """Papers by their metadata, with who cites whom and which code belongs to which paper."""
         beside = {"citations": _text(citations), "code_links": _text(code_links)}
-        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **beside), phases)
+        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **beside, domain=domain), phases)
 
     def passages(
-        self, corpus: Path | str, triples: Path | str | None = None, phases: Sequence[Phase] = ALL_PHASES
+        self,
+        corpus: Path | str,
+        triples: Path | str | None = None,
+        phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        domain: str | None = None,
     ) -> IngestReport:
         """Passages with ready-made triples."""
-        return self.spec(SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), triples=_text(triples)), phases)
+        spec = SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), triples=_text(triples), domain=domain)
+        return self.spec(spec, phases)
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
         source = self._open(spec)
-        report = self.source(source, phases)
+        report = ingest(self._context, source, phases, domain=spec.domain or "")
         if Phase.NODES in phases:
             remember(self._context.store, _absolute(spec))
         if {Phase.NODES, Phase.CHUNKS} <= set(phases):

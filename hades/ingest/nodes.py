@@ -7,6 +7,7 @@ are told apart by a suffix that counts them in order of appearance: same input, 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from schemas.nodes import NameType, SourceKind
 from schemas.record import canonical_json as canonical
 
 Row = dict[str, Any]
+_FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")
+_LABEL_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
         "mime": material.mime,
         "text": material.text,
         "sha256": sha256_text(material.text),
+        "domains": domains_of(material, corpus),
         "created": material.created,
         "facts": canonical(facts),
         "metadata": canonical(material.metadata),
@@ -56,6 +60,20 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
         rows["funcs"] = func_rows(material.code, key)
     described = {name: value for name, value in document.items() if name != "uri"}
     return NodeRows(key, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
+
+
+def domains_of(material: Material, corpus: str) -> list[str]:
+    """What a question can be limited to, most specific first: stated domain, categories, language, folder, corpus."""
+    labels = [material.domain, *(material.paper.categories if material.paper else ())]
+    if material.commit:
+        labels.append("commits")
+    if material.code:
+        labels.append(material.code.language)
+    if material.source in (SourceKind.WORKSPACE, SourceKind.DOCUMENTS):
+        folder, slash, _ = material.origin.partition("/")
+        labels.append(folder if slash and not material.commit else "")
+    labels += [_FILE_ENDINGS.sub("", corpus), str(material.source)]
+    return list(dict.fromkeys(filter(None, (" ".join(label.split())[:_LABEL_CHARACTERS] for label in labels))))
 
 
 def document_key(source: str, origin: str, corpus: str = "") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -58,11 +58,13 @@ class IngestContext:
     history: HistoryRules = field(default_factory=HistoryRules)
 
 
-def ingest(context: IngestContext, source: Source, phases: Sequence[Phase] = tuple(Phase)) -> IngestReport:
-    """Run the phases asked for, in order, over a source; what was done."""
+def ingest(
+    context: IngestContext, source: Source, phases: Sequence[Phase] = tuple(Phase), *, domain: str = ""
+) -> IngestReport:
+    """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document."""
     report = IngestReport(str(source.kind))
     work = {
-        Phase.NODES: lambda: read_nodes(context, source, report),
+        Phase.NODES: lambda: read_nodes(context, source, report, domain),
         Phase.CHUNKS: lambda: cut_chunks(context, report),
         Phase.EMBEDDINGS: lambda: _embed(context, report),
         Phase.EDGES: lambda: _derive(context, report),
@@ -74,7 +76,7 @@ def ingest(context: IngestContext, source: Source, phases: Sequence[Phase] = tup
     return report
 
 
-def read_nodes(context: IngestContext, source: Source, report: IngestReport) -> None:
+def read_nodes(context: IngestContext, source: Source, report: IngestReport, domain: str = "") -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
     seen: set[str] = set()
@@ -84,7 +86,7 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport) -> 
         fresh = {}
         for item in batch:
             if isinstance(item, Material):
-                rows = node_rows(item, source.corpus)
+                rows = node_rows(replace(item, domain=domain) if domain else item, source.corpus)
                 fresh[rows.key] = (item, rows)
         known = manifest.entries(store, sorted(fresh))
         changed = [pair for key, pair in fresh.items() if key not in known or known[key].sha256 != pair[1].digest]

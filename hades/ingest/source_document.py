@@ -142,6 +142,7 @@ class Material:
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
     links: tuple[Link, ...] = ()
+    domain: str = ""  # stated by the source or the caller; first of the document's domains
     follows: str = ""  # origin of the document right before this one, where the source states an order
     metadata: dict[str, object] = field(default_factory=dict)
 

@@ -320,6 +320,17 @@ class GraphView(Protocol):
         """The chunks that hold messages of commits, where they lie in memory; none where they do not."""
         ...
 
+    def domains(self) -> tuple[str, ...]:
+        """The domains of the graph, sorted, where they lie in memory; none where they do not."""
+        ...
+
+    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
+        """Whether each node belongs to a domain, ignoring case: a text by its document, an entity by its mentions.
+
+        Topics belong to every domain. Cost: in memory; over AQL one query.
+        """
+        ...
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each."""
         ...

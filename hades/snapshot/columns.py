@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.snapshot.domains import LABEL_SEPARATOR
 from hades.snapshot.heaps import HeapWriter
 
 NOWHERE = -1
@@ -43,6 +44,12 @@ def spans(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if len(place):
         starts[whole], ends[whole] = flat[place], flat[place + 1]
     return starts, ends
+
+
+def join_labels(column: pa.Array) -> pa.Array:
+    """Lists of labels as one text each; null where there is none."""
+    joined = pc.binary_join(column, LABEL_SEPARATOR)
+    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, joined.type), joined)
 
 
 def append_texts(heap: HeapWriter, column: pa.Array) -> None:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from hades.errors import SnapshotError
 from hades.ports.store import RowStore
 from hades.snapshot.arrays import Folder
-from hades.snapshot.columns import NOWHERE, append_texts, integers
+from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels
 from hades.snapshot.heaps import Heap, HeapWriter
 
-COLUMNS = ("_key", "origin", "title", "text", "sha256")
+COLUMNS = ("_key", "origin", "title", "text", "sha256", "domains")
 _BATCH_ROWS = 4_096
 
 
@@ -31,6 +31,8 @@ class DocumentRows:
         self._text = HeapWriter(folder, "document.body")
         self._characters = folder.column("document.characters", np.int32)
         self._shift = folder.column("document.shift", np.int32)
+        self._folder, self._domains = folder, Coder()
+        self._domain = folder.column("document.domain", np.int32)
         self._unstored: dict[str, int] = {}
         keys = [pa.array([], pa.string())]
         for batch in store.scan("documents", columns=COLUMNS, batch_rows=_BATCH_ROWS):
@@ -42,9 +44,14 @@ class DocumentRows:
             append_texts(self._text, batch.column("text"))
             self._characters.append(integers(pc.utf8_length(pc.fill_null(batch.column("text"), "")), 0))
             self._shift.append(np.zeros(batch.num_rows, np.int32))
+            self._domain.append(self._domains.encode(join_labels(batch.column("domains"))))
         self._ids = pa.concat_arrays(keys)
         self.stored = len(self._ids)
         self._bodies = Heap(folder, "document.body")
+
+    def write_domains(self) -> None:
+        """Write the names behind the codes of `document.domain`."""
+        HeapWriter(self._folder, "document.domain_name").append(self._domains.codes)
 
     def find(self, column: pa.Array) -> NDArray[np.int64]:
         """The number of each document by `_id`, -1 where the column says nothing, a new number for one not stored."""
@@ -98,4 +105,5 @@ class DocumentRows:
         self._text.append([text])
         self._characters.append(np.array([len(text)]))
         self._shift.append(np.array([start]))
+        self._domain.append(np.array([NOWHERE], np.int32))
         return number

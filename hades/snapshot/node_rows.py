@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hades.ports.store import RowStore
 from hades.ports.view import ALWAYS, KINDS, Kind
 from hades.snapshot.arrays import Folder
-from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, spans, texts
+from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels, spans, texts
 from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.facts import HEADING_SEPARATOR
 from hades.snapshot.heaps import HeapWriter
@@ -27,7 +27,7 @@ _BATCH_ROWS = 8_192
 _COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (
         *("name", "canonical_name", "aliases", "type", "cluster_id", "summary", "deg_out", "domain", "frequency"),
-        *("embedding", "embedding_model"),
+        *("domains", "embedding", "embedding_model"),
     ),
     Kind.CHUNK: (
         *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
@@ -73,9 +73,10 @@ class NodeRows:
         self._tokens = folder.column("chunk.tokens", np.int32)
         self._moment = folder.column("chunk.moment", np.int64)
         self._entity = {
-            name: folder.column(f"entity.{name}", np.int32) for name in ("cluster", "domain", "deg_out", "frequency")
+            name: folder.column(f"entity.{name}", np.int32)
+            for name in ("cluster", "domain", "domains", "deg_out", "frequency")
         }
-        self._types, self._clusters, self._domains = Coder(), Coder(), Coder()
+        self._types, self._clusters, self._domains, self._label_sets = Coder(), Coder(), Coder(), Coder()
         self._names = NamesWriter()
 
     def write(self, store: RowStore, progress: Progress) -> NodeSpace:
@@ -96,9 +97,11 @@ class NodeRows:
         self._folder.whole("node.hash", all_hashes[order])
         self._folder.whole("node.number", order.astype(np.int32))
         self._names.write(self._folder)
+        self._documents.write_domains()
         for name, coder in (
             ("entity.cluster_id", self._clusters),
             ("entity.domain_name", self._domains),
+            ("entity.domains_name", self._label_sets),
             ("chunk.path_name", self._paths),
         ):
             HeapWriter(self._folder, name).append(coder.codes)
@@ -166,6 +169,7 @@ class NodeRows:
         self._names.append(rows, names)  # entities are the first kind, so a row is a number
         self._entity["cluster"].append(self._clusters.encode(batch.column("cluster_id")))
         self._entity["domain"].append(self._domains.encode(batch.column("domain")))
+        self._entity["domains"].append(self._label_sets.encode(join_labels(batch.column("domains"))))
         for name in ("deg_out", "frequency"):
             self._entity[name].append(integers(batch.column(name), 0))
 

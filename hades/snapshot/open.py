@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from hades.errors import SnapshotError
+from hades.errors import NothingPublished, SnapshotError
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import mapped, view_of
@@ -36,7 +36,7 @@ def open_snapshot(home: Path, snapshot: str | None = None) -> SnapshotView:
         return view
     if problems:
         raise SnapshotError("no snapshot can serve: " + "; ".join(problems))
-    raise SnapshotError(f"nothing has been published in {root}; run `hades run publish`")
+    raise NothingPublished(f"nothing has been published in {root}; run `hades run publish`")
 
 
 def open_folder(folder: Path, *, degraded_from: str | None = None) -> SnapshotView:

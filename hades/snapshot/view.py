@@ -26,6 +26,7 @@ from hades.ports.view import (
 )
 from hades.snapshot import csr
 from hades.snapshot.bridge_index import BridgeIndex
+from hades.snapshot.domains import DomainIndex
 from hades.snapshot.expansion import Filter, follow, gather, merge, visible
 from hades.snapshot.facts import Facts
 from hades.snapshot.lexical import LexicalIndex
@@ -61,6 +62,7 @@ class SnapshotView:
         self._facts = Facts(contents, arrays)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
+        self._domains = DomainIndex(arrays)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
 
@@ -146,6 +148,14 @@ class SnapshotView:
         types = list(self._contents.node_types)
         code = types.index(_COMMIT) if _COMMIT in types else -1
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
+
+    def domains(self) -> tuple[str, ...]:
+        """See `GraphView.domains`."""
+        return self._domains.names()
+
+    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
+        """See `GraphView.in_domain`."""
+        return self._domains.contains(domain, self._check(numbers), self.kinds(numbers))
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""

@@ -182,6 +182,15 @@ def test_nodes_of_every_kind_have_facts(view: GraphView) -> None:
     ]
 
 
+def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
+    asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
+    assert view.in_domain(asked, "Geo").tolist() == [True, True, False, True, False, False]
+    assert view.in_domain(asked, "nature").tolist() == [True, False, True, True, False, False]
+    assert view.in_domain(asked, "python").tolist() == [False, False, False, True, True, True]
+    assert view.in_domain(asked, "music").tolist() == [False, False, False, True, False, False]
+    assert set(view.domains()) in ({"geo", "nature", "Python"}, set())
+
+
 def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> None:
     found = expand(view, HUB, types=["refers_to"], fanout=1)
     (facts,) = view.edges(found.edge)

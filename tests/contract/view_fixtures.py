@@ -39,13 +39,22 @@ HUB_EDGES = {
 def fill(store: GraphStore) -> None:
     """Write the graph."""
     put(
-        store, "documents", document("rivers", "corpus-17", "Rivers", RIVERS), document("code", "src/flow.py", "", CODE)
+        store,
+        "documents",
+        {**document("rivers", "corpus-17", "Rivers", RIVERS), "domains": ["nature"]},
+        {**document("code", "src/flow.py", "", CODE), "domains": ["Python"]},
     )
     put(
         store,
         "entities",
         entity(
-            "hub", name="River Rhine", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL, cluster_id="water", deg_out=5
+            "hub",
+            name="River Rhine",
+            embedding=[1.0, 0.0, 0.0],
+            embedding_model=MODEL,
+            cluster_id="water",
+            deg_out=5,
+            domains=["geo", "nature"],
         ),
         entity("sea", name="North Sea", embedding=[0.0, 2.0, 0.0], embedding_model=MODEL, summary="a salty sea"),
         entity("north", name="North", embedding=[1.0, 1.0], embedding_model="other@1/2", domain="geo", frequency=3),

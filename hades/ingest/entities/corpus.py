@@ -16,6 +16,7 @@ from hades.text.arrays import Ints, Longs
 from schemas.nodes import NameType, SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)
+_READ = ("_key", "origin", "title", "source", "facts", "domains")
 _KINDS = {str(kind): kind for kind in NameType}
 
 
@@ -23,8 +24,8 @@ _KINDS = {str(kind): kind for kind in NameType}
 class CorpusView:
     """What `derive` reads, in the catalogue's columns; further columns are ignored and rows may come in any order.
 
-    `chunks`: _key, document, text, span. `documents`: _key, origin, title, source, created, facts. Of `facts` are read
-    `names` (text, [text, kind] or {"name", "kind"}), `triples` ([subject, relation, object]), `symbols` or
+    `chunks`: _key, document, text, span. `documents`: _key, origin, title, source, created, facts, domains. Of `facts`
+    are read `names` (text, [text, kind] or {"name", "kind"}), `triples` ([subject, relation, object]), `symbols` or
     `code.symbols` ({"name", "qualified_name"}) and external `links` ({"target", "external": true}).
     """
 
@@ -62,6 +63,7 @@ class Document(NamedTuple):
     bare: str
     qualifier: str
     facts: Facts
+    domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Corpus:
 
 def read_corpus(view: CorpusView) -> Corpus:
     """The corpus in its fixed order; chunks of documents that are not there are left out."""
-    columns = [view.documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source", "facts")]
+    columns = [view.documents.column(name).to_pylist() for name in _READ]
     order = sorted(range(view.documents.num_rows), key=columns[0].__getitem__)
     rows = tuple(_document(*(column[index] for column in columns)) for index in order)
     place = {document.key: index for index, document in enumerate(rows)}
@@ -115,10 +117,17 @@ def split_title(title: str) -> tuple[str, str]:
     return (parted["bare"], parted["qualifier"].strip()) if parted else (title.strip(), "")
 
 
-def _document(key: str, origin: str | None, title: str | None, source: str | None, facts: str | None) -> Document:
+def _document(
+    key: str,
+    origin: str | None,
+    title: str | None,
+    source: str | None,
+    facts: str | None,
+    domains: Sequence[str] | None,
+) -> Document:
     shown = " ".join((title or "").split())
     bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
-    return Document(key, origin or "", source or "", shown, bare, qualifier, _facts(facts))
+    return Document(key, origin or "", source or "", shown, bare, qualifier, _facts(facts), tuple(domains or ()))
 
 
 _NOTHING = Facts()

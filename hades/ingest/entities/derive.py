@@ -22,6 +22,7 @@ from hades.ingest.entities.aliases import (
     propose_middle_names,
 )
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
+from hades.ingest.entities.entity_domains import entity_domains
 from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
 from hades.ingest.entities.linking import Given, LinkedCorpus, link_chunks, link_companions, link_titles, link_triples
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
@@ -86,7 +87,12 @@ def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
     ]
     documents = [node_id("documents", document.key) for document in corpus.documents]
     return DerivedRows(
-        entities_table(numbered, _spellings(linked, resolved, numbered, stated, written, stated_strings), frequency),
+        entities_table(
+            numbered,
+            _spellings(linked, resolved, numbered, stated, written, stated_strings),
+            frequency,
+            entity_domains(linked, given),
+        ),
         mentions,
         relations_table(relations, ids, documents, corpus.created),
         merge_log_table(log_rows(merged.log, resolved, shown, written)),

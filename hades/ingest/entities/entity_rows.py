@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from hades.ingest.entities.entity_domains import EntityDomains
 from hades.ingest.entities.keys import entity_keys
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
@@ -77,8 +78,10 @@ def _tell_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str
     return [told[row] for row in rows]
 
 
-def entities_table(numbered: EntityNumbers, spellings: Spellings, frequency: Longs) -> pa.Table:
-    """The entities with their other spellings, how often they are mentioned and why their names are known."""
+def entities_table(
+    numbered: EntityNumbers, spellings: Spellings, frequency: Longs, domains: Sequence[EntityDomains]
+) -> pa.Table:
+    """The entities with their other spellings, their domains, how often and why their names are known."""
     senses = numbered.senses
     names = [sense.name for sense in senses]
     for row, short in _short_symbols(senses).items():
@@ -98,6 +101,8 @@ def entities_table(numbered: EntityNumbers, spellings: Spellings, frequency: Lon
             "canonical_name": pa.array(names, pa.string()),
             "aliases": pa.array(aliases, pa.list_(pa.string())),
             "frequency": pa.array(frequency),
+            "domain": pa.array([one.main for one in domains], pa.string()),
+            "domains": pa.array([list(one.every) for one in domains], pa.list_(pa.string())),
             "entity_type": pa.array([str(sense.kind) for sense in senses], pa.string()),
             "metadata": pa.array([_reasons(bits) for bits in spellings.origin.tolist()], pa.string()),
         },

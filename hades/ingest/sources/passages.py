@@ -1,7 +1,7 @@
 """Passages with ready-made triples: a graph without a language model.
 
-A row may say when it was written (`date`) and which passage of the file comes right before it (`after`), as the turns
-of a talk do.
+A row may say when it was written (`date`), which passage of the file comes right before it (`after`), as the turns of
+a talk do, and what it belongs to (`domain` or `category`).
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ def _passage(identifier: str, row: Row, facts: _PassageTriples) -> Material:
         names=tuple([GivenName(name) for name in facts.entities]),
         triples=tuple(facts.triples),
         created=_date(_said(row, "date")),
+        domain=_said(row, "domain") or _said(row, "category"),
         follows=_said(row, "after"),
     )
 

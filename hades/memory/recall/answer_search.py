@@ -18,6 +18,8 @@ from hades.text.keywords import day
 from schemas.ids import node_id
 from schemas.intervals import Mask
 
+NOTHING_REMEMBERED = "0"
+
 
 class StoredMemorySearch:
     """Searches the memory of a store. A home without a store, or without memory, has nothing to say."""
@@ -49,7 +51,7 @@ class StoredMemorySearch:
     def version(self) -> str:
         """See `MemorySearch.version`: every act on memory leaves a record."""
         store = self._open()
-        return str(_count(store, AUDIT)) if store is not None else "0"
+        return str(_count(store, AUDIT)) if store is not None else NOTHING_REMEMBERED
 
     def _open(self) -> GraphStore | None:
         with self._lock:

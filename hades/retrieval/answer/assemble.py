@@ -64,6 +64,42 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
     return 0.0 if min(weights) == 0.0 else math.exp(math.fsum(map(math.log, weights)) / len(weights))
 
 
+def write_path(
+    counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
+) -> Path:
+    """A path whose facts have been read, in words and for machines."""
+    confidence = confidence_of(edges)
+    reliability = path.reliability or confidence
+    reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
+    return Path(
+        rank=rank,
+        score=path.score,
+        reliability=reliability,
+        confidence=confidence,
+        text=path_text(counter, nodes, edges, path.outbound),
+        why=f"{reason}; {path.why}" if path.why else reason,
+        origin=path.origin,
+        propensity=path.propensity,
+        nodes=tuple(
+            PathNode(
+                id=node.id, name=node.name, type=node.type, document=node.document, span=node.span, deg_out=node.deg_out
+            )
+            for node in nodes
+        ),
+        edges=tuple(
+            PathEdge(
+                id=edge.id,
+                source=edge.source,
+                target=edge.target,
+                type=edge.type,
+                weight=edge.weight,
+                provenance=Source(doc=edge.document, span=edge.span),
+            )
+            for edge in edges
+        ),
+    )
+
+
 def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tuple[CitedPassage, ...], int]:
     """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
     read = view.passages(np.array([passage.node for passage in passages], np.int64))
@@ -132,43 +168,8 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
             view.turn.because(Reason.VIEW_DEGRADED)
             continue
         verified += found.count(Verdict.VERIFIED)
-        written.append(_write(counter, len(written) + 1, path, nodes, edges))
+        written.append(write_path(counter, len(written) + 1, path, nodes, edges))
     return tuple(written), verified
-
-
-def _write(
-    counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
-) -> Path:
-    confidence = confidence_of(edges)
-    reliability = path.reliability or confidence
-    reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
-    return Path(
-        rank=rank,
-        score=path.score,
-        reliability=reliability,
-        confidence=confidence,
-        text=path_text(counter, nodes, edges, path.outbound),
-        why=f"{reason}; {path.why}" if path.why else reason,
-        origin=path.origin,
-        propensity=path.propensity,
-        nodes=tuple(
-            PathNode(
-                id=node.id, name=node.name, type=node.type, document=node.document, span=node.span, deg_out=node.deg_out
-            )
-            for node in nodes
-        ),
-        edges=tuple(
-            PathEdge(
-                id=edge.id,
-                source=edge.source,
-                target=edge.target,
-                type=edge.type,
-                weight=edge.weight,
-                provenance=Source(doc=edge.document, span=edge.span),
-            )
-            for edge in edges
-        ),
-    )
 
 
 def _topics(view: MeteredView, topics: Sequence[FoundTopic]) -> tuple[Topic, ...]:

@@ -1,4 +1,4 @@
-"""Paths of one domain: every vertex of a path belongs to it, or the path is not shown (requirement A22)."""
+"""Answers of one domain: every vertex of a path and every passage belongs to it, or it is not shown."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.retrieval.turn.types import FoundPath
+from hades.retrieval.turn.types import FoundPassage, FoundPath
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
 
 
-def within_domain(view: MeteredView, paths: Sequence[FoundPath], domain: str) -> tuple[FoundPath, ...]:
-    """The paths whose vertices are all entities of a domain, in their order.
+def paths_inside(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
+    """The paths whose vertices all belong to the domain of the turn, in their order."""
+    nodes = np.unique(np.array([node for path in paths for node in path.nodes], np.int64))
+    inside = set(nodes[view.is_inside(nodes)].tolist())
+    return tuple(path for path in paths if inside.issuperset(path.nodes))
 
-    A vertex is read to know its domain, once, as it is to be shown; a path that may not be read is not known to belong.
-    """
-    kept: list[FoundPath] = []
-    for path in paths:
-        facts = view.nodes(np.array(path.nodes, np.int64))
-        if len(facts) < len(path.nodes) or view.turn.expired():
-            break
-        if all(fact.domain == domain for fact in facts):
-            kept.append(path)
-    return tuple(kept)
+
+def passages_inside(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[FoundPassage, ...]:
+    """The passages whose documents belong to the domain of the turn, in their order."""
+    inside = view.is_inside(np.array([one.node for one in passages], np.int64))
+    return tuple(one for one, is_kept in zip(passages, inside.tolist(), strict=True) if is_kept)

@@ -6,6 +6,7 @@ the share of the question's content words that a text speaks. It stands before t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,14 +18,23 @@ from hades.retrieval.turn.types import Question
 from schemas.retrieval import CitedPassage
 
 MEMORY = "memory"
+_PASSAGE = re.compile(r"(leads to passage )(\d+)")
 _MOST = 6  # states in one answer
+_WITHIN_DOMAIN = 100  # states that are looked at where a question is limited to a domain
 _SPOKEN = 0.5  # share of the question's content words from which a state is about it
 _NEAR = 0.5  # cosine from which a state is about the question whatever words it uses
 
 
-def recall_states(view: MeteredView, search: MemorySearch | None, question: Question, model: str) -> list[MemoryHit]:
+def recall_states(view: MeteredView, search: MemorySearch | None, question: Question) -> list[MemoryHit]:
     """The states that a question is about; each counts as a read."""
-    found = search.search(question.text, question.vector, model, question.mask, _MOST) if search is not None else ()
+    limit = _MOST if view.domain is None else _WITHIN_DOMAIN
+    found = (
+        search.search(question.text, question.vector, question.model, question.mask, limit)
+        if search is not None
+        else ()
+    )
+    if view.domain is not None:
+        found = [one for one in found if _is_inside(one, view.domain)][:_MOST]
     if not found:
         return []
     with view.turn.stage("memory") as stage:
@@ -53,7 +63,19 @@ def place_states(shown: AnswerParts, question: str, hits: Sequence[MemoryHit]) -
         )
         placed.insert(place, _cite(hit, placed, place))
     ranked = tuple(one.model_copy(update={"rank": rank}) for rank, one in enumerate(placed, 1))
-    return replace(shown, passages=ranked, facts=shown.facts + len(hits), cited=shown.cited + len(hits))
+    moved = {old.rank: new.rank for old, new in zip(placed, ranked, strict=True) if MEMORY not in old.origins}
+    paths = tuple(path.model_copy(update={"why": _renumber(path.why, moved)}) for path in shown.paths)
+    return replace(shown, paths=paths, passages=ranked, facts=shown.facts + len(hits), cited=shown.cited + len(hits))
+
+
+def _renumber(why: str, moved: dict[int, int]) -> str:
+    """The reason of a path with the ranks that passages have beside remembered states."""
+    return _PASSAGE.sub(lambda said: f"{said[1]}{moved.get(int(said[2]), int(said[2]))}", why)
+
+
+def _is_inside(hit: MemoryHit, domain: str) -> bool:
+    """States belong to the domain `memory` and to that of the first part of their topic."""
+    return domain.casefold() in (MEMORY, hit.topic.partition("/")[0].casefold())
 
 
 def _cite(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:

@@ -57,10 +57,26 @@ def code_of(view: GraphView) -> SnapshotCode | None:
 def find_code(view: MeteredView, code: SnapshotCode, text: str, limit: int) -> CodeHits:
     """Search, in a stage of its own."""
     with view.turn.stage("code") as stage:
-        hits = search_code(code.index, text, limit)
+        if view.domain is None:
+            hits = search_code(code.index, text, limit)
+        else:
+            hits = _hits_inside(view, code, search_code(code.index, text, len(code.index.units)), limit)
         stage.taken, stage.given = len(code.index.units), len(hits.units)
         stage.coverage = float(bool(hits.units))
     return hits
+
+
+def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: int) -> CodeHits:
+    """The hits whose files belong to the domain of the turn."""
+    rows = np.array([row for row, _ in hits.units], np.int64)
+    inside = view.is_inside(code.nodes[rows]).tolist() if len(rows) else []
+    units = [unit for unit, is_kept in zip(hits.units, inside, strict=True) if is_kept]
+    files = {code.index.units[row].path for row, _ in units}
+    return CodeHits(
+        tuple([one for one in hits.files if one.id in files][:limit]),
+        tuple([one for one in hits.symbols if one.id.rpartition(":")[0] in files][:limit]),
+        tuple(units[:limit]),
+    )
 
 
 def join_code(

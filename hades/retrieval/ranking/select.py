@@ -38,11 +38,13 @@ def select(
     *,
     max_paths: int | None,
     must_support: bool,
+    is_remembered: bool = False,
     anyway: bool = False,
 ) -> Selection:
     """Rerank in the stage's time, then cut to `final_context`.
 
-    `must_support`: no answer rather than a weak one, unless it is wanted `anyway`.
+    `must_support`: no answer rather than a weak one, unless it is wanted `anyway`. Where memory answers
+    (`is_remembered`), weak documents are left out without a doubt about the answer.
     """
     with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
         passages = _pool(view, question, found, reached, plan.reranker.m)
@@ -57,9 +59,12 @@ def select(
         shown = falling(paths[: min(most, plan.final_context)])
         chosen = Selection(shown, tuple(passages[: plan.final_context]))
         if doubt:
-            chosen = replace(chosen, doubt=doubt) if anyway else Selection(doubt=doubt)
+            said = "" if is_remembered else f"abstained: {doubt}"
+            chosen = replace(chosen, doubt=said) if anyway else Selection(doubt=said)
         stage.given = len(chosen.paths) + len(chosen.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
+    if doubt and not is_remembered:
+        view.turn.because(Reason.ABSTAINED)
     if found.seeds and not doubt and not chosen.paths and not chosen.passages:
         view.turn.because(Reason.NO_PATHS)
     return chosen
@@ -110,7 +115,4 @@ def _doubt(view: MeteredView, question: Question, passages: Sequence[FoundPassag
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
     support = judge.support(question, looked_at, read)
-    if not support.should_abstain:
-        return ""
-    view.turn.because(Reason.ABSTAINED)
-    return f"abstained: {support.why}"
+    return support.why if support.should_abstain else ""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
 
 ROUND_TRIPS = 12  # questions of one turn to a view over a network
+_WIDER = 8  # how many more are looked at where a question is limited to a domain
 KEPT_TRIPS = 4  # of these for nodes, edges, passages and bridges that are handed over
 
 Key = TypeVar("Key")
@@ -51,8 +52,9 @@ Document = TypeVar("Document")
 class MeteredView:
     """A `GraphView` that spends a turn's account; nothing in retrieval reads any other way."""
 
-    def __init__(self, view: GraphView, turn: Turn) -> None:
+    def __init__(self, view: GraphView, turn: Turn, domain: str | None = None) -> None:
         self.turn = turn
+        self.domain = domain
         self._view = view
         self._is_local = view.info.is_local
         self._nodes: dict[int, NodeFacts] = {}
@@ -100,11 +102,12 @@ class MeteredView:
         allowed = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
         if not self._may_ask():
             allowed = 0  # asks nothing and says that it was capped
+        wanted = fanout if fanout is None or self.domain is None else fanout * _WIDER
         found = self._view.expand(
-            numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=max(0, allowed)
+            numbers, direction=direction, types=types, fanout=wanted, mask=mask, max_work=max(0, allowed)
         )
         self.turn.worked(found.work, capped=found.capped)
-        return found
+        return found if self.domain is None else self._expand_inside(found, fanout)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`; a node that may not be looked at counts 0."""
@@ -125,6 +128,24 @@ class MeteredView:
     def commit_chunks(self) -> Numbers:
         """See `GraphView.commit_chunks`."""
         return self._view.commit_chunks()
+
+    def domains(self) -> tuple[str, ...]:
+        """See `GraphView.domains`; free."""
+        return self._view.domains()
+
+    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
+        """See `GraphView.in_domain`; a node that may not be looked up does not belong."""
+        allowed = self._travels(len(numbers))
+        inside = np.zeros(len(numbers), np.bool_)
+        if allowed:
+            inside[:allowed] = self._view.in_domain(numbers[:allowed], domain)
+        return inside
+
+    def is_inside(self, numbers: Numbers) -> Flags:
+        """Whether each node belongs to the domain of this turn; all do where the question is not limited to one."""
+        if self.domain is None or not len(numbers):
+            return np.ones(len(numbers), np.bool_)
+        return self.in_domain(np.asarray(numbers, np.int64), self.domain)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
@@ -174,15 +195,18 @@ class MeteredView:
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
-        hits = self._view.nearest(vector, kind=kind, model=model, limit=allowed, level=level, within=within)
-        return self._count(hits, limit, allowed)
+        return self._find_inside(
+            lambda most: self._view.nearest(vector, kind=kind, model=model, limit=most, level=level, within=within),
+            limit,
+            allowed,
+        )
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; over a network each hit is work."""
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
-        return self._count(self._view.lexical(text, kind=kind, limit=allowed), limit, allowed)
+        return self._find_inside(lambda most: self._view.lexical(text, kind=kind, limit=most), limit, allowed)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""
@@ -199,7 +223,7 @@ class MeteredView:
         self.turn.reads(len(found))
         if allowed < limit and len(found) >= allowed:
             self.turn.trimmed(Reason.BUDGET_DOCS)
-        return found
+        return [one for one in found if self.is_inside(np.array(one.nodes, np.int64)).all()]
 
     def fitted(self) -> RankerState | None:
         """See `GraphView.fitted`; arrays in memory, nothing is counted."""
@@ -208,13 +232,13 @@ class MeteredView:
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`; over a network each row that travels is work."""
         if self._is_local:
-            return self._view.match_names(text, limit=limit)
+            return self._names_inside(self._view.match_names(text, limit=limit))
         left = self._may_find(self.turn.work_left if limit is None else limit)
         if not left:
             return _NO_NAMES
         found = self._view.match_names(text, limit=left)
         self.turn.worked(found.fetched, capped=limit is None and found.fetched == left)
-        return found
+        return self._names_inside(found)
 
     def close(self) -> None:
         """See `GraphView.close`. The view belongs to whoever opened it."""
@@ -255,6 +279,42 @@ class MeteredView:
             self.turn.trimmed(Reason.CAP_EXCEEDED)
             return 0
         return min(limit, self.turn.work_left) if self._may_ask() else 0
+
+    def _find_inside(self, find: Callable[[int], Hits], limit: int, allowed: int) -> Hits:
+        """The best hits of a search; those of another domain are left out and further ones take their places."""
+        if self.domain is None:
+            return self._count(find(allowed), limit, allowed)
+        most = allowed * _WIDER
+        while True:
+            hits = self._count(find(most), most, most)
+            inside = self.is_inside(hits.numbers)
+            if inside.sum() >= limit or len(hits) < most or not self._is_local:
+                return Hits(hits.numbers[inside][:limit], hits.scores[inside][:limit])
+            most *= _WIDER
+
+    def _expand_inside(self, found: Expansion, fanout: int | None) -> Expansion:
+        """The edges that stay in the domain, at most `fanout` of each asked node."""
+        kept = np.flatnonzero(self.is_inside(found.target))
+        if fanout is not None and len(kept):
+            rows = found.row[kept]
+            first = np.searchsorted(rows, rows, side="left")
+            kept = kept[np.arange(len(kept)) - first < fanout]
+        return Expansion(
+            found.row[kept],
+            found.target[kept],
+            found.edge[kept],
+            found.type[kept],
+            found.weight[kept],
+            found.outbound[kept],
+            found.work,
+            found.capped,
+        )
+
+    def _names_inside(self, found: NameMatches) -> NameMatches:
+        if self.domain is None:
+            return found
+        kept = self.is_inside(found.numbers)
+        return NameMatches(found.numbers[kept], found.starts[kept], found.ends[kept], found.fetched)
 
     def _count(self, hits: Hits, limit: int, allowed: int) -> Hits:
         if not self._is_local:

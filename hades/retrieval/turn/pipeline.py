@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
-from hades.ports.memory import MemorySearch
+from hades.ports.memory import MemoryHit, MemorySearch
 from hades.ports.text import Embedder, LoadsModel, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import AnswerParts, show
-from hades.retrieval.answer.domain_filter import within_domain
+from hades.retrieval.answer.domain_filter import passages_inside, paths_inside
+from hades.retrieval.answer.memory_paths import add_memory_paths
 from hades.retrieval.answer.pack import pack
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
@@ -91,11 +92,11 @@ def retrieve(
     """Answer a question from the graph.
 
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
-    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
-    a `domain`, paths of which a vertex belongs to another are left out. With `pruning`, paths that carry less flow than
-    its threshold are dropped. `level` asks for a ranking of files or symbols beside the passages. The default recipe
-    searches code where the graph holds files of a workspace. `anyway` shows evidence that is too weak to answer from;
-    the reason and the doubt stay.
+    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With a
+    `domain`, only passages and remembered states of that domain are shown, and paths whose every vertex belongs to it.
+    With `pruning`, paths that carry less flow than its threshold are dropped. `level` asks for a ranking of files or
+    symbols beside the passages. The default recipe searches code where the graph holds files of a workspace. `anyway`
+    shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
     if not isinstance(text, str):
         raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
@@ -110,7 +111,7 @@ def retrieve(
         turn.because(reason)
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
-    metered = MeteredView(view, turn)
+    metered = MeteredView(view, turn, domain)
     chosen = recipe_named(recipe)
     with turn.paused():
         make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
@@ -121,10 +122,11 @@ def retrieve(
         parts = _place(metered, parts, near)
     found = _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
-    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, domain)
+    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode)
     if pruning is not None and reached.paths:
         reached = _prune(metered, reached, pruning)
     reached, hits = _with_code(metered, code, text, found, reached, plan)
+    states = recall_states(metered, tools.memory, parts[0])
     must_support = recipe == AUTO and hits is None and not near
     selected = select(
         metered,
@@ -136,13 +138,14 @@ def retrieve(
         judge,
         max_paths=max_paths,
         must_support=must_support,
+        is_remembered=bool(states),
         anyway=anyway,
     )
     why = "; ".join(filter(None, (reached.why, selected.doubt)))
     asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
-    turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, plan)
+    turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
     return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
 
 
@@ -214,7 +217,6 @@ def _walk(
     tools: Tools,
     judge: Judge,
     mode: str,
-    domain: str | None,
 ) -> tuple[CandidateGraph | None, StepResult]:
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
@@ -236,8 +238,9 @@ def _walk(
             found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge, parts
         )
         reached = take_step(recipe.step, view, question, start)
-        if domain is not None:
-            reached = replace(reached, paths=within_domain(view, reached.paths, domain))
+        if view.domain is not None:
+            passages = None if reached.passages is None else passages_inside(view, reached.passages)
+            reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
         stage.taken += reached.candidates
         stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
     if recipe.finds_paths and not reached.paths:
@@ -275,16 +278,19 @@ def _pack(
     candidates: CandidateGraph | None,
     reached: StepResult,
     selected: Selection,
+    states: Sequence[MemoryHit],
     plan: Plan,
+    max_paths: int | None,
 ) -> TurnResult:
     """Read what is handed over, place remembered states among the passages, and write the prompt."""
-    states = recall_states(view, tools.memory, question, question.model or "")
     with view.turn.stage("pack") as stage:
         stage.taken = len(selected.paths) + len(selected.passages)
         topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
         counts = QuickCounts(tools.tokenizer)
         shown: AnswerParts = show(view, counts, selected.paths, selected.passages, topics)
+        most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
         shown = place_states(shown, question.text, states)
+        shown = add_memory_paths(view, counts, question, states, shown, most)
         packed = pack(
             counts,
             shown.paths,

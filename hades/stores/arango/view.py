@@ -158,6 +158,17 @@ class ArangoView:
         """See `GraphView.commit_chunks`: never in memory."""
         return np.empty(0, np.int64)
 
+    def domains(self) -> tuple[str, ...]:
+        """See `GraphView.domains`: never in memory."""
+        return ()
+
+    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
+        """See `GraphView.in_domain`."""
+        ids = self._nodes.names(numbers)
+        binds = {"ids": ids, "domain": domain.lower()}
+        found = self._query(load("view/list_in_domain"), binds, "looking up domains") if ids else []
+        return np.array([bool(one) for one in found], np.bool_)
+
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
         ids = self._nodes.names(numbers)

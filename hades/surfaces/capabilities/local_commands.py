@@ -29,6 +29,7 @@ FLOWS = (
 )
 READS_FILES = "reads files of this machine and may run for hours"
 WRITES_HOME = "changes the store and the files of HADES_HOME on this machine"
+Domain = Annotated[str, Field(min_length=1, max_length=200)]
 Phase = Literal["nodes", "chunks", "embeddings", "edges"]
 
 
@@ -83,6 +84,10 @@ class IngestPart(Request):
 
     phase: Phase | None = Field(None, description="Run one phase only.")
     no_edges: bool = Field(False, description="Stop before the edges phase.")
+    domain: Domain | None = Field(
+        None,
+        description="A domain of every document, for `hades query --domain`, beside folder, category and language.",
+    )
 
 
 class IngestWorkspaceRequest(IngestPart):

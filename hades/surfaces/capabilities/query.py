@@ -53,6 +53,9 @@ PlanField = Annotated[
 ]
 
 
+_LISTED_DOMAINS = 20
+
+
 class QueryRequest(Request):
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
 
@@ -71,7 +74,8 @@ class QueryRequest(Request):
         (), max_length=16, description="Id of a document or node to search around; may be repeated."
     )
     domain: Annotated[str, Field(max_length=ID_CHARACTERS)] | None = Field(
-        None, description="Leave out paths through entities of another domain."
+        None,
+        description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`.",
     )
     anyway: bool = Field(False, description="Show weak evidence that the default recipe would hold back.")
     level: Level = Field(
@@ -93,7 +97,21 @@ def turn_arguments(request: QueryRequest) -> dict[str, Any]:
 
 def ask(request: QueryRequest, context: CallContext) -> JsonReply:
     """Answer the question in the caller's context."""
-    return context.ask(request)
+    reply = context.ask(request)
+    if request.domain is not None and not reply.document["paths"] and not reply.document["passages"]:
+        require_domain(request.domain, context)
+    return reply
+
+
+def require_domain(domain: str, context: CallContext) -> None:
+    """Name the domains where nothing belongs to the one that was asked for."""
+    from hades.retrieval.turn.pipeline import BadQuestion
+
+    with context.answers.lease() as view:
+        known = view.domains()
+    if known and domain.casefold() not in {name.casefold() for name in known}:
+        shown = ", ".join(known[:_LISTED_DOMAINS]) + (", ..." if len(known) > _LISTED_DOMAINS else "")
+        raise BadQuestion(f"no document belongs to the domain {domain!r}; use one of {shown}")
 
 
 _EXAMPLES: tuple[Mapping[str, Any], ...] = (

@@ -10,7 +10,7 @@ from pydantic import Field
 from hades.errors import HadesError
 from hades.surfaces.capabilities.capability import Capability, Mcp, OmittedSurface, Request, Task
 from hades.surfaces.capabilities.context import CallContext
-from hades.surfaces.capabilities.query import QueryRequest, Question
+from hades.surfaces.capabilities.query import QueryRequest, Question, require_domain
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.answers import Answers
@@ -78,6 +78,8 @@ def retrieve_paths(request: RetrievePathsRequest, context: CallContext) -> dict[
     asked = QueryRequest(query=request.query, max_paths=request.max_paths, domain=request.domain_filter)
     reply = context.ask(asked, version=request.as_of_version)
     answer = reply.document
+    if request.domain_filter is not None and not answer["paths"]:
+        require_domain(request.domain_filter, context)
     document = {
         "query": request.query,
         "paths": answer["paths"],

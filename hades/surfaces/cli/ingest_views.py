@@ -22,26 +22,35 @@ if TYPE_CHECKING:
 _LISTED = 12
 
 
-def ingest_workspace(path: Path, phase: str | None, no_edges: bool) -> Answer:
+def ingest_workspace(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:
     """Ingest code and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases), phase, no_edges)
+    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases, domain=domain), phase, no_edges)
 
 
-def ingest_documents(path: Path, phase: str | None, no_edges: bool) -> Answer:
+def ingest_documents(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:
     """Ingest documents and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.documents(path, phases), phase, no_edges)
+    return _ingest(lambda hades, phases: hades.ingest.documents(path, phases, domain=domain), phase, no_edges)
 
 
 def ingest_arxiv(
-    papers: Path, citations: Path | None, code_links: Path | None, phase: str | None, no_edges: bool
+    papers: Path,
+    citations: Path | None,
+    code_links: Path | None,
+    phase: str | None,
+    no_edges: bool,
+    domain: str | None,
 ) -> Answer:
     """Ingest papers and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases), phase, no_edges)
+    return _ingest(
+        lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases, domain=domain), phase, no_edges
+    )
 
 
-def ingest_passages(corpus: Path, triples: Path | None, phase: str | None, no_edges: bool) -> Answer:
+def ingest_passages(
+    corpus: Path, triples: Path | None, phase: str | None, no_edges: bool, domain: str | None
+) -> Answer:
     """Ingest passages and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases), phase, no_edges)
+    return _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases, domain=domain), phase, no_edges)
 
 
 def _ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:

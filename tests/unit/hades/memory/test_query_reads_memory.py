@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hades.api import Hades
+from hades.errors import NothingPublished
 from hades.settings import Settings
 from hades.wiring import open_hades
 
@@ -68,3 +69,55 @@ def test_a_change_of_memory_is_noticed_by_the_next_question(hades: Hades) -> Non
 def test_documents_of_a_folder_are_found_beside_memory(hades: Hades, tmp_path: Path) -> None:
     answer = hades.retrieve("the parser reads grammar files")
     assert {"memory"} != {origin for one in answer.passages for origin in one.origins}
+
+
+def test_a_path_leads_from_a_remembered_decision_to_the_code_it_is_about(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "earley.py").write_text(
+        'class EarleyParser:\n    """Reads the billing grammar."""\n\n    def parse(self, text):\n        return text\n'
+    )
+    with open_hades(Settings(home=tmp_path / "home", embedder="hashing")) as opened:
+        opened.ingest.workspace(tmp_path / "code")
+        opened.publish()
+        state = opened.memory.add("decision/parser", "We keep EarleyParser because it recovers from errors.")
+        answer = opened.retrieve("why do we keep EarleyParser?")
+        symbol = next(
+            row["_key"]
+            for batch in opened.store.scan("entities")
+            for row in batch.to_pylist()
+            if row["name"] == "earley.EarleyParser"
+        )
+        path = answer.paths[0]
+        assert [node.id for node in path.nodes][:2] == [f"memory_states/{state.key}", f"entities/{symbol}"]
+        assert path.nodes[-1].document == "earley.py"
+        assert path.text.startswith("decision/parser --[mentions")
+        assert path.edges[0].provenance.doc == f"memory_states/{state.key}"
+        assert path.edges[0].provenance.span == (8, 20)
+        assert not opened.retrieve("why do we keep EarleyParser?", max_paths=0).paths
+        assert len(opened.retrieve("why do we keep EarleyParser?", max_paths=1).paths) == 1
+
+
+def test_memory_answers_where_nothing_is_published(tmp_path: Path) -> None:
+    with open_hades(Settings(home=tmp_path / "home", embedder="hashing")) as opened:
+        with pytest.raises(NothingPublished, match="nothing has been published"):
+            opened.retrieve("which database did we choose?")
+        opened.memory.add("decision/database", "We chose SQLite as the database.")
+        answer = opened.retrieve("which database did we choose?")
+        assert [one.title.partition(",")[0] for one in answer.passages] == ["decision/database"]
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "docs" / "a.md").write_text("# Database\n\nThe database is backed up every night.\n")
+        opened.ingest.documents(tmp_path / "docs")
+        opened.publish()
+        answer = opened.retrieve("how often is the database backed up?")
+        assert [one.document for one in answer.passages if "memory" not in one.origins] == ["a.md"]
+
+
+def test_weak_documents_raise_no_doubt_about_what_memory_answers(hades: Hades) -> None:
+    question = "which vineyard did Ottilie buy in Piedmont?"
+    assert "abstained" in hades.retrieve(question).reasons
+    hades.memory.add("family/vineyard", "Ottilie bought the vineyard La Morra in Piedmont.")
+    answer = hades.retrieve(question)
+    assert "abstained" not in answer.reasons
+    assert "abstained" not in answer.why
+    assert [one.origins for one in answer.passages] == [("memory",)]
+    assert "abstained" not in answer.prompt

@@ -25,6 +25,7 @@ def build_view(rows: Sequence[Row]) -> CorpusView:
         "source": [row.get("source", "passages") for row in rows],
         "created": pa.array([None] * len(rows), TIME),
         "facts": [json.dumps(row.get("facts", {})) for row in rows],
+        "domains": pa.array([row.get("domains", []) for row in rows], pa.list_(pa.string())),
     }
     chunks: list[Row] = []
     for row in rows:

@@ -1,0 +1,131 @@
+"""Paths from remembered states into the graph: a state and a document that name one thing are joined by that entity.
+
+Memory keeps no entities of its own. The names in a state are looked up among the entities of the graph, so what a
+decision is about and what the documents speak of is one node, and a path leads on to the text or the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from hades.ports.memory import MemoryHit
+from hades.ports.view import KINDS, EdgeFacts, Kind, NodeFacts, Numbers
+from hades.retrieval.answer.assemble import AnswerParts, write_path
+from hades.retrieval.answer.path_text import DECAY
+from hades.retrieval.answer.token_bound import TokenCounter
+from hades.retrieval.turn.types import FoundPath, Question
+from schemas.retrieval import Path
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.turn.metered_view import MeteredView
+
+MEMORY = "memory"
+_ANY: Final = cast("Direction", "any")  # the enumeration lives with the store port, which loads pyarrow
+_STATES = 2  # whose names are followed
+_NAMES = 2  # of one state
+_FANOUT = 16
+_CHUNK = KINDS.index(Kind.CHUNK)
+
+
+def add_memory_paths(
+    view: MeteredView,
+    counter: TokenCounter,
+    question: Question,
+    hits: Sequence[MemoryHit],
+    shown: AnswerParts,
+    most: int,
+) -> AnswerParts:
+    """The answer's parts with a path from each of the first states to what it names; at most `most` paths in all.
+
+    They come first where a state is the first passage, else after the other paths.
+    """
+    found = [path for hit in hits[:_STATES] for path in _paths_of(view, counter, question, hit, shown)] if most else []
+    if not found:
+        return shown
+    leads = bool(shown.passages) and MEMORY in shown.passages[0].origins
+    score = (
+        max((path.score for path in shown.paths), default=1.0)
+        if leads
+        else shown.paths[-1].score
+        if shown.paths
+        else 1.0
+    )
+    ours = [path.model_copy(update={"score": score}) for path in found]
+    joined = ([*ours, *shown.paths] if leads else [*shown.paths, *ours])[:most]
+    ranked = tuple(path.model_copy(update={"rank": rank}) for rank, path in enumerate(joined, 1))
+    added = sum(len(path.edges) for path in ranked) - sum(len(path.edges) for path in shown.paths)
+    return replace(shown, paths=ranked, facts=shown.facts + added, cited=shown.cited + max(0, added))
+
+
+def _paths_of(
+    view: MeteredView, counter: TokenCounter, question: Question, hit: MemoryHit, shown: AnswerParts
+) -> list[Path]:
+    named = view.match_names(hit.text)
+    longest_first = sorted(
+        zip((named.ends - named.starts).tolist(), named.numbers.tolist(), named.starts.tolist(), strict=True),
+        key=lambda one: (-one[0], one[2]),
+    )
+    spans = {number: (start, start + length) for length, number, start in reversed(longest_first)}
+    entities = list(dict.fromkeys(number for _, number, _ in longest_first))[:_NAMES]
+    if not entities or view.turn.expired():
+        return []
+    follow = view.expand(np.array(entities, np.int64), direction=_ANY, fanout=_FANOUT, mask=question.mask)
+    place_of = {one.id: place for place, one in enumerate(shown.passages)}
+    paths = []
+    for row, entity in enumerate(entities):
+        ours = np.flatnonzero(follow.row == row)
+        best = _choose(view, follow.target[ours], place_of)
+        path = _write(
+            view, counter, hit, entity, spans[entity],
+            None if best is None else (int(follow.target[ours[best]]), int(follow.edge[ours[best]]),
+                                       bool(follow.outbound[ours[best]])),
+        )  # fmt: skip
+        paths += [] if path is None else [path]
+    return paths
+
+
+def _choose(view: MeteredView, targets: Numbers, place_of: dict[str, int]) -> int | None:
+    """Where to go on from an entity: to the best passage of the answer that names it, else to any text, else on."""
+    if not len(targets):
+        return None
+    ids, kinds = view.ids(targets), view.kinds(targets)
+    order = [
+        (place_of.get(one, len(place_of)), int(kind != _CHUNK), place)
+        for place, (one, kind) in enumerate(zip(ids, kinds.tolist(), strict=True))
+    ]
+    return min(order)[2]
+
+
+def _write(
+    view: MeteredView,
+    counter: TokenCounter,
+    hit: MemoryHit,
+    entity: int,
+    span: tuple[int, int],
+    onward: tuple[int, int, bool] | None,
+) -> Path | None:
+    """The path in words; None where its facts may not be read any more."""
+    numbers = [entity] if onward is None else [entity, onward[0]]
+    nodes = view.nodes(np.array(numbers, np.int64))
+    edges = view.edges(np.array([] if onward is None else [onward[1]], np.int64))
+    if len(nodes) < len(numbers) or len(edges) < len(numbers) - 1:
+        return None
+    state = NodeFacts(hit.id, Kind.CHUNK, hit.topic, MEMORY, document=hit.id, span=(0, len(hit.text)))
+    names = EdgeFacts(
+        f"{hit.id}#{span[0]}", hit.id, nodes[0].id, "mentions", 1.0, document=hit.id, span=span,
+        snippet=hit.text[span[0] : span[1]], document_id=hit.id,
+    )  # fmt: skip
+    walk = FoundPath(
+        (-1, *numbers),
+        (-1,) * len(numbers),
+        (True, *([] if onward is None else [onward[2]])),
+        1.0,
+        DECAY ** len(numbers),
+        origin=MEMORY,
+    )
+    return write_path(counter, 1, walk, [state, *nodes], [names, *edges])
