@@ -327,7 +327,7 @@ class GraphView(Protocol):
     def in_domain(self, numbers: Numbers, domain: str) -> Flags:
         """Whether each node belongs to a domain, ignoring case: a text by its document, an entity by its mentions.
 
-        Topics belong to every domain. Cost: in memory; over AQL one query.
+        Topics and texts whose document has no domain belong to every one. Cost: in memory; over AQL one query.
         """
         ...
 

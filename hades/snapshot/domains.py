@@ -27,7 +27,7 @@ class DomainIndex:
         return tuple(sorted({name for column in _CODED for name in self._written(column)}))
 
     def contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
-        """Whether each node belongs to a domain, ignoring case; topics belong to every one."""
+        """Whether each node belongs to a domain, ignoring case; topics and texts without one belong to all."""
         entity, cluster = KINDS.index(Kind.ENTITY), KINDS.index(Kind.CLUSTER)
         inside: Flags = kinds == cluster
         entities = numbers[kinds == entity]  # the first kind, so a number is a row
@@ -36,8 +36,15 @@ class DomainIndex:
         )
         texts = (kinds != entity) & (kinds != cluster)
         documents = np.asarray(self._arrays["node.document"])[numbers[texts]].astype(np.int64)
-        inside[texts] = self._is_in("document.domain", domain, documents)
+        inside[texts] = self._is_in("document.domain", domain, documents) | self._has_none(documents)
         return inside
+
+    def _has_none(self, documents: Numbers) -> Flags:
+        """Which documents were stored before domains were kept: nothing excludes them."""
+        if "document.domain" not in self._arrays:
+            return np.ones(len(documents), np.bool_)
+        none: Flags = (documents < 0) | (np.asarray(self._arrays["document.domain"])[np.maximum(documents, 0)] < 0)
+        return none
 
     def _is_in(self, column: str, domain: str, rows: Numbers) -> Flags:
         wanted = domain.casefold()
