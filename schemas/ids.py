@@ -70,5 +70,5 @@ def sha256_text(text: str) -> str:
 
 
 def _digest(parts: tuple[str, ...]) -> str:
-    joined = "".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass")
+    joined = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(joined, digest_size=13).hexdigest()[:25]

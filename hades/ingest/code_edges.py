@@ -44,14 +44,11 @@ def import_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: Fun
     return list(found.values())
 
 
-def resolve_calls(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
-    """Pairs of function keys, caller and called, each once; for relations between code symbols."""
-    return sorted({(caller, called) for document in documents for caller, called, *_ in _calls(document, names)})
-
-
-def resolve_bases(documents: Sequence[CodeDocument], names: CodeNames) -> list[tuple[str, str]]:
-    """Pairs of function keys, class and the class it extends."""
-    return sorted({pair for document in documents for pair in _bases(document, names)})
+def find_pairs(edges: Iterable[Row], kind: CodeEdgeType) -> list[tuple[str, str]]:
+    """Pairs of function keys that edges of a kind join, sorted; for relations between code symbols."""
+    wanted = str(kind)
+    ends = ((row["_from"], row["_to"]) for row in edges if row["type"] == wanted)
+    return sorted((tail.partition("/")[2], head.partition("/")[2]) for tail, head in ends)
 
 
 def symbol_at(funcs: FuncSpans) -> Callable[[str, int], str | None]:

@@ -43,6 +43,8 @@ class CodeNames:
         self._aliases: dict[str, str] = {}
         self._bases: dict[str, tuple[CodeDocument, tuple[str, ...]]] = {}
         self._ancestors: dict[str, tuple[str, ...]] = {}
+        self._found: dict[str, list[str]] = {}
+        self._open_classes = 0
         self._scopes = {document.file: _imported(document) for document in documents}
         self.qualified: dict[str, str] = {}
         for document in documents:
@@ -89,6 +91,7 @@ class CodeNames:
         """Qualified names of the known base classes of a class, nearest first."""
         if class_name not in self._ancestors:
             self._ancestors[class_name] = ()  # ends a circle of bases
+            self._open_classes += 1
             found: dict[str, None] = {}
             document, bases = self._bases.get(class_name, (None, ()))
             for base in bases if document is not None else ():
@@ -99,6 +102,7 @@ class CodeNames:
                     found[name] = None
                     found.update(dict.fromkeys(self.ancestors(name)))
             self._ancestors[class_name] = tuple(found)
+            self._open_classes -= 1
         return self._ancestors[class_name]
 
     def _add(self, document: CodeDocument) -> None:
@@ -114,6 +118,15 @@ class CodeNames:
                 self._aliases.setdefault(f"{document.module}.{alias}", target)
 
     def _keys(self, qualified: str) -> list[str]:
+        """The symbols of a qualified name, bases and re-exports followed; the same names are asked again and again."""
+        found = self._found.get(qualified)
+        if found is None:
+            found = self._search(qualified)
+            if not self._open_classes:  # inside a circle of bases the answer is not final
+                self._found[qualified] = found
+        return found
+
+    def _search(self, qualified: str) -> list[str]:
         for _ in range(_MAX_HOPS):
             keys = self._symbols.get(qualified)
             if keys:

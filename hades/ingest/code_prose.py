@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _VISIBLE = re.compile(r"\S")
+_BLANKED = bytes(byte if chr(byte).isspace() else 32 for byte in range(128)) + bytes(128)
 _MARK = '"prose":['  # only facts of code hold it; documents without it are not parsed
 
 
@@ -53,7 +54,12 @@ def _blank(text: str, begin: int, spans: Sequence[Sequence[int]]) -> str:
             break
         start, stop = max(start, place), min(stop, end)
         if start < stop:
-            parts += [_VISIBLE.sub(" ", text[place - begin : start - begin]), text[start - begin : stop - begin]]
+            parts += [_blanks(text[place - begin : start - begin]), text[start - begin : stop - begin]]
             place = stop
-    parts.append(_VISIBLE.sub(" ", text[place - begin :]))
+    parts.append(_blanks(text[place - begin :]))
     return "".join(parts)
+
+
+def _blanks(text: str) -> str:
+    """The text with every visible character replaced by a space; ASCII takes a table of bytes, which is faster."""
+    return text.encode().translate(_BLANKED).decode() if text.isascii() else _VISIBLE.sub(" ", text)

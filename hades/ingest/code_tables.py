@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades.ingest.code_edges import FuncSpans, code_edge, contains_edges, import_edges, symbol_at
+from hades.ingest.code_edges import FuncSpans, code_edge, contains_edges, find_pairs, import_edges, symbol_at
 from hades.ingest.code_names import CodeDocument, CodeNames
 from hades.ingest.documentation_edges import documentation_edges
 from hades.ingest.history_edges import commit_rows, find_touched_edges, together_edges
@@ -36,6 +36,21 @@ class CodeCorpus:
         return CodeNames(self.code)
 
     @cached_property
+    def import_edges(self) -> list[Row]:
+        """Edges of imports, calls, base classes, overrides and tests; resolving names takes time and is done once."""
+        return import_edges(self.code, self.names, self.funcs)
+
+    @cached_property
+    def calls(self) -> list[tuple[str, str]]:
+        """Pairs of symbols: caller and called."""
+        return find_pairs(self.import_edges, CodeEdgeType.CALLS)
+
+    @cached_property
+    def bases(self) -> list[tuple[str, str]]:
+        """Pairs of symbols: a class and the class it extends."""
+        return find_pairs(self.import_edges, CodeEdgeType.INHERITS)
+
+    @cached_property
     def owners(self) -> dict[str, str]:
         """The symbol that each chunk is a unit of; filled by `code_tables`."""
         return {}
@@ -50,9 +65,7 @@ def code_tables(corpus: CodeCorpus, documents: pa.Table, chunks: pa.Table) -> di
     of_file = {file: document for document, file in corpus.files.items()}
     return {
         "contains": _table("contains", contains_edges(corpus.code, corpus.funcs)),
-        "imports": _table(
-            "imports", [*import_edges(corpus.code, corpus.names, corpus.funcs), *together_edges(commits)]
-        ),
+        "imports": _table("imports", [*corpus.import_edges, *together_edges(commits)]),
         "chunk_code_edges": _table(
             "chunk_code_edges",
             [

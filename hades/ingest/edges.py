@@ -44,6 +44,7 @@ from schemas.record import repeated
 
 DERIVE_VERSION = 4  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
+_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
 
@@ -165,9 +166,9 @@ def _wanted(
     symbols = symbols_of(derived.entities)
     stated = read_stated_relations(
         StatedCorpus(
-            documents=[{**row, "facts": read_facts(row["facts"])} for row in rows],
-            code=corpus.code.code,
-            names=corpus.code.names,
+            documents=[{**row, "facts": read_facts(row["facts"]) if _LINKS in row["facts"] else {}} for row in rows],
+            calls=corpus.code.calls,
+            bases=corpus.code.bases,
             func_spans=corpus.code.funcs,
             title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
             symbol_entity=symbols,

@@ -9,8 +9,6 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.code_edges import resolve_bases, resolve_calls
-from hades.ingest.code_names import CodeDocument, CodeNames
 from schemas.catalogue import collection_named
 from schemas.edges import RelationType
 from schemas.ids import edge_key, node_id
@@ -24,8 +22,8 @@ class StatedCorpus:
     """What stated relations are made from: documents with their facts, code files, and the entities they stand for."""
 
     documents: Sequence[Mapping[str, Any]]  # _key, origin, source, text length, created, facts as a dict
-    code: Sequence[CodeDocument]
-    names: CodeNames
+    calls: Sequence[tuple[str, str]]  # pairs of func keys: caller and called
+    bases: Sequence[tuple[str, str]]  # a class and the class it extends
     func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
     title_entity: Mapping[str, str]  # document key -> entity id
     symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
@@ -67,8 +65,8 @@ def _links(corpus: StatedCorpus) -> Iterable[Row]:
 
 def _code(corpus: StatedCorpus) -> Iterable[Row]:
     pairs = [
-        *((RelationType.REFERS_TO, "calls", pair) for pair in resolve_calls(corpus.code, corpus.names)),
-        *((RelationType.EXTENDS, "extends", pair) for pair in resolve_bases(corpus.code, corpus.names)),
+        *((RelationType.REFERS_TO, "calls", pair) for pair in corpus.calls),
+        *((RelationType.EXTENDS, "extends", pair) for pair in corpus.bases),
     ]
     for relation, label, (caller, called) in pairs:
         name, document, span = corpus.func_spans[caller]

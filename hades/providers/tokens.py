@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -27,6 +28,8 @@ _BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay insi
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~…–]")
 _KEPT_WORDS = 1 << 20
+_MARKS = string.punctuation.encode()
+_MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 
 
 class MiniLmTokenizer:
@@ -37,10 +40,12 @@ class MiniLmTokenizer:
         return len(self._pieces.encode(encodable(text), add_special_tokens=False).ids)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank."""
+        """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank or a mark."""
         pieces = self._pieces_of
         return [
-            sum(map(pieces.__getitem__, text.split() if text.isascii() and is_plain(text) else _BLANKS.split(text)))
+            _count_plain(text, pieces)
+            if text.isascii() and is_plain(text)
+            else sum(map(pieces.__getitem__, _BLANKS.split(text)))
             for text in texts
         ]
 
@@ -88,6 +93,13 @@ class _PiecesOfWords(dict[str, int]):
         number = sum(self[part] for part in parts) if parts != [word] else self._count(word)
         self[word] = number
         return number
+
+
+def _count_plain(text: str, pieces: _PiecesOfWords) -> int:
+    """ASCII without control characters: each mark is one piece, and the words between marks repeat often."""
+    data = text.lower().encode("ascii")
+    marks = len(data) - len(data.translate(None, _MARKS))
+    return marks + sum(map(pieces.__getitem__, data.translate(_MARKS_TO_BLANKS).decode("ascii").split()))
 
 
 def is_plain(text: str) -> bool:

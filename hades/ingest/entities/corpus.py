@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -136,7 +136,7 @@ _NOTHING = Facts()
 def _facts(text: str | None) -> Facts:
     if not text or text == "{}":
         return _NOTHING
-    facts = json.loads(text)
+    facts = orjson.loads(text)
     code = facts.get("code") or {}
     links = facts.get("links") or ()
     return Facts(

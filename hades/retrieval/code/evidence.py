@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.postings import Scores
-from hades.retrieval.code.words import code_terms, word_runs
+from hades.retrieval.code.words import code_terms
 from hades.text.code_question import CodeQuestion, is_identifier
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
@@ -247,12 +247,11 @@ def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], 
 
 def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
     """Error messages and quotations that stand in string literals."""
-    known = index.words.phrases
-    runs = {run for text in (*question.errors, *question.quotes, question.title) for run in word_runs(text)}
-    units = index.phrase_postings.score({known[run]: 1.0 for run in runs if run in known})
+    told = (*question.errors, *question.quotes, question.title)
+    units = index.phrase_postings.score(index.phrase_terms(told))
     files["phrase"] = _top_mean(units, index.unit_file, len(index.files), 1)
-    everything = set(word_runs(f"{question.title}\n{question.prose}\n{question.code}"))
-    wide = index.phrase_postings.score({known[run]: 1.0 for run in everything if run in known})
+    everything = f"{question.title}\n{question.prose}\n{question.code}"
+    wide = index.phrase_postings.score(index.phrase_terms([everything]))
     files["phrase_all"] = _top_mean(wide, index.unit_file, len(index.files), 1)
     symbols["phrase"] = _by_symbol(index, units)
 

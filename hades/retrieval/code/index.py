@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.retrieval.code.history import History
-from hades.retrieval.code.postings import Postings, build_postings, count_terms
-from hades.retrieval.code.words import code_terms, phrases
+from hades.retrieval.code.postings import Postings, build_postings
+from hades.retrieval.code.unit_words import Words
+from hades.retrieval.code.words import code_terms
 
 if TYPE_CHECKING:
     from hades.retrieval.code.graph import UseGraph
-
-_USED = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-_NAME_BOOST = 3.0  # a word of the symbol's own name counts as often as this many in its body
 
 
 @dataclass(frozen=True)
@@ -33,46 +30,6 @@ class CodeUnit:
     first_line: int
     last_line: int
     text: str
-
-
-@dataclass(frozen=True, eq=False)
-class UnitWords:
-    """What the index keeps of a unit's text: numbered terms and phrases with their counts, and the names it uses."""
-
-    term: NDArray[np.int64]
-    times: NDArray[np.float64]
-    phrase: NDArray[np.int64]
-    uses: frozenset[str]
-
-
-class Vocabulary(dict[str, int]):
-    """Words numbered in the order in which they are met."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
-
-
-@dataclass(eq=False)
-class Words:
-    """Vocabularies, and the words of units read before, so that the next build reads only what changed."""
-
-    terms: Vocabulary = field(default_factory=Vocabulary)
-    phrases: Vocabulary = field(default_factory=Vocabulary)
-    known: dict[tuple[str, str], UnitWords] = field(default_factory=dict)
-
-    def read(self, unit: CodeUnit) -> UnitWords:
-        """The words of a unit; the same symbol and text are read once."""
-        key = (unit.symbol, unit.text)
-        found = self.known.get(key)
-        if found is None:
-            terms = self.terms
-            term, times = count_terms([terms[word] for word in code_terms(unit.text)])
-            own = np.array(sorted({terms[word] for word in code_terms(unit.symbol)}), np.int64)
-            term, times = np.append(term, own), np.append(times, np.full(len(own), _NAME_BOOST))
-            runs = np.unique(np.array([self.phrases[run] for run in phrases(unit.text)], np.int64))
-            found = self.known[key] = UnitWords(term, times, runs, frozenset(_USED.findall(unit.text)))
-        return found
 
 
 @dataclass(frozen=True)
@@ -92,7 +49,7 @@ class CodeIndex:
         self.units = tuple(units)
         self.history = history or History(())
         self.words = words or Words()
-        self.read = [self.words.read(unit) for unit in self.units]
+        self.read = [self.words.read(unit.symbol, unit.text) for unit in self.units]
         self.files: list[str] = list(dict.fromkeys(unit.path for unit in self.units))
         self.file_row = {path: row for row, path in enumerate(self.files)}
         self.unit_file = np.array([self.file_row[unit.path] for unit in self.units], np.int64)
@@ -134,12 +91,26 @@ class CodeIndex:
         )
 
     @cached_property
+    def phrase_codes(self) -> NDArray[np.int64]:
+        """Runs of three words in string literals, sorted; a term of `phrase_postings` is a place here."""
+        return np.unique(np.concatenate([words.phrase for words in self.read])) if self.read else np.empty(0, np.int64)
+
+    @cached_property
     def phrase_postings(self) -> Postings:
         """Runs of three words in string literals, by unit."""
         sizes = [len(words.phrase) for words in self.read]
-        term = np.concatenate([words.phrase for words in self.read]) if self.read else np.empty(0, np.int64)
+        codes = np.concatenate([words.phrase for words in self.read]) if self.read else np.empty(0, np.int64)
+        term = np.searchsorted(self.phrase_codes, codes)
         row = np.repeat(np.arange(len(self.read)), sizes)
-        return build_postings(term, row, np.ones(len(term)), len(self.words.phrases), len(self.units))
+        return build_postings(term, row, np.ones(len(term)), len(self.phrase_codes), len(self.units))
+
+    def phrase_terms(self, texts: Iterable[str]) -> dict[int, float]:
+        """The runs of three words of texts that the repository has in string literals, as a query."""
+        codes = self.words.known_runs(texts)
+        place = np.searchsorted(self.phrase_codes, codes)
+        held = place < len(self.phrase_codes)
+        held[held] = self.phrase_codes[place[held]] == codes[held]
+        return dict.fromkeys(place[held].tolist(), 1.0)
 
     @cached_property
     def defined(self) -> dict[str, tuple[int, ...]]:

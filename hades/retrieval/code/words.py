@@ -8,13 +8,12 @@ from functools import lru_cache
 
 from hades.text.stemmer import stem
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
+CODE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LITERAL = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`", re.S)
 _LITERAL_WORD = re.compile(r"[a-z]{2,}")
 _SHORTEST_LITERAL = 10
 _LONGEST_WORD = 80
-PHRASE_WORDS = 3
 _COMMON = frozenset(
     """a an and are as at be been but by can could did do does for from had has have how i if in into is it its just me
     my no not of on or our should so some than that the their them then there these they this to was we were what when
@@ -26,7 +25,7 @@ _COMMON = frozenset(
 
 def code_terms(text: str) -> list[str]:
     """The terms of a text in order: each identifier in parts, stemmed, and whole where it has several parts."""
-    return [term for word in _WORD.findall(text) for term in split_identifier(word)]
+    return [term for word in CODE_WORD.findall(text) for term in split_identifier(word)]
 
 
 @lru_cache(1 << 17)
@@ -42,15 +41,11 @@ def split_identifier(word: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def phrases(text: str) -> Iterator[str]:
-    """Runs of three words inside the string literals of code."""
-    for literal in _LITERAL.findall(text):
-        if len(literal) >= _SHORTEST_LITERAL:
-            yield from word_runs(literal)
+def literals(text: str) -> Iterator[str]:
+    """The string literals of code that are long enough to hold a phrase."""
+    return (literal for literal in _LITERAL.findall(text) if len(literal) >= _SHORTEST_LITERAL)
 
 
-def word_runs(text: str) -> Iterator[str]:
-    """Runs of three words of a sentence; numbers and placeholders count as gaps that words join across."""
-    words = _LITERAL_WORD.findall(text.lower())
-    for place in range(len(words) - PHRASE_WORDS + 1):
-        yield " ".join(words[place : place + PHRASE_WORDS])
+def literal_words(text: str) -> list[str]:
+    """The words of a sentence or literal in lower case; words join across numbers and placeholders."""
+    return _LITERAL_WORD.findall(text.lower())

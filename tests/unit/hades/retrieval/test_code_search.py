@@ -16,7 +16,7 @@ from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.ranker import DamagedRanker, read_fitted
 from hades.retrieval.code.search import CodeHits, search_code
-from hades.retrieval.code.words import code_terms, phrases
+from hades.retrieval.code.words import code_terms
 from hades.retrieval.turn.pipeline import BadQuestion
 from tests.unit.hades.snapshot.homes import empty_store
 
@@ -91,7 +91,10 @@ def test_an_empty_index_and_a_question_without_words_find_nothing_and_do_not_fai
 def test_identifiers_are_found_whole_and_in_parts() -> None:
     assert code_terms("parseHTTPHeader") == ["pars", "http", "header", "parsehttpheader"]
     assert code_terms("max_retries") == ["max", "retri", "max_retries"]
-    assert list(phrases('raise E("no such file here")')) == ["no such file", "such file here"]
+    index = CodeIndex([CodeUnit("a.py", "f", "function", 1, 1, 'raise E("no such file here")')])
+    assert len(index.phrase_codes) == 2
+    assert len(index.phrase_terms(["there is no such file"])) == 1
+    assert not index.phrase_terms(["no such folder", "such file"])
 
 
 def test_numbers_of_another_format_are_refused() -> None:
