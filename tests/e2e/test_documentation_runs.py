@@ -16,17 +16,18 @@ import pytest
 
 from tests.arango_double.server import ArangoDouble
 from tests.e2e.documented import COMMAND, ROOT, blocks, commands, elsewhere, make_world, pages, script_of
+from tests.e2e.warm_process import warm_commands
 from tests.patience import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 DATABASE = "127.0.0.1:8529"
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, programs: Path) -> dict[str, str]:
     """As a reader has it who installed HADES: the commands on the path, a home in the folder, no model to export."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HADES_")}
     return kept | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
         "HADES_HOME": ".hades",
         "HADES_EMBEDDER": "hashing",
@@ -35,7 +36,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory) -> tuple[Path, str]:
+def programs(tmp_path_factory):
+    """`hades` and `python` as programs that start at once."""
+    with warm_commands(tmp_path_factory.mktemp("warm") / "bin", ROOT) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, programs) -> tuple[Path, str]:
     """The world every page starts from, and the id of the question that was asked of it."""
     folder = tmp_path_factory.mktemp("world") / "ledger"
     make_world(folder)
@@ -43,10 +51,10 @@ def world(tmp_path_factory) -> tuple[Path, str]:
     late = folder / "docs" / "film.md"
     written = late.read_text(encoding="utf-8")
     late.unlink()
-    _run(folder, "hades ingest documents docs && hades run nightly").check_returncode()
+    _run(folder, programs, "hades ingest documents docs && hades run nightly").check_returncode()
     late.write_text(written, encoding="utf-8")
-    _run(folder, "hades run nightly").check_returncode()  # another snapshot, so that there is one to go back to
-    asked = _run(folder, 'hades query "which store is the default?" --recipe pathrag --json')
+    _run(folder, programs, "hades run nightly").check_returncode()  # a second snapshot: one to go back to
+    asked = _run(folder, programs, 'hades query "which store is the default?" --recipe pathrag --json')
     return folder, json.loads(asked.stdout)["query_id"]
 
 
@@ -60,13 +68,13 @@ WITH_BLOCKS = [page for page in pages() if any(block.language in ("sh", "python"
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_what_a_page_shows_runs(page, world, database, tmp_path):
+def test_what_a_page_shows_runs(page, world, programs, database, tmp_path):
     source, query_id = world
     folder = tmp_path / "ledger"
     shutil.copytree(source, folder, symlinks=True)
     ports = set(re.findall(r"--port[ =](\d+)", page.read_text(encoding="utf-8")))
     replaced = {port: str(_free_port()) for port in ports} | {DATABASE: database.url.removeprefix("http://")}
-    ended = _run(folder, script_of(page, query_id, replaced))
+    ended = _run(folder, programs, script_of(page, query_id, replaced))
     assert ended.returncode == 0, ended.stderr[-3000:]
 
 
@@ -95,12 +103,12 @@ def test_the_reader_of_pages_leaves_out_only_what_it_says():
     assert elsewhere("hades status") is None
 
 
-def _run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, programs: Path, script: str) -> subprocess.CompletedProcess[str]:
     """Run a bash script in the folder, and end whatever it put behind."""
     process = subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,
-        env=environment(folder),
+        env=environment(folder, programs),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

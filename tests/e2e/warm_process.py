@@ -1,0 +1,159 @@
+"""Commands in copies of one warm process: each is a process of its own, forked where the imports are already done.
+
+A page of the documentation runs many short commands, and most of the time of a short command is its imports. `Warm`
+starts one process that imports what commands import, and writes programs named `hades` and `python` to a folder for the
+path. Such a program hands its arguments, folder, environment and standard streams to the warm process, which forks; the
+copy runs the command as the console script would. A signal to the program reaches the copy, and a copy ends when its
+program does. `python` does so for a program on standard input only, and is the interpreter itself for the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PROGRAM = """#!{python} -IS
+import json, os, signal, socket, struct, sys
+name = os.path.basename(sys.argv[0])
+if name == "python" and sys.argv[1:] != ["-"]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+talk = socket.socket(socket.AF_UNIX)
+talk.connect({address!r})
+said = json.dumps([name, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(talk, [struct.pack("!I", len(said))], [0, 1, 2])
+talk.sendall(said)
+child = struct.unpack("!I", talk.recv(4))[0]
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, lambda number, frame: os.kill(child, number))
+code = talk.recv(4)
+sys.exit(struct.unpack("!i", code)[0] if code else 70)
+"""
+SECONDS_BETWEEN_LOOKS = 0.02
+
+
+@contextlib.contextmanager
+def warm_commands(folder: Path, root: Path) -> Iterator[Path]:
+    """A folder with the programs `hades` and `python`, which a warm process serves until the block ends."""
+    folder.mkdir(parents=True)
+    address = str(folder / "talk")
+    for name in ("hades", "python"):
+        program = folder / name
+        program.write_text(PROGRAM.format(python=sys.executable, address=address), encoding="utf-8")
+        program.chmod(0o755)
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "tests.e2e.warm_process", address]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                raise RuntimeError("the warm process ended before it was ready; its message stands above")
+            yield folder
+        finally:
+            process.terminate()
+
+
+def serve(address: str) -> Callable[[], object]:
+    """Fork for each request. Returns in the copies only, with what the copy is to run."""
+    import_what_commands_import()
+    if threading.active_count() != 1:
+        raise RuntimeError(f"imports left threads behind, a copy would lack them: {threading.enumerate()}")
+    children: dict[int, socket.socket] = {}
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as watch:
+        listener.bind(address)
+        listener.listen()
+        watch.register(listener, selectors.EVENT_READ)
+        os.write(1, b"ready\n")
+        while True:
+            for key, _ in watch.select(SECONDS_BETWEEN_LOOKS if children else None):
+                talk = key.fileobj
+                if talk is listener:
+                    accepted, _ = listener.accept()
+                    job, child = _fork(accepted)
+                    if job is not None:
+                        return job
+                    children[child] = accepted
+                    watch.register(accepted, selectors.EVENT_READ)
+                else:  # its program is gone
+                    gone = next(pid for pid, other in children.items() if other is talk)
+                    os.kill(gone, signal.SIGKILL)
+                    watch.unregister(talk)
+            _report_ends(children, watch)
+
+
+def import_what_commands_import() -> None:
+    """The command line and the libraries that its commands import when they run."""
+    import great_expectations
+    import mlflow
+    import pandas
+    import prefect
+
+    import flows.nightly
+    import hades.surfaces.cli.main
+    import hades.wiring
+
+    _ = great_expectations, mlflow, pandas, prefect, flows, hades
+
+
+def _fork(talk: socket.socket) -> tuple[Callable[[], object] | None, int]:
+    head, streams, _, _ = socket.recv_fds(talk, 4, 3)
+    wanted = struct.unpack("!I", head)[0]
+    said = b""
+    while len(said) < wanted:
+        said += talk.recv(wanted - len(said))
+    child = os.fork()
+    if child:
+        for stream in streams:
+            os.close(stream)
+        talk.sendall(struct.pack("!I", child))
+        return None, child
+    name, arguments, folder, environment = json.loads(said)
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = open(0, closefd=False), open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [name, *arguments]
+    return (_run_hades if name == "hades" else _run_standard_input), 0
+
+
+def _run_hades() -> None:
+    from hades.surfaces.cli import main
+
+    sys.modules["__main__"] = main
+    main.main()
+
+
+def _run_standard_input() -> None:
+    program = types.ModuleType("__main__")
+    sys.modules["__main__"] = program
+    exec(compile(sys.stdin.read(), "<stdin>", "exec"), program.__dict__)
+
+
+def _report_ends(children: dict[int, socket.socket], watch: selectors.BaseSelector) -> None:
+    for child, talk in list(children.items()):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
+            continue
+        with contextlib.suppress(OSError):
+            talk.sendall(struct.pack("!i", os.waitstatus_to_exitcode(status) & 0xFF))
+        with contextlib.suppress(KeyError):
+            watch.unregister(talk)
+        talk.close()
+        del children[child]
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])()
