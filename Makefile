@@ -67,7 +67,7 @@ lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML
 	@$(BIN)/kubernetes-validate --strict --quiet $(filter-out %/arangodb.yaml %/kustomization.yaml,$(wildcard deployments/kubernetes/*.yaml))
 	@deployments/systemd/verify
 
-format: $(STAMP)  ## let ruff format and mend what it can
+format: $(STAMP)  ## fix what ruff can fix, then format
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format --quiet .
 
@@ -104,8 +104,9 @@ test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL
 		echo "set HADES_TEST_ARANGO_URL to a server, for example http://127.0.0.1:8529, and HADES_TEST_ARANGO_PASSWORD" >&2; exit 1; fi
 	@$(BIN)/python -m pytest -q -p no:randomly tests/contract
 
-soak: $(STAMP)  ## minutes of random work on both stores
+soak: $(STAMP)  ## minutes of random work on both stores, and the properties on ten times as many examples
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600
+	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rl "examples(" tests --include="test_*.py")
 
 docs: $(STAMP)  ## regenerate docs/reference/ and .env.example, then write the site to site/; offline
 	@$(BIN)/python -m hades.surfaces.docs

@@ -1,6 +1,11 @@
-"""How long a test waits before it calls something hung.
+"""How long a test waits before it calls something hung, and how many examples a property is tried on."""
 
-Not a speed limit: no test may fail because the machine is slow or busy, so the bound is far above what any step takes.
-"""
+import os
 
+# Not a speed limit: no test may fail because the machine is slow or busy, so it is far above what any step takes.
 HANG_SECONDS = 600
+
+
+def examples(number: int) -> int:
+    """Examples of a property: `number` in `make test`, HADES_EXAMPLES times as many in `make soak`."""
+    return number * int(os.environ.get("HADES_EXAMPLES", "1"))

@@ -11,6 +11,7 @@ from hades.retrieval.turn.types import Question, Seed
 from hades.retrieval.walks.beam import BeamRules, KeptPaths, search_beam
 from hades.retrieval.walks.beam_score import Scorer, Walk
 from schemas.plan import Reason
+from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import metered
 
@@ -30,7 +31,7 @@ class Watched(KeptPaths):
         return left_out
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(views(), RULES, st.integers(0, 200), st.integers(1, 3))
 def test_no_cap_is_ever_exceeded(view: MadeUpView, rules: BeamRules, work: int, subqueries: int) -> None:
     account, kept = metered(view, work=work), Watched(rules.beam)
@@ -46,7 +47,7 @@ def test_no_cap_is_ever_exceeded(view: MadeUpView, rules: BeamRules, work: int, 
         assert len(set(path.nodes)) == len(path.nodes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(views(), RULES)
 def test_every_trim_has_a_reason_and_nothing_else_does(view: MadeUpView, rules: BeamRules) -> None:
     seeds = [Seed(0, 1.0)]
@@ -62,7 +63,7 @@ def test_every_trim_has_a_reason_and_nothing_else_does(view: MadeUpView, rules: 
         assert account.turn.reasons == [Reason.CAP_EXCEEDED]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(33), deadline=None)
 @given(views(), RULES)
 def test_the_same_question_has_the_same_answer(view: MadeUpView, rules: BeamRules) -> None:
     seeds = [Seed(node, 0.5) for node in range(min(3, view.n_nodes))]

@@ -24,6 +24,7 @@ from hades.settings.hirag import HiragPathrag
 from schemas.edges import ClusterEdgeType, RelationType
 from schemas.plan import Plan, Profile, Reason, over_caps
 from schemas.retrieval import Retrieval
+from tests.patience import examples
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
 
 WORDS = ("rhine", "river", "sea", "bread", "salt", "north", "old", "city", "bridge", "stone")
@@ -164,7 +165,7 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(13), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32))
 def test_no_turn_breaks_its_plan(recipe, seed):
     assert list(broken_promises(*turn(seed, recipe))) == []

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hades.cache.disk import DiskCache
 from hades.cache.lru import LRUCache
 from hades.cache.tier import GIB, MIB, MISS, to_json
+from tests.patience import examples
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "a:b"])
 VALUES = st.one_of(
@@ -138,6 +139,6 @@ class DiskTier(RuleBasedStateMachine):
 
 
 TestMemoryTier = MemoryTier.TestCase
-TestMemoryTier.settings = settings(max_examples=60, stateful_step_count=30)
+TestMemoryTier.settings = settings(max_examples=examples(20), stateful_step_count=30)
 TestDiskTier = DiskTier.TestCase
-TestDiskTier.settings = settings(max_examples=15, stateful_step_count=25)
+TestDiskTier.settings = settings(max_examples=examples(8), stateful_step_count=25)

@@ -13,6 +13,7 @@ from hades.retrieval.ranking.path_score import calculate_path_score, prune_paths
 from hades.retrieval.ranking.relevance import ANY, IN, OUT
 from hades.retrieval.turn.types import Question, Seed
 from hades.retrieval.walks.flow import FlowRules, flow_paths
+from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import WithoutAdjacency, metered
 
@@ -37,7 +38,7 @@ def test_pruning_keeps_exactly_what_reaches_the_threshold(weights: list[float], 
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(views(), st.sampled_from([OUT, IN, ANY]), st.sampled_from(["flow", "v0"]), st.sampled_from([0.0, 0.01, 0.1]))
 def test_arrays_and_questions_to_the_view_give_the_same(
     view: MadeUpView, direction: Any, scoring: Any, theta: float
@@ -54,7 +55,7 @@ def test_arrays_and_questions_to_the_view_give_the_same(
     assert walked.resource == pytest.approx(asked.resource, rel=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(views(), st.integers(0, 60), st.sampled_from([0.0, 0.01]))
 def test_paths_are_loopless_reliable_and_within_the_work(view: MadeUpView, work: int, theta: float) -> None:
     account = metered(view, work=work)
@@ -67,7 +68,7 @@ def test_paths_are_loopless_reliable_and_within_the_work(view: MadeUpView, work:
     assert (found.resource <= 3 * len(seeds) + 1e-9).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(views())
 def test_a_lower_threshold_only_adds_paths(view: MadeUpView) -> None:
     seeds = [Seed(node, 1.0) for node in range(min(4, view.n_nodes))]

@@ -16,6 +16,7 @@ from models.hierarchy.supertopics import supertopics
 from models.vectors import unit_rows
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
+from tests.patience import examples
 from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of
 
 NUMBERS = range(24)
@@ -25,7 +26,7 @@ edges = st.sets(st.tuples(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)), m
 worlds = st.lists(st.tuples(st.sets(st.sampled_from(NUMBERS)), embedded, edges), min_size=1, max_size=3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 @given(history=worlds)
 def test_every_entity_has_one_topic_after_every_change(history: list) -> None:
     with tempfile.TemporaryDirectory() as folder:

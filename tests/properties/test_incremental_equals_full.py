@@ -12,6 +12,7 @@ from hades.ingest.forget import forget_documents
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import Link, Material
 from schemas.edges import RelationType
+from tests.patience import examples
 from tests.unit.hades.ingest.corpora import Listed, contents, new_context, passage
 
 NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "London", "Analytical Engine", "Alan Turing (king)", "SVM"]
@@ -44,7 +45,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(history=steps, lazy=st.booleans())
 def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

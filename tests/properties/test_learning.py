@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from models.ranker.offline import LoggedResults, inverse_propensity, self_normalised
 from models.weights.pairwise import Pairs, Results, learn_offsets
 from models.weights.swaps import propensities, swap_places
+from tests.patience import examples
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
 EDGES, RESULTS = 12, 8
@@ -26,7 +27,7 @@ def made_up(chance: np.random.Generator, n_pairs: int) -> tuple[np.ndarray, Resu
     return chance.normal(0.0, 3.0, EDGES), Results(np.concatenate([[0], np.cumsum(sizes)]), members), pairs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seeds, st.integers(0, 200), st.floats(0.01, 1.0), st.floats(1.0, 4.0))
 def test_offsets_are_finite_and_stay_in_the_trust_region(seed: int, n_pairs: int, rate: float, radius: float) -> None:
     prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
@@ -35,7 +36,7 @@ def test_offsets_are_finite_and_stay_in_the_trust_region(seed: int, n_pairs: int
     assert np.isfinite(offsets).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seeds, st.integers(1, 200))
 def test_an_edge_of_no_preferred_result_never_gains(seed: int, n_pairs: int) -> None:
     prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
@@ -48,7 +49,7 @@ def test_an_edge_of_no_preferred_result_never_gains(seed: int, n_pairs: int) -> 
     assert all(offsets[edge] <= 0.0 for edge in range(EDGES) if edge not in lifted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seeds, st.integers(1, 60))
 def test_one_more_turn_moves_no_edge_by_more_than_the_rate(seed: int, n_pairs: int) -> None:
     prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
@@ -68,7 +69,7 @@ def log_of(
     return LoggedResults(question, good.ravel(), chances.ravel(), (place == better).astype(float).ravel())
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(seeds, st.floats(0.2, 0.5))
 def test_estimates_are_right_on_average_and_intervals_cover_as_often_as_they_say(seed: int, share: float) -> None:
     chance = np.random.default_rng(seed)

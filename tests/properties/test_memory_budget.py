@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hades.memory.recall.packing import Packer
 from hades.providers.tokens import MiniLmTokenizer
+from tests.patience import examples
 
 TOKENIZER = MiniLmTokenizer()
 TEXTS = st.lists(st.tuples(st.text("abc", min_size=1, max_size=4), st.text(max_size=80)), max_size=8)
@@ -15,7 +16,7 @@ SECTIONS = st.lists(st.tuples(st.sampled_from(["latest", "related", "details"]),
 
 
 @given(st.integers(0, 300), SECTIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_no_filling_exceeds_the_room_or_its_share(room, sections):
     packer = Packer(TOKENIZER, room)
     for name, texts, share, must in sections:
@@ -28,7 +29,7 @@ def test_no_filling_exceeds_the_room_or_its_share(room, sections):
 
 
 @given(TEXTS, st.integers(0, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_more_room_never_takes_fewer_tokens_of_one_text(texts, room):
     for pair in texts[:1]:
         spent = [Packer(TOKENIZER, size).fill("latest", [pair], size, must=True) for size in (room, room + 50)]

@@ -18,6 +18,7 @@ from hades.memory.history.states import NewState
 from hades.memory.service import Memory
 from schemas.intervals import Mask, is_visible
 from schemas.memory import MemoryEdge
+from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "data" / "yago_temporal" / "facts.jsonl.gz"
@@ -50,7 +51,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 
 @given(st.lists(operations, min_size=2, max_size=6), probes)
 @settings(
-    max_examples=8,
+    max_examples=examples(8),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # an example takes a second of writing; shrinking takes hundreds

@@ -16,6 +16,7 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from schemas.intervals import Mask
 from schemas.memory import MemoryState
+from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store
 
 DAY = timedelta(days=1)
@@ -40,7 +41,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 
 @given(st.lists(said, min_size=1, max_size=8), st.lists(asked, min_size=1, max_size=3))
 @settings(
-    max_examples=8,
+    max_examples=examples(8),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

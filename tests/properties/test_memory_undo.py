@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hades.memory.history.change import Fact
 from hades.memory.service import Memory
 from schemas.intervals import Mask
+from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
 
 DAY = timedelta(days=1)
@@ -42,7 +43,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 @example([("link", 0, -5, None), ("change", 0, -3, 4), ("promote", 1, 0, None)])
 @given(st.lists(actions, min_size=1, max_size=6))
 @settings(
-    max_examples=12,
+    max_examples=examples(8),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.retrieval.walks.pagerank import personalized_pagerank
+from tests.patience import examples
 from tests.unit.hades.retrieval.pushed_graphs import Edge, adjacency, communities, exact, transition
 
 N = 12
@@ -23,7 +24,7 @@ def dense(found: object, n_nodes: int) -> np.ndarray:
     return scores
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(EDGES, RESTART, st.sampled_from([0.0, 0.15, 0.5, 0.85]), st.sampled_from([1e-1, 1e-2, 1e-4, 1e-8]))
 def test_the_error_of_every_node_stays_within_epsilon_times_its_degree(
     edges: list[Edge], restart: dict[int, float], damping: float, epsilon: float
@@ -47,7 +48,7 @@ def test_the_error_of_every_node_stays_within_epsilon_times_its_degree(
     assert found.scores.sum() + found.residue == pytest.approx(1.0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(EDGES, RESTART, st.integers(0, 200))
 def test_no_work_cap_is_exceeded_and_what_is_missing_is_told(
     edges: list[Edge], restart: dict[int, float], max_work: int
@@ -60,7 +61,7 @@ def test_no_work_cap_is_exceeded_and_what_is_missing_is_told(
         assert np.abs(truth - dense(found, N)).sum() <= found.residue + 1e-9 or not found.numbers.size
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(33), deadline=None)
 @given(EDGES, RESTART, st.randoms(use_true_random=False))
 def test_the_order_of_edges_and_of_restart_nodes_does_not_matter(
     edges: list[Edge], restart: dict[int, float], chance

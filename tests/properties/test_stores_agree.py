@@ -20,6 +20,7 @@ from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day, entity, everything, relation, table
+from tests.patience import examples
 
 NAMES = [f"k{number}" for number in range(9)]
 Operation = Callable[[GraphStore], object]
@@ -134,7 +135,7 @@ def similarities(store: RowStore) -> list[float]:
     return [hit["score"] for hit in hits]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(sequence=operations)
 def test_both_stores_do_and_answer_the_same(double: ArangoDouble, sequence: list[Operation]) -> None:
     with both_stores(double) as (sqlite, arango):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.patience import examples
 from tests.unit.arango_double.engine import Engine
 
 
@@ -75,7 +76,7 @@ def test_negative_weights_and_unknown_options_are_errors(roads: Engine) -> None:
     assert roads.error(clause + "{uniqueVertices: 'path'} RETURN v") == 1539
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12), st.randoms(use_true_random=False))
 def test_k_shortest_paths_equal_a_brute_force_search(pairs: set[tuple[int, int]], random: object) -> None:
     engine = Engine()

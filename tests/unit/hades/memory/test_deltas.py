@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from hades.errors import StoreDamaged
 from hades.memory.history.deltas import Delta, delta_between, pieces_of, rebuilt
+from tests.patience import examples
 
 texts = st.text(st.sampled_from("ab c\n\r.\u2028é😀"), max_size=60) | st.text(max_size=40)
 
 
 @given(texts, texts)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_content_is_rebuilt_from_any_parent(parent: str, content: str) -> None:
     delta = delta_between(parent, content)
     assert rebuilt(parent, delta) == content

@@ -15,6 +15,7 @@ from hades.stores.arango import encode
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import iso
 from schemas.record import Column, canonical_json
+from tests.patience import examples
 
 NAMES = ("entities", "relations", "clusters", "memory_states", "bridge_cache", "doc_chunks")
 
@@ -69,7 +70,7 @@ def tables(draw: st.DrawFn) -> tuple[Collection, pa.Table]:
     return collection, pa.Table.from_pydict(columns, schema=collection.schema)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(26), deadline=None)
 @given(tables())
 def test_rows_survive_json_both_ways(given_rows: tuple[Collection, pa.Table]) -> None:
     collection, table = given_rows
@@ -80,7 +81,7 @@ def test_rows_survive_json_both_ways(given_rows: tuple[Collection, pa.Table]) ->
     assert back.schema.equals(collection.schema)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(st.lists(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)), min_size=1))
 def test_times_are_written_as_iso_text_of_fixed_width(moments: list[datetime]) -> None:
     collection = named("memory_audit")
@@ -145,7 +146,7 @@ def test_years_that_have_no_fixed_width_text_are_refused() -> None:
         encode.to_documents(named("merge_log"), table)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(13), deadline=None)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=30), st.integers(100, 5000))
 def test_pieces_keep_order_and_stay_under_the_limit_unless_one_row_is_larger(sizes: list[int], limit: int) -> None:
     table = pa.table({"_key": [f"k{row:03}" for row in range(len(sizes))], "summary": ["x" * size for size in sizes]})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hades.text.code_question import read_code_question
 from hades.text.stack_traces import Frame, read_frames
+from tests.patience import examples
 
 ISSUE = """Session.get() ignores `max_redirects`
 <!-- please search first -->
@@ -94,7 +95,7 @@ def test_frames_come_in_the_order_of_the_calls(language: str) -> None:
     assert [(frame.path, frame.line, frame.function) for frame in frames] == FRAMES[language]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=25))
 def test_each_line_goes_to_one_part_at_most(lines: list[str]) -> None:
     question = read_code_question("title here\n" + "\n".join(lines))

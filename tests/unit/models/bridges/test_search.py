@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from models.bridges.blocks import Blocks, block_edges, hash_texts, region_of
 from models.bridges.score import path_score
 from models.bridges.search import Search, best_paths
+from tests.patience import examples
 
 PENALTY = 0.3
 Edge = tuple[int, int, float]
@@ -63,7 +64,7 @@ graphs = st.integers(4, 9).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(graphs, st.integers(1, 5))
 def test_the_best_paths_are_those_a_full_enumeration_finds(graph: tuple[list[Edge], list[int]], max_hops: int) -> None:
     edges, topic = graph
@@ -115,7 +116,7 @@ def test_topics_without_an_edge_between_them_have_no_path() -> None:
     assert search(blocks_of([(0, 2, 0.5)], [0, 1, 2]), 0, 1, 2).paths == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(graphs, st.integers(0, 17), st.sampled_from([0.2, 0.7]))
 def test_a_region_has_the_same_digests_exactly_while_its_edges_are_the_same(
     graph: tuple[list[Edge], list[int]], changed: int, weight: float

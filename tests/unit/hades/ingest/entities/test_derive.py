@@ -17,6 +17,7 @@ from hades.ingest.entities.names import identities
 from hades.ingest.entities.rules import EntityRules
 from hades.stores.rows import prepare, require
 from schemas.ids import is_legal_key
+from tests.patience import examples
 
 Row = dict[str, Any]
 ViewOf = Callable[[Sequence[Row]], CorpusView]
@@ -174,7 +175,7 @@ def test_every_alias_in_the_log_is_a_spelling_of_an_entity(view_of: ViewOf) -> N
 SUBSETS = st.lists(st.sampled_from(CORPUS), unique_by=lambda row: row["id"], min_size=1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SUBSETS, st.randoms(use_true_random=False))
 def test_order_of_documents_and_chunks_does_not_matter(view_of: ViewOf, rows: list[Row], random: Any) -> None:
     view = view_of(rows)
@@ -186,7 +187,7 @@ def test_order_of_documents_and_chunks_does_not_matter(view_of: ViewOf, rows: li
     assert same(derive(view), derive(other))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SUBSETS)
 def test_taking_a_document_out_and_back_changes_nothing(view_of: ViewOf, rows: list[Row]) -> None:
     before = derive(view_of(rows))
@@ -194,7 +195,7 @@ def test_taking_a_document_out_and_back_changes_nothing(view_of: ViewOf, rows: l
     assert same(before, derive(view_of([*rows[1:], rows[0]])))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SUBSETS)
 def test_every_offset_shows_a_spelling_of_its_entity(view_of: ViewOf, rows: list[Row]) -> None:
     derived = derive(view_of(rows))
@@ -207,7 +208,7 @@ def test_every_offset_shows_a_spelling_of_its_entity(view_of: ViewOf, rows: list
         assert mention["count"] >= max(1, len(mention["positions"]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SUBSETS)
 def test_every_relation_is_read_from_inside_a_document(view_of: ViewOf, rows: list[Row]) -> None:
     texts = {f"documents/{row['id']}": row["text"] for row in rows}

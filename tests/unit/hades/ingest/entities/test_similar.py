@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from hades.ingest.entities import similar
 from hades.ingest.entities.similar import similar_pairs
+from tests.patience import examples
 
 
 def vectors(seed: int, n_rows: int) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(n_rows, 4)).astype(np.float32)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(13), deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.sampled_from([0.5, 0.8, 0.95]))
 def test_finds_every_pair_above_the_threshold(seed: int, n_rows: int, threshold: float) -> None:
     rows = vectors(seed, n_rows).astype(np.float64)

@@ -14,6 +14,7 @@ from hades.ingest.sources.markup import outline_markdown, outline_rst
 from hades.ingest.sources.python_code import parse_python
 from hades.ingest.sources.reading import Unusable, decode
 from hades.ingest.sources.tree_sitter_code import parse_code
+from tests.patience import examples
 
 PYTHON = st.lists(
     st.sampled_from(
@@ -82,20 +83,20 @@ def check_lines(text: str, found: CodeFacts) -> None:
         assert count == 1 or (count == 0 and not lines.text(line).strip()), (line, lines.text(line))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(PYTHON | ANY)
 def test_python_sections(text: str) -> None:
     check_facts(text, parse_python(text, "m.py", "m"))
 
 
 @pytest.mark.parametrize("language", sorted(BY_NAME))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(text=CODE)
 def test_code_sections(language: str, text: str) -> None:
     check_facts(text, parse_code(text, "d/m.x", language))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(MARKUP)
 def test_markup_sections(markup: str) -> None:
     html, html_outline = html_to_text(markup)
@@ -107,7 +108,7 @@ def test_markup_sections(markup: str) -> None:
         assert bool(outlined.regions) or not text.strip() or text.startswith("---")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_text_that_can_be_stored_or_refused(data: bytes) -> None:
     try:
@@ -118,14 +119,14 @@ def test_any_bytes_are_text_that_can_be_stored_or_refused(data: bytes) -> None:
     text.encode("utf-8")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(33), deadline=None)
 @given(ANY, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_unicode_encodings_are_read_back_exactly(text: str, encoding: str) -> None:
     text = "".join(one for one in text if one.isprintable() or one == "\n").lstrip("\ufeff")
     assert decode(text.encode(encoding)) == text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(33), deadline=None)
 @given(ANY | PYTHON, st.integers(1, 40))
 def test_units_of_text_without_structure_cover_every_line_once(text: str, limit: int) -> None:
     check_lines(text, CodeFacts("m", sections=line_units(text, "m", "text", limit)))

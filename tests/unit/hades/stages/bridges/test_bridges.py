@@ -18,6 +18,7 @@ from hades.build_state import ledger
 from hades.ports.store import GraphStore
 from hades.stages.bridges.build_bridges import BridgeRules, EdgesNotWeighed, build_bridges
 from tests.contract.examples import day, entity, put
+from tests.patience import examples
 from tests.unit.hades.stages.bridges.bridge_worlds import (
     NOW,
     PARAMS,
@@ -159,7 +160,7 @@ def comparable(store: GraphStore) -> dict[tuple[str, str], list[Any]]:
     return pairs
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, changes: int) -> None:
     with TemporaryDirectory() as folder:
@@ -177,7 +178,7 @@ def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, chang
         fresh.close()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_what_a_build_keeps_is_never_stale_and_what_it_refreshes_is_the_best(seed: int, changes: int) -> None:
     with TemporaryDirectory() as folder:
