@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hades.errors import HadesError
-from hades.ports.store import Direction
+from hades.ports.store import Direction, GraphStore
 from hades.ports.view import KINDS, EdgeFacts, GraphView, Kind, NodeFacts
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.telemetry.turn import Caps, Turn
@@ -18,6 +18,7 @@ from schemas.intervals import Mask, iso
 
 MAX_WORK = 200_000
 MAX_MS = 2000
+_TOPIC_COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "drift"]
 _WITH_TEXT = frozenset({Kind.CHUNK, Kind.FUNC, Kind.FILE})
 
 
@@ -29,7 +30,7 @@ class UnknownNode(HadesError):
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a walk goes: edges from its start, edges followed from each node, nodes and edges shown at most."""
+    """The limits of a walk: hops, edges followed from each node, nodes and edges in the result."""
 
     hops: int = 1
     fanout: int = 16
@@ -94,6 +95,19 @@ def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Ma
     }
 
 
+def topics_shown(store: GraphStore, view: GraphView, limit: int) -> dict[str, Any]:
+    """Super-topics and topics that the view has, largest first."""
+    rows = [row for batch in store.scan("clusters", columns=_TOPIC_COLUMNS) for row in batch.to_pylist()]
+    numbers = view.number([f"clusters/{row['_key']}" for row in rows])
+    topics = [
+        {"id": f"clusters/{row.pop('_key')}", **row, "parent": f"clusters/{row['parent']}" if row["parent"] else None}
+        for row, number in zip(rows, numbers.tolist(), strict=True)
+        if number >= 0
+    ]
+    topics.sort(key=lambda topic: (-topic["level"], -topic["size"], topic["id"]))
+    return {"snapshot": view.info.snapshot, "topics": topics[:limit], "total": len(topics)}
+
+
 def as_json(facts: NodeFacts) -> dict[str, Any]:
     """A node as callers see it."""
     return {
@@ -133,7 +147,7 @@ def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.
     for identifier, number in zip(asked, numbers.tolist(), strict=True):
         if number < 0:
             raise UnknownNode(
-                f"{identifier!r} is no node of snapshot {view.info.snapshot}; give an id such as entities/name"
+                f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such as entities/name"
             )
     return numbers
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hades.surfaces.capabilities.capability import Capability, LocalCommand
 from hades.surfaces.capabilities.corpus import COMPARE, OVERVIEW
 from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
+from hades.surfaces.capabilities.evaluation import EVALUATIONS
+from hades.surfaces.capabilities.graph import GRAPH_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
 from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
@@ -13,6 +15,7 @@ from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
 from hades.surfaces.capabilities.memory_versions import MEMORY_VERSIONS
 from hades.surfaces.capabilities.query import QUERY
 from hades.surfaces.capabilities.retrieve_paths import AGENT_RETRIEVAL
+from hades.surfaces.capabilities.services import SERVICE_COMMANDS
 from hades.surfaces.capabilities.snapshots import SNAPSHOT_CAPABILITIES
 from hades.surfaces.capabilities.written_answer import ANSWER
 
@@ -25,6 +28,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     OVERVIEW,
     COMPARE,
     *AGENT_RETRIEVAL,
+    *GRAPH_CAPABILITIES,
     *ENTITY_CAPABILITIES,
     *MEMORY_VERSIONS,
     *MEMORY_RECALL,
@@ -34,7 +38,7 @@ CAPABILITIES: tuple[Capability, ...] = (
 )
 
 
-COMMANDS: tuple[LocalCommand, ...] = LOCAL_COMMANDS
+COMMANDS: tuple[LocalCommand, ...] = (*LOCAL_COMMANDS, *SERVICE_COMMANDS, *EVALUATIONS)
 
 
 def capability_named(name: str) -> Capability:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -164,7 +165,7 @@ class Input:
 
 
 def _inputs(model: type[BaseModel] | None, arguments: tuple[str, ...]) -> list[Input]:
-    """The inputs of a request: positional fields in their order, then the options as declared."""
+    """The inputs of a request: positional fields in their order, then required options, then the others as declared."""
     assert model is not None
     found: list[Input] = []
     for name, field in model.model_fields.items():
@@ -174,7 +175,13 @@ def _inputs(model: type[BaseModel] | None, arguments: tuple[str, ...]) -> list[I
             found += [_input(model, name, part, nested.model_fields[part], flag, False) for part, flag in shell.parts]
         else:
             found.append(_input(model, name, None, field, None, name in arguments))
-    return sorted(found, key=lambda one: arguments.index(one.name) if one.is_argument else len(arguments))
+    return sorted(found, key=lambda one: _place(one, arguments))
+
+
+def _place(one: Input, arguments: tuple[str, ...]) -> int:
+    if one.is_argument:
+        return arguments.index(one.name)
+    return len(arguments) + (0 if one.field.is_required() else 1)
 
 
 def _input(
@@ -243,7 +250,7 @@ def _parameter(one: Input) -> inspect.Parameter:
         info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
     else:
         flags = (one.flag,) if one.flag else one.shell.flags or (f"--{one.name.replace('_', '-')}",)
-        metavar = None if kind is bool else one.shell.metavar
+        metavar = None if kind is bool else one.shell.metavar or ("PATH" if one.kind is Path else None)
         info = typer.Option(*flags, metavar=metavar, help=help_text, **limits)
     if is_required and one.part is None:
         return _keyword(one.key, Annotated[annotation, info], inspect.Parameter.empty)

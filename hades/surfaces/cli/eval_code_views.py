@@ -20,39 +20,33 @@ from hades.surfaces.cli.progress import show_progress
 from hades.wiring import open_embedder
 
 
-def run_cases(
-    repo: Path,
-    cases: Path,
+def run_code(
+    repo: Path | None,
+    cases: Path | None,
     at: str | None,
     limit: int | None,
+    files: Path | None,
+    questions: Path | None,
     recipes: str | None,
     home: Path | None,
     dense: bool,
     out: Path | None,
 ) -> Answer:
-    """Evaluate, print, keep."""
+    """Ask for the files of issues, or for single functions; the request holds one of the two forms."""
     _only_auto(recipes)
-    embedder = open_embedder(_settings(home)) if dense else None
-    with show_progress() as progress:
-        document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=progress or silent)
-    return _answer(document, out)
-
-
-def run_functions(
-    files: Path, questions: Path, limit: int | None, recipes: str | None, home: Path | None, out: Path | None
-) -> Answer:
-    """Evaluate, print, keep."""
-    _only_auto(recipes)
-    with show_progress() as progress:
-        document = evaluate_functions(
-            files, questions, open_embedder(_settings(home)), limit=limit, progress=progress or silent
-        )
-    return _answer(document, out)
-
-
-def _settings(home: Path | None) -> Any:
     settings = load_settings()
-    return settings if home is None else settings.model_copy(update={"home": home})
+    if home is not None:
+        settings = settings.model_copy(update={"home": home})
+    with show_progress() as progress:
+        shown = progress or silent
+        if repo is not None and cases is not None:
+            embedder = open_embedder(settings) if dense else None
+            document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=shown)
+        else:
+            assert files is not None
+            assert questions is not None
+            document = evaluate_functions(files, questions, open_embedder(settings), limit=limit, progress=shown)
+    return _answer(document, out)
 
 
 def _only_auto(recipes: str | None) -> None:
@@ -68,7 +62,7 @@ def _answer(document: dict[str, Any], out: Path | None) -> Answer:
     folder = out or load_settings().home / "reports" / f"eval-code-{document['dataset']['sha256'][:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return Answer(document, (_table(document), Text(f"kept in {folder}")))
+    return Answer(document, (_table(document), Text(f"saved in {folder}")))
 
 
 def _table(document: Mapping[str, Any]) -> Table:

@@ -25,6 +25,7 @@ from hades.evaluation.serving import EXPERIMENT
 from hades.ports.tracking import DATA_HASH
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings import Settings, load_settings
+from hades.surfaces.capabilities.evaluation import read_depths
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import show_progress
 from hades.wiring import model_cache, open_build_context, open_hades, open_tracker
@@ -39,37 +40,41 @@ def run_multihop(
     triples: Path | None,
     published: Path | None,
     recipes: str | None,
-    ks: Sequence[int],
+    k: str,
     home: Path | None,
     out: Path | None,
 ) -> Answer:
-    """Evaluate, print, keep."""
-    chosen = rungs(recipes, DEFAULT)
+    """Ask the questions of a corpus in a graph of it."""
+    chosen, ks = rungs(recipes, DEFAULT), read_depths(k)
     with workbench(home) as bench:
         found = evaluate_multihop(bench, corpus, questions, triples=triples, published=published, rungs=chosen, ks=ks)
     return _rank_answer(found.document, "multihop", ks, out)
 
 
 def run_citations(
-    files: Mapping[str, Path | None],
+    papers: Path | None,
+    citations: Path | None,
+    contexts: Path | None,
+    code_links: Path | None,
     sample: int,
     seed: int,
     ask: str,
     recipes: str | None,
-    ks: Sequence[int],
+    k: str,
     home: Path | None,
     out: Path | None,
 ) -> Answer:
-    """Evaluate, print, keep."""
-    chosen = rungs(recipes, DEFAULT)
+    """Ask citation sentences for the papers they cite."""
+    chosen, ks = rungs(recipes, DEFAULT), read_depths(k)
+    files = _arxiv(papers=papers, citations=citations, contexts=contexts, code_links=code_links)
     with workbench(home) as bench:
-        found = evaluate_citations(bench, _arxiv(files), rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
+        found = evaluate_citations(bench, files, rungs=chosen, ks=ks, sample=sample, seed=seed, ask=ask)
     return _rank_answer(found.document, "citations", ks, out)
 
 
-def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path | None, out: Path | None) -> Answer:
-    """Evaluate each conversation in a home of its own, sum up, print, keep."""
-    chosen = rungs(recipes, MEMORY_RUNGS)
+def run_memory(folder: Path, recipes: str | None, k: str, home: Path | None, out: Path | None) -> Answer:
+    """Evaluate each conversation in a home of its own and add up the results."""
+    chosen, ks = rungs(recipes, MEMORY_RUNGS), read_depths(k)
     parts = []
     with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
         for told in prepare(folder, Path(scratch)):
@@ -81,7 +86,9 @@ def run_memory(folder: Path, recipes: str | None, ks: Sequence[int], home: Path 
 
 
 def run_bridges(
-    files: Mapping[str, Path | None],
+    papers: Path | None,
+    citations: Path | None,
+    code_links: Path | None,
     pairs: int,
     seed: int,
     hops: int,
@@ -91,12 +98,11 @@ def run_bridges(
     home: Path | None,
     out: Path | None,
 ) -> Answer:
-    """Evaluate, print, keep; the pairs with their expected bridges are kept beside the figures."""
+    """Search the paths between papers and repositories; the pairs are saved with the figures."""
     chosen = rungs(recipes, BRIDGE_RUNGS)
+    files = _arxiv(papers=papers, citations=citations, code_links=code_links)
     with workbench(home) as bench:
-        found = evaluate_bridges(
-            bench, _arxiv(files), rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask
-        )
+        found = evaluate_bridges(bench, files, rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask)
     folder = _folder("bridges", found.document, out)
     truth = folder / "pairs.jsonl"
     truth.write_text("".join(json.dumps(pair) + "\n" for pair in found.pairs), encoding="utf-8")
@@ -107,13 +113,13 @@ def run_bridges(
         for figure, value in row.items()
         if isinstance(value, int | float)
     }
-    _keep("bridges", found.document, folder, figures, [truth])
-    return Answer(found.document, (_bridge_table(found), Text(f"kept in {folder}")))
+    _save("bridges", found.document, folder, figures, [truth])
+    return Answer(found.document, (_bridge_table(found), Text(f"saved in {folder}")))
 
 
 @contextmanager
 def workbench(home: Path | None) -> Iterator[Workbench]:
-    """A home of its own: the one named, or one that is gone afterwards; the graph that serves is not touched."""
+    """A separate home, named or temporary; the graph of HADES_HOME is not touched."""
     settings = load_settings()
     with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, show_progress() as progress:
         _share_models(settings, Path(scratch))
@@ -123,15 +129,15 @@ def workbench(home: Path | None) -> Iterator[Workbench]:
 
 
 def _share_models(settings: Settings, scratch: Path) -> None:
-    """A home that is gone afterwards need not export the model again."""
+    """Let a temporary home use the exported model of this home."""
     shared = model_cache(settings).resolve()
     shared.mkdir(parents=True, exist_ok=True)
     (scratch / "cache").mkdir()
     (scratch / "cache" / "models").symlink_to(shared, target_is_directory=True)
 
 
-def _arxiv(files: Mapping[str, Path | None]) -> ArxivFiles:
-    """The files named; those that are not, from the arxiv folder of HADES_DATA."""
+def _arxiv(**files: Path | None) -> ArxivFiles:
+    """The given files; the others from the arxiv folder of HADES_DATA."""
     folder = load_settings().data / "arxiv"
     usual = {
         "papers": "papers.jsonl.gz",
@@ -150,8 +156,8 @@ def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Pa
         for name, row in document["recipes"].items()
         for k in ks
     }
-    _keep(kind, document, folder, figures, [picture])
-    told = [Text(f"kept in {folder}"), *(Text(note) for note in document["notes"])]
+    _save(kind, document, folder, figures, [picture])
+    told = [Text(f"saved in {folder}"), *(Text(note) for note in document["notes"])]
     if "published" in document:
         told.insert(0, Text(_publish(document["published"])))
     return Answer(document, (_table(document, ks), *told))
@@ -163,10 +169,10 @@ def _folder(kind: str, document: Mapping[str, Any], out: Path | None) -> Path:
     return folder
 
 
-def _keep(
+def _save(
     kind: str, document: dict[str, Any], folder: Path, figures: Mapping[str, float], files: Sequence[Path]
 ) -> None:
-    """The result in files, and as a run in the registry."""
+    """Write the results to files, and log them as a run of the registry."""
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
     results = folder / "results.json"
     results.write_text(body, encoding="utf-8")

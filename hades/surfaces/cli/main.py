@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from hades.surfaces.capabilities.registry import CAPABILITIES, COMMANDS
-from hades.surfaces.cli import eval_commands, serve_commands, user_commands
-from hades.surfaces.cli import mcp_commands as cli_mcp
 from hades.surfaces.cli.commands import add_commands
 
 app = typer.Typer(
@@ -58,15 +56,12 @@ def root(
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
 
 
-eval_commands.register(app)
-serve_commands.register(app)
-cli_mcp.register(app)
-user_commands.register(app)
-
-
 GROUPS = {
     "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
     "memory": "Memory through time: versions, edges, and what was known when.",
+    "token": "Tokens for the service on TCP; only their hashes are stored.",
+    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
+    "graph": "Look at the published graph: nodes, neighbours, topics.",
     "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
 }
 add_commands(app, (*COMMANDS, *CAPABILITIES), GROUPS)

@@ -1,4 +1,4 @@
-"""How every command speaks: a person's view or one JSON document, exit codes, and errors without a traceback."""
+"""The output of every command: a view for people or one JSON document, exit codes, and errors without a traceback."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found: the JSON document, the same for the eye, and whether it counts as done."""
+    """The result of a command: the JSON document (None prints nothing), its view for people, and whether it is done."""
 
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] | None
     view: tuple[RenderableType, ...]
     ok: bool = True
 
@@ -41,7 +41,7 @@ class Answer:
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
     """Run a command's body and leave with 0 when it is done, 1 when it failed."""
     try:
-        _log_as_told()
+        _configure_logs()
         answer = produce()
     except HadesError as error:
         _fail(type(error).__name__, str(error), error, as_json, debug)
@@ -66,8 +66,8 @@ def _missing_part(error: ModuleNotFoundError) -> str:
     return f"this needs {module}, which is not installed; run `pip install 'hades-graphrag[{extra}]'`"
 
 
-def _log_as_told() -> None:
-    """Logs as the settings say. Where these are wrong, the command itself tells it, or does not need them."""
+def _configure_logs() -> None:
+    """Log as the settings say. When the settings are wrong, the command reports it or does not need them."""
     from hades.settings import load_settings
     from hades.telemetry.structured import configure_logs
 
@@ -78,7 +78,8 @@ def _log_as_told() -> None:
 
 def _show(answer: Answer, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(answer.document, indent=2, ensure_ascii=False, default=str))
+        if answer.document is not None:
+            typer.echo(json.dumps(answer.document, indent=2, ensure_ascii=False, default=str))
         return
     from rich.console import Console
 

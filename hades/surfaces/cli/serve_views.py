@@ -1,11 +1,11 @@
-"""`hades serve` and `hades token`."""
+"""`hades serve`, `hades mcp` and `hades token`."""
 
 from __future__ import annotations
 
 import socket
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.table import Table
@@ -20,25 +20,24 @@ from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.sockets import hand_over, tcp_door, tcp_socket, unix_socket
 from hades.surfaces.access.tokens import Token, Tokens
+from hades.surfaces.capabilities.capability import AccessMode
 from hades.surfaces.cli.output import Answer
 
 
-def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token: bool) -> Answer:
-    """Listen where told and answer until the process is asked to stop."""
+def run_serve(uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool) -> Answer:
+    """Listen on a Unix socket or on TCP, and answer until the process is stopped."""
     settings, wanted = load_settings(), Mode(mode)
     keep_libraries_quiet()
     given = socket_activation()
     if uds is not None:
         door = Door(wanted, tenant=settings.tenant)
         listening = hand_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
-        where = str(uds)
+        address = str(uds)
     else:
         door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant)
         listening = tcp_socket(host, settings.serve_port if port is None else port)
-        where = address_of(host, listening)
-    typer.echo(f"hades serves {mode} on {where}; stop it with Ctrl-C", err=True)
-    if door.needs_token and not Tokens(settings.home).all():
-        typer.echo("no token can open it yet; make one with `hades token add NAME`", err=True)
+        address = address_of(host, listening)
+    _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
     from hades.surfaces.rest.serve import serve
 
     try:
@@ -47,17 +46,47 @@ def run_serve(uds: Path | None, host: str, port: int | None, mode: str, no_token
         listening.close()
         if uds is not None and not given:
             uds.unlink(missing_ok=True)
-    return Answer({"served": where, "mode": mode}, (Text(f"stopped serving {where}"),))
+    return _stopped(address, mode)
+
+
+def run_mcp(mode: Literal["ro", "rw"], port: int | None, host: str, no_token: bool) -> Answer:
+    """Offer the tools over stdio, or over HTTP when a port is given."""
+    from hades.surfaces.mcp.run import PATH, serve_http, serve_stdio
+
+    settings = load_settings()
+    keep_libraries_quiet()
+    if port is None:
+        serve_stdio(settings, Door(Mode(mode), tenant=settings.tenant))
+        return Answer(None, ())  # stdout belongs to the protocol
+    door = tcp_door(Mode(mode), host, needs_token=not no_token, tenant=settings.tenant)
+    listening = tcp_socket(host, port)
+    address = f"{address_of(host, listening)}{PATH}"
+    _announce(settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C")
+    try:
+        serve_http(settings, door, listening, limits_of(settings))
+    finally:
+        listening.close()
+    return _stopped(address, mode)
+
+
+def _announce(settings: Settings, door: Door, text: str) -> None:
+    typer.echo(text, err=True)
+    if door.needs_token and not Tokens(settings.home).all():
+        typer.echo("no token exists yet; create one with `hades token add NAME`", err=True)
+
+
+def _stopped(address: str, mode: str) -> Answer:
+    return Answer({"served": address, "mode": mode}, (Text(f"stopped serving {address}"),))
 
 
 def address_of(host: str, listening: socket.socket) -> str:
-    """The address as a browser takes it."""
+    """The address for a browser."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
 def limits_of(settings: Settings) -> Limits:
-    """What the settings allow a request, a client and the process."""
+    """The limits of a request, a client and the process, from the settings."""
     return Limits(
         body_bytes=settings.serve_body_kib * 1024,
         request_seconds=settings.serve_seconds,
@@ -68,11 +97,11 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def add_token(name: str, mode: str) -> Answer:
-    """Make a token of this home."""
+def add_token(name: str, mode: AccessMode) -> Answer:
+    """Create a token of this home."""
     settings = load_settings()
     text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant)
-    note = Text("kept as a hash only: this is the one time that it is shown", style="dim")
+    note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
     return Answer({**_show(token), "token": text}, (Text(text), note))
 
 
@@ -80,18 +109,18 @@ def list_tokens() -> Answer:
     """Every token of this home."""
     tokens = Tokens(load_settings().home).all()
     table = Table(box=None, pad_edge=False)
-    for heading in ("name", "mode", "tenant", "id", "made"):
+    for heading in ("name", "mode", "tenant", "id", "created"):
         table.add_column(heading)
     for token in tokens:
         table.add_row(token.name, token.mode, token.tenant or "", token.id, token.created_at)
-    empty = Text("there is no token; make one with `hades token add NAME`")
+    empty = Text("there is no token; create one with `hades token add NAME`")
     return Answer({"tokens": [_show(token) for token in tokens]}, (table if tokens else empty,))
 
 
 def revoke_token(name: str) -> Answer:
-    """Take a token away."""
+    """Revoke a token."""
     token = Tokens(load_settings().home).revoke(name)
-    return Answer({"revoked": _show(token)}, (Text(f"{token.name} ({token.id}) opens nothing any more"),))
+    return Answer({"revoked": _show(token)}, (Text(f"{token.name} ({token.id}) is revoked"),))
 
 
 def _show(token: Token) -> dict[str, Any]:

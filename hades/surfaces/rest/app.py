@@ -17,7 +17,7 @@ from hades.surfaces.access.callers import Door, covers
 from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.routers import answer, graph, health, query
+from hades.surfaces.rest.routers import answer, health, query
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import Services, needing
 
@@ -40,7 +40,6 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
         (Mode.READ_ONLY, query.reading),
         (Mode.READ_ONLY, answer.reading),
         *capability_routers(),
-        (Mode.READ_ONLY, graph.reading),
     )
     return [(needed, router) for needed, router in every if covers(mode, needed)]
 

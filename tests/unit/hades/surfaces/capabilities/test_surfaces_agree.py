@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from inspect import signature
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Rest, Shell, load
 from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
-from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.surfaces.capabilities.registry import COMMANDS as COMMANDS_HERE
 from hades.surfaces.cli import commands
 from hades.surfaces.docs.cli_page import command_tree
@@ -22,6 +21,13 @@ LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"
 COMMANDS = command_tree()
 OPENAPI = rest_described(Mode.ADMIN)
 TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.READ_WRITE)["tools"]}
+UNDECLARED_ROUTES = {
+    ("get", "/health"): "speaks of the process, not of the graph; a supervisor asks it without a token",
+    ("get", "/ready"): "speaks of the process, not of the graph; a load balancer asks it without a token",
+    ("get", "/metrics"): "figures of this process in the text format of Prometheus",
+    ("post", "/v1/query/stream"): "the request of `query`, answered as server-sent events",
+    ("post", "/v1/answer/stream"): "the request of `answer`, answered as server-sent events",
+}
 
 
 def on(surface: str) -> list[Any]:
@@ -60,6 +66,32 @@ def test_names_commands_routes_and_tools_are_unique():
     assert len(routes) == len(set(routes))
 
 
+def test_every_command_is_declared():
+    declared_paths = {one.values[0].cli.path for one in on("cli")} | {one.path for one in COMMANDS_HERE}
+    assert set(COMMANDS) == {" ".join(("hades", *path)) for path in declared_paths}
+
+
+def test_every_route_is_declared_or_a_named_exception():
+    declared_routes = {(one.values[0].rest.method.lower(), url(one.values[0].rest)) for one in on("rest")}
+    also_get = {("get", url(one.values[0].rest)) for one in on("rest") if one.values[0].rest.is_also_get}
+    offered = {(method, path) for path, methods in OPENAPI["paths"].items() for method in methods}
+    assert offered == declared_routes | also_get | set(UNDECLARED_ROUTES)
+
+
+@pytest.mark.parametrize(("stream", "capability"), [("/v1/query/stream", "query"), ("/v1/answer/stream", "answer")])
+def test_a_stream_takes_the_body_of_its_capability(stream, capability):
+    body = OPENAPI["paths"][stream]["post"]["requestBody"]
+    assert body == OPENAPI["paths"][url(capability_named(capability).rest)]["post"]["requestBody"]
+
+
+def test_every_tool_is_declared():
+    assert set(TOOLS) == {one.values[0].mcp.name for one in on("mcp") if one.values[0].mode != "admin"}
+
+
+def url(rest: Rest) -> str:
+    return "/v1" + rest.path.replace(":path}", "}")
+
+
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda one: one.name)
 def test_every_field_is_described_and_every_omission_has_a_reason(capability):
     assert capability.help
@@ -72,8 +104,7 @@ def test_every_field_is_described_and_every_omission_has_a_reason(capability):
 @pytest.mark.parametrize("capability", on("rest"))
 def test_rest_accepts_what_the_request_declares(capability):
     assert isinstance(capability.rest, Rest)
-    path = "/v1" + re.sub(r":path\}", "}", capability.rest.path)
-    route = OPENAPI["paths"][path][capability.rest.method.lower()]
+    route = OPENAPI["paths"][url(capability.rest)][capability.rest.method.lower()]
     defs = OPENAPI["components"]["schemas"]
     accepted = {one["name"]: rules(one["schema"], defs) for one in route.get("parameters", ())}
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
