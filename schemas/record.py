@@ -16,6 +16,8 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from schemas.arrays import make_array, make_table
+
 TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -84,14 +86,14 @@ def arrow_schema(record: type[Record]) -> pa.Schema:
 
 
 def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
-    """Records as one Arrow table; for tests and small writes, builds make columns directly."""
+    """Records as one Arrow table, for small writes; builds make columns directly."""
     columns = columns_of(record)
     dumped = [row.model_dump(by_alias=True) for row in rows]
     for column in columns:
         if column.is_json:
             for row in dumped:
                 row[column.name] = canonical_json(row[column.name])
-    return pa.Table.from_pylist(dumped, schema=arrow_schema(record))
+    return make_table(dumped, arrow_schema(record))
 
 
 def canonical_json(value: object) -> str:
@@ -104,7 +106,7 @@ def canonical_json(value: object) -> str:
 
 def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
     """The same value in every row; Arrow's own `repeat` cannot repeat a list no times."""
-    return pa.repeat(pa.scalar(value, kind), rows) if rows else pa.nulls(0, kind)
+    return pa.repeat(make_array([value], kind)[0], rows) if rows else pa.nulls(0, kind)
 
 
 def _column(name: str, field: FieldInfo) -> Column:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hades.errors import BadRows, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, Rows
+from schemas.arrays import make_array
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN
 from schemas.record import TIME, Column, canonical_json, repeated
@@ -201,7 +202,7 @@ def _are_like(values: pa.Array | pa.ChunkedArray, pattern: str) -> pa.Array | pa
         return pc.match_substring_regex(values, pattern)
     form = re.compile(pattern)
     alike = [None if text is None else form.fullmatch(text) is not None for text in values.to_pylist()]
-    return pa.array(alike, pa.bool_())
+    return make_array(alike, pa.bool_())
 
 
 def _strictly_rising(keys: pa.ChunkedArray) -> bool:
@@ -235,9 +236,9 @@ def _canonical(collection: Collection, column: Column, table: pa.Table) -> pa.Ar
     texts = encoded.dictionary.to_pylist()
     read = [_json_object(text) for text in texts]
     broken = [text for text, value in zip(texts, read, strict=True) if value is None]
-    _refuse_values(collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text")
+    _refuse_values(collection, table, column.name, make_array(broken, pa.string()), "a JSON object as text")
     kept = [canonical_json(value) for value in read]
-    return values if kept == texts else pa.array(kept, pa.string()).take(encoded.indices)
+    return values if kept == texts else make_array(kept, pa.string()).take(encoded.indices)
 
 
 def _json_object(text: str) -> dict[str, object] | None:

@@ -60,7 +60,9 @@ def log_if_possible(store: RowStore, log: QueryLog) -> bool:
 
 def read_log(store: RowStore, query_id: str) -> QueryLog:
     """The row of a query, or `UnknownQuery`."""
-    rows = store.get(QUERY_LOGS, [query_id]).to_pylist()
+    from schemas.arrays import read_rows
+
+    rows = read_rows(store.get(QUERY_LOGS, [query_id]))
     if not rows:
         raise UnknownQuery(f"no query has the id {query_id!r}; `hades query` prints the id of each answer")
     return _log(rows[0])

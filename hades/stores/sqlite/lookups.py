@@ -18,6 +18,7 @@ from hades.stores.sqlite.adjacency import VALIDITY, VALUE
 from hades.stores.sqlite.pages import SEPARATOR
 from hades.stores.sqlite.registry import Lookup, Registry, lookups_of
 from hades.stores.sqlite.trees import Tree
+from schemas.arrays import make_scalar, make_table
 from schemas.catalogue import Collection, EdgeShape
 
 _OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
@@ -73,6 +74,8 @@ def miscounted(connection: sqlite3.Connection, registry: Registry, collection: C
 
 def make_entries(tree: Tree, collection: Collection, lookup: Lookup, rows: pa.Table) -> pa.Table:
     """The look-up's entries for rows that are sorted by key; a row with a null field has none."""
+    if not rows.num_rows:
+        return make_table([], tree.schema)
     if not lookup.fields:
         return pa.table([rows.column("_key")], schema=tree.schema)
     value = _value_of(rows, lookup)
@@ -150,7 +153,7 @@ def _value_of(rows: pa.Table, lookup: Lookup) -> pa.Array:
     parts = [_as_text(rows.column(name).combine_chunks()) for name in lookup.fields]
     if len(parts) == 1:
         return parts[0]
-    return pc.binary_join_element_wise(*parts, SEPARATOR)
+    return pc.binary_join_element_wise(*parts, make_scalar(SEPARATOR, pa.string()))
 
 
 def _as_text(column: pa.Array) -> pa.Array:
@@ -160,7 +163,7 @@ def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     if pa.types.is_integer(column.type):
-        return pc.utf8_lpad(pc.add(column, _OFFSET).cast(pa.string()), _DIGITS, "0")
+        return pc.utf8_lpad(pc.add(column, make_scalar(_OFFSET, pa.int64())).cast(pa.string()), _DIGITS, "0")
     if pa.types.is_boolean(column.type):
         return pc.if_else(column, "1", "0")
     raise TypeError(f"a look-up by {column.type} is not supported; index text, times, whole numbers or booleans")

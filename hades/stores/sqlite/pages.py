@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.stores.sqlite.trees import MAX_PAGE_ROWS, Tree
+from schemas.arrays import make_array, make_scalar, make_table
 
 SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
@@ -55,7 +56,9 @@ def sort_keys(tree: Tree, rows: pa.Table) -> pa.Array:
     """The text each row is sorted by."""
     if len(tree.sort) == 1:
         return _one(rows.column(tree.sort[0]))
-    return _one(pc.binary_join_element_wise(*(rows.column(name) for name in tree.sort), SEPARATOR))
+    return _one(
+        pc.binary_join_element_wise(*(rows.column(name) for name in tree.sort), make_scalar(SEPARATOR, pa.string()))
+    )
 
 
 def write(
@@ -65,24 +68,24 @@ def write(
 
     Returns the rows that were replaced or removed, and by how many the table grew.
     """
-    new = rows if rows is not None else tree.schema.empty_table()
+    new = rows if rows is not None else make_table([], tree.schema)
     new_keys = sort_keys(tree, new)
     if connection.execute("SELECT 1 FROM page WHERE tree = ? LIMIT 1", (tree.id,)).fetchone() is None:
         _write_pages(connection, tree, "", new)
-        return tree.schema.empty_table(), new.num_rows
+        return make_table([], tree.schema), new.num_rows
     touched = np.union1d(_as_objects(new_keys), np.array(list(drop), dtype=object)) if drop else _as_objects(new_keys)
     replaced: list[pa.Table] = []
     grown = 0
     for first, last, touched_part, new_part in _groups(connection, tree, touched, new_keys):
         pages = connection.execute(_PAGES_BETWEEN, (tree.id, first, last))
         old = tree.codec.decode_run(tree, pages).combine_chunks()
-        hit = pc.is_in(sort_keys(tree, old), value_set=pa.array(touched_part, pa.string()))
+        hit = pc.is_in(sort_keys(tree, old), value_set=make_array(touched_part, pa.string()))
         replaced.append(old.filter(hit))
         merged = _merge(tree, old.filter(pc.invert(hit)), new.slice(*new_part))
         connection.execute(_DROP_BETWEEN, (tree.id, first, last))
         _write_pages(connection, tree, first, merged)
         grown += merged.num_rows - old.num_rows
-    return pa.concat_tables(replaced) if replaced else tree.schema.empty_table(), grown
+    return pa.concat_tables(replaced) if replaced else make_table([], tree.schema), grown
 
 
 def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_PAGES) -> Iterator[pa.RecordBatch]:
@@ -234,7 +237,7 @@ def _write_pages(connection: sqlite3.Connection, tree: Tree, fence: str, rows: p
         rows = rows.select(tree.schema.names).cast(tree.schema)
     batch = rows.combine_chunks().to_batches()[0]
     starts = range(0, batch.num_rows, per_page)
-    fences = sort_keys(tree, rows.select(tree.sort).take(pa.array(list(starts)))).to_pylist()
+    fences = sort_keys(tree, rows.select(tree.sort).take(make_array(list(starts), pa.int64()))).to_pylist()
     fences[0] = fence
     _insert(connection, tree, fences, batch, per_page)
 
@@ -251,8 +254,7 @@ def _insert(connection: sqlite3.Connection, tree: Tree, fences: list[str], rows:
 
 
 def _as_objects(keys: pa.Array) -> NDArray[np.object_]:
-    objects: NDArray[np.object_] = keys.to_numpy(zero_copy_only=False)
-    return objects
+    return np.array(keys.to_pylist(), object) if len(keys) <= _FEW_KEYS else keys.to_numpy(zero_copy_only=False)
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -20,22 +19,8 @@ app = typer.Typer(
 )
 
 
-class NoPandas:
-    """Keeps Arrow from importing pandas, which it does at its first conversion and which takes half a second."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        """Refuse pandas; leave other modules to the other finders."""
-        if name == "pandas":
-            raise ModuleNotFoundError("commands that ask do not load pandas", name=name)
-
-
-WITHOUT_PANDAS = ("query", "answer", "explain", "feedback", "queries", "status")
-
-
 def main() -> None:
     """Entry point of the console script."""
-    if sys.argv[1:2] and sys.argv[1] in WITHOUT_PANDAS:
-        sys.meta_path.insert(0, NoPandas())
     app()
 
 
