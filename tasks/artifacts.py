@@ -14,6 +14,7 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.events import emit_event
 
 from hades.ports.progress import Progress
 from tasks.unit import progress_here
@@ -37,6 +38,14 @@ def page(key: str, markdown: str, about: str) -> None:
     """A page of Markdown under a key."""
     if progress_here() is None:
         create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
+
+
+def event(name: str, source: str, **payload: str) -> None:
+    """An event that automations of the server can act on; the payload is also in the labels `hades.NAME`."""
+    if progress_here() is None:
+        labels = {f"hades.{label}": value[:200] for label, value in payload.items()}
+        resource = {"prefect.resource.id": f"hades.{source}", **labels}
+        emit_event(name, resource=resource, payload=payload)
 
 
 class _Bars:

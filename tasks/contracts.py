@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from prefect.events import emit_event
-
 from hades.stages.contracts.check_contracts import check_contracts
 from tasks import artifacts, policies
 from tasks.context import build_context
-from tasks.unit import progress_here, unit
+from tasks.unit import unit
 
 
 @unit("check contracts", policies.LOCAL, task_run_name="check {contracts}")
@@ -29,7 +27,6 @@ def _require(contracts: Sequence[str], *, full: bool) -> dict[str, Any]:
     with build_context("contracts") as context:
         outcome = check_contracts(context, contracts, full=full)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
-    if outcome.is_broken and progress_here() is None:
-        resource = {"prefect.resource.id": "hades.contracts", "hades.rules": ",".join(outcome.broken_rules)}
-        emit_event("hades.contract.broken", resource=resource, payload={"page": str(outcome.page)})
+    for rules in outcome.alerts:
+        artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
     return outcome.require().as_dict()

@@ -45,6 +45,11 @@ BUILD: dict[str, Any] = {"timeout_seconds": 12 * 3600}
 SHARD_THREADS = 2  # each shard already uses every core for its products
 
 
+def of_stage(*, is_light: bool) -> dict[str, Any]:
+    """The policy of a stage of the build."""
+    return LOCAL if is_light else HEAVY
+
+
 def task_runner(name: str) -> TaskRunner[Any]:
     """Where the shards of a stage run: threads of this process, or a Dask cluster (`HADES_TASK_RUNNER=dask`)."""
     if name == "dask":

@@ -1,17 +1,15 @@
 """Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
 
-A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `awaited` waits for their results.
+A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `tasks.unit.wait_for` waits for a result.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect import task
 from prefect.context import TaskRunContext
-from prefect.futures import PrefectDistributedFuture
 
 from hades.build_state.ledger import digest_of
 from hades.retrieval import functions
@@ -29,20 +27,6 @@ def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
     shown = load_settings().masked()
     settings = {name: shown[name] for name in ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")}
     return digest_of(context.task.name, open_graph().view.info.snapshot, settings, parameters)
-
-
-def awaited(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0) -> Any:
-    """The result of a delayed task.
-
-    Prefect's own `result` is not notified of a run that the cache answered and waits until its timeout, so the state of
-    the run is read every second.
-    """
-    give_up = time.monotonic() + timeout_seconds
-    while not future.state.is_final():
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?")
-        future.wait(timeout=1)
-    return future.result(timeout=1)
 
 
 _ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}

@@ -1,4 +1,4 @@
-"""Publishing and going back, as tasks."""
+"""Publishing and rolling back as tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tasks.unit import unit
 def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
     """Publish if something that serves has changed; None where nothing has."""
     with build_context("publish") as context:
-        return publishing.release(context, night.as_of, night.keep).as_dict() if changed else None
+        return publishing.release_if(changed, context, night.as_of, night.keep)
 
 
 @unit("roll back", policies.LOCAL)

@@ -17,7 +17,7 @@ from tasks.unit import Unit, unit
 
 
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
-    @unit(stage.title, policies.LOCAL if stage.is_light else policies.HEAVY)
+    @unit(stage.title, policies.of_stage(is_light=stage.is_light))
     def run_stage(night: Night) -> dict[str, Any]:
         with open_hades(progress=progress_of(stage.name)) as hades:
             report = stage.run(hades.build_context, hades.ingest, night)

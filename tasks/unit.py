@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect.flows import Flow
+from prefect.futures import PrefectDistributedFuture
 from prefect.tasks import Task
 
 from hades.ports.progress import Progress, silent
@@ -104,3 +105,17 @@ def _time(name: str, function: Callable[..., R]) -> Callable[..., R]:
         return report
 
     return timed
+
+
+def wait_for(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0) -> Any:
+    """The result of a delayed task.
+
+    Prefect's own `result` is not notified of a run that the cache answered and waits until its timeout, so the state of
+    the run is read every second.
+    """
+    give_up = time.monotonic() + timeout_seconds
+    while not future.state.is_final():
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?")
+        future.wait(timeout=1)
+    return future.result(timeout=1)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hades.memory.history.names import MemoryRefused
 from hades.memory.recall import graph_retrieval as graph
 from hades.memory.recall.context import MAX_TOKENS
 from hades.memory.recall.search import MemoryMatch, Window, plain_state
+from hades.memory.service import Memory
 from schemas.intervals import Mask
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
 
 
 def search_memories(

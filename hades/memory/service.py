@@ -61,11 +61,7 @@ class Memory(Recall):
         tokenizer: Tokenizer | None = None,
         home: Path | None = None,
     ) -> None:
-        self.store = store
-        self.embedder = embedder
-        self.now = now
-        self.language_model = language_model
-        self.tokenizer = tokenizer
+        super().__init__(store, embedder, now, language_model, tokenizer)
         self.home = home
 
     # States

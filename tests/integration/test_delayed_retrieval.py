@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 WORKER = "from prefect.task_worker import serve; from tasks.retrieval import DELAYABLE; serve(*DELAYABLE)"
 ASKER = """
 import json, sys
-from tasks.retrieval import awaited, retrieve_paths
+from tasks.retrieval import retrieve_paths
+from tasks.unit import wait_for
 for question in sys.stdin:
     future = retrieve_paths.delay(question.strip())
-    answer = awaited(future, 90)
+    answer = wait_for(future, 90)
     print(json.dumps({"state": future.state.name, "answer": answer}), flush=True)
 """
 

@@ -7,18 +7,16 @@ memory, and then only for what it misses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hades.memory.recall.context import MAX_TOKENS, Context
 from hades.memory.recall.intent import Strategy, strategy_for
 from hades.memory.recall.search import MemoryMatch
 from hades.memory.recall.strength import strength
+from hades.memory.service import Memory
+from hades.memory.upkeep.promote import Promotion
 from schemas.intervals import Mask
 from schemas.memory import MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
-    from hades.memory.upkeep.promote import Promotion
 
 
 @dataclass(frozen=True)

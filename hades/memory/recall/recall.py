@@ -17,6 +17,7 @@ from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules
 from hades.memory.recall.working_set import WorkingMemory
 from hades.memory.upkeep import tiers
 from hades.memory.upkeep.consolidate import drill_down
+from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore, RowStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer, Vectors
 from schemas.intervals import Mask
@@ -24,13 +25,21 @@ from schemas.memory import MemoryState
 
 
 class Recall:
-    """What `Memory` can be asked; `Memory` itself adds what can be said."""
+    """Memory for those who only ask. `Memory` is one that can also be written."""
 
-    store: GraphStore
-    embedder: Embedder | None
-    now: Callable[[], datetime]
-    language_model: LanguageModel | None
-    tokenizer: Tokenizer | None
+    def __init__(
+        self,
+        store: GraphStore,
+        embedder: Embedder | None = None,
+        now: Callable[[], datetime] = utc_now,
+        language_model: LanguageModel | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.now = now
+        self.language_model = language_model
+        self.tokenizer = tokenizer
 
     def search(
         self,

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import orjson
 
 from hades.memory.history import rows as records
+from hades.memory.history.audit import Act
 from hades.memory.history.current import named
 from hades.memory.history.erase import erase_summaries
 from hades.memory.history.names import (
@@ -33,16 +34,29 @@ from hades.memory.history.states import NewState, append, by_keys
 from hades.memory.history.transactions import in_unit
 from hades.memory.upkeep.periods import DAILY, MONTHLY, NAMES, Period, period_of
 from hades.memory.upkeep.summary_text import digest_of
-from hades.ports.store import RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.text import LanguageModel
 from schemas.ids import sha256_text
 from schemas.memory import LatestState, MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
 
 GENERAL = "general"  # the area of topics without a slash
 _RUN = 500  # summaries written in one transaction
 Group = tuple[str, Period]
+
+
+class SummaryWriter(Protocol):
+    """What consolidation needs of a memory: its store, and how versions are prepared and recorded."""
+
+    store: GraphStore
+    language_model: LanguageModel | None
+
+    def prepared(self, new: Sequence[NewState]) -> list[NewState]:
+        """The versions, checked and with their vectors."""
+        ...
+
+    def act(self, who: str, why: str, *, is_one: bool = True) -> Act:
+        """The record of a write that begins now."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +92,9 @@ class _SummaryOrigin:
         return self.area is None or self.start is None or self.as_of is None or not self.sources
 
 
-def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[ConsolidationReport]:
+def consolidate(
+    memory: SummaryWriter, level: int = DAILY, *, as_of: datetime, who: str = ""
+) -> list[ConsolidationReport]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
 
     The same moment gives the same rows, however often it is run.
@@ -112,7 +128,7 @@ def summary_topic(area: str, period: Period) -> str:
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
 
 
-def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> ConsolidationReport:
+def _one_level(memory: SummaryWriter, level: int, as_of: datetime, who: str) -> ConsolidationReport:
     every = _groups(memory.store, level, as_of)
     erased = erase_summaries(memory.store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
@@ -216,7 +232,7 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo else None
 
 
-def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
+def _summary(memory: SummaryWriter, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
     area, period = group
     digest = digest_of(area, period, by_keys(memory.store, sources), memory.language_model)
     return NewState(

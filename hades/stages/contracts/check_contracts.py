@@ -32,6 +32,11 @@ class Outcome:
         return bool(self.broken_rules)
 
     @property
+    def alerts(self) -> list[str]:
+        """What to alert about: the broken rules in one line, or nothing."""
+        return [",".join(self.broken_rules)] if self.is_broken else []
+
+    @property
     def message(self) -> str:
         """Which rules, which rows, where to read more."""
         return f"{broken_message(self.checked)}; see {self.page}"

@@ -65,6 +65,11 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
     return replace(released, removed=removed)
 
 
+def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
+    """The report of a release where something changed, else None."""
+    return release(context, as_of, keep).as_dict() if changed else None
+
+
 def inputs_digest(store: GraphStore) -> str | None:
     """A digest of everything a snapshot is made of; None where the store cannot tell."""
     reads = ("documents", *KINDS, *EDGES, "bridge_cache")

@@ -52,4 +52,5 @@ def test_what_cannot_be_run_is_said_with_the_next_step(command, flags, code, tol
 def test_other_ways_to_ask_for_a_bridge_are_refused(command):
     done = run(app, ["eval", "bridges", "--ask", "both"])
     assert done.exit_code == 2
-    assert "pair" in done.output and "title" in done.output
+    assert "pair" in done.output
+    assert "title" in done.output
