@@ -105,7 +105,9 @@ def _count_plain(text: str, pieces: _PiecesOfWords) -> int:
 def is_plain(text: str) -> bool:
     """Whether the text splits into words and single marks as MiniLM splits it: no control characters, hardly any marks
     but those of ASCII."""
-    return _CONTROL.search(text) is None if text.isascii() else _NOT_PLAIN.search(text) is None
+    if text.isascii():
+        return text.isprintable() or _CONTROL.search(text) is None  # the first is faster and nearly always true
+    return _NOT_PLAIN.search(text) is None
 
 
 class ByteTokenizer:

@@ -38,6 +38,7 @@ class Places:
 def find(hashes: NDArray[Any], wanted: Hashes) -> Places:
     """Where these hashes stand in a sorted array; only those that do."""
     first = np.searchsorted(hashes, wanted, side="left")
-    last = np.searchsorted(hashes, wanted, side="right")
-    asked = np.flatnonzero(last > first)
-    return Places(asked, first[asked], last[asked])
+    held = np.flatnonzero(first < len(hashes))
+    asked = held[hashes[first[held]] == wanted[held]]
+    last = np.searchsorted(hashes, wanted[asked], side="right")  # most are not there and need no second look
+    return Places(asked, first[asked], last)

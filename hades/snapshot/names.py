@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hades.snapshot.lookup import Hashes, find, hash_texts
 from hades.text.analyzer import fold, spans, words
 
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
+_CACHED_TEXTS = 4096  # a turn matches its question several times, and titles and names recur between turns
 
 
 def normalise(name: str) -> str:
@@ -78,14 +80,29 @@ class NameIndex:
     """Finds names in a text."""
 
     def __init__(self, arrays: ArrayReader, longest: int) -> None:
-        self._hash: NDArray[Any] = arrays["name.hash"]
-        self._number: NDArray[np.int32] = arrays["name.number"]
-        self._longest = min(longest, LONGEST_RUN)
+        names: tuple[NDArray[Any], NDArray[np.int32]] = arrays["name.hash"], arrays["name.number"]
+        self._match = lru_cache(_CACHED_TEXTS)(partial(_match, *names, min(longest, LONGEST_RUN)))
 
     def match(self, text: str) -> NameMatches:
-        """See `GraphView.match_names`."""
-        runs = runs_of_words(text, self._longest)
-        asked, entries = find(self._hash, hash_texts(form for _, _, form in runs)).spread()
-        starts = np.array([run[0] for run in runs], np.int64)[asked]
-        ends = np.array([run[1] for run in runs], np.int64)[asked]
-        return outermost(starts, ends, self._number[entries].astype(np.int64))
+        """See `GraphView.match_names`; the arrays are read-only, because they are cached."""
+        return self._match(text)
+
+
+def _match(hashes: NDArray[Any], numbers: NDArray[np.int32], longest: int, text: str) -> NameMatches:
+    runs = runs_of_words(text, longest)
+    places = find(hashes, hash_texts(form for _, _, form in runs))
+    if not len(places.asked):
+        return _NO_MATCHES
+    asked, entries = places.spread()
+    starts = np.array([run[0] for run in runs], np.int64)[asked]
+    ends = np.array([run[1] for run in runs], np.int64)[asked]
+    return _read_only(outermost(starts, ends, numbers[entries].astype(np.int64)))
+
+
+def _read_only(found: NameMatches) -> NameMatches:
+    for array in (found.numbers, found.starts, found.ends):
+        array.setflags(write=False)
+    return found
+
+
+_NO_MATCHES = _read_only(NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)))

@@ -28,8 +28,8 @@ def pick_candidates(columns: Columns, is_told: bool) -> Floats:
     return weigh(columns, linear_looks("memory").first if is_told else PICK)
 
 
-def rank_evidence(question: Question, evidence: Evidence, judge: Judge) -> list[FoundPassage]:
-    """The passages that were read, best first, their scores falling from 1; then what nobody read."""
+def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: int) -> list[FoundPassage]:
+    """At most `limit`: the passages that were read, best first, their scores falling from 1; then what nobody read."""
     if not evidence.nodes:
         return []
     worth = evidence_worth(question, evidence, judge)
@@ -37,9 +37,9 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge) -> list[
     tiers = _tiers(evidence)
     order = np.argsort(-worth, kind="stable").tolist()
     ranked = [FoundPassage(evidence.nodes[row], float(shown[row]), tiers[row]) for row in order]
-    last = ranked[-1].score
-    rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(evidence.unread)]
-    return ranked + rest
+    last, unread = ranked[-1].score, evidence.unread[: max(0, limit - len(ranked))]
+    rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(unread)]
+    return (ranked + rest)[:limit]
 
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:

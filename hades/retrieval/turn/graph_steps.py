@@ -225,7 +225,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
         ranked, sources, why = search_from(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates)
-        ranked, sources = rank_evidence(question, evidence, start.judge)[:m], evidence.entities
+        ranked, sources = rank_evidence(question, evidence, start.judge, m), evidence.entities
         why = evidence.why
     if not ranked:
         return StepResult(why=why)

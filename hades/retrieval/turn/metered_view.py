@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 ROUND_TRIPS = 12  # questions of one turn to a view over a network
 _WIDER = 8  # how many more are looked at where a question is limited to a domain
+SEARCH_DEPTH = 256  # hits that a search in memory looks for at once; a turn asks for fewer or more of the same later
 KEPT_TRIPS = 4  # of these for nodes, edges, passages and bridges that are handed over
 
 Key = TypeVar("Key")
@@ -61,6 +62,7 @@ class MeteredView:
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
         self._sources: dict[str, SourceFacts | None] = {}
+        self._searches: dict[tuple[str | bytes, Kind], tuple[int, Hits]] = {}
 
     @property
     def info(self) -> ViewInfo:
@@ -195,18 +197,25 @@ class MeteredView:
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
-        return self._find_inside(
-            lambda most: self._view.nearest(vector, kind=kind, model=model, limit=most, level=level, within=within),
-            limit,
-            allowed,
-        )
+
+        def find(most: int) -> Hits:
+            return self._view.nearest(vector, kind=kind, model=model, limit=most, level=level, within=within)
+
+        if level is None and within is None:
+            key = vector.tobytes() + model.encode()
+            return self._find_inside(lambda most: self._search(key, kind, most, find), limit, allowed)
+        return self._find_inside(find, limit, allowed)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; over a network each hit is work."""
         allowed = self._may_find(limit)
         if not allowed:
             return _NO_HITS
-        return self._find_inside(lambda most: self._view.lexical(text, kind=kind, limit=most), limit, allowed)
+
+        def find(most: int) -> Hits:
+            return self._view.lexical(text, kind=kind, limit=most)
+
+        return self._find_inside(lambda most: self._search(text, kind, most, find), limit, allowed)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""
@@ -262,6 +271,17 @@ class MeteredView:
         denied = {key for key in missing if key not in known}
         end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
         return [known[key] for key in wanted[:end]]
+
+    def _search(self, key: str | bytes, kind: Kind, limit: int, search: Callable[[int], Hits]) -> Hits:
+        """The first `limit` hits of a search; in memory one that this turn made already is cut, not made again."""
+        if not self._is_local:
+            return search(limit)
+        depth, hits = self._searches.get((key, kind), (0, _NO_HITS))
+        if depth < limit and (not depth or len(hits) == depth):
+            depth = max(limit, SEARCH_DEPTH)
+            hits = search(depth)
+            self._searches[key, kind] = depth, hits
+        return Hits(hits.numbers[:limit], hits.scores[:limit])
 
     def _travels(self, wanted: int) -> int:
         """How many of these may be fetched: all of them where nothing travels."""

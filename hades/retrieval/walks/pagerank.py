@@ -97,8 +97,9 @@ def _push(
             break
         first, epsilon = best, epsilon * _FINER
         complete = _run(walk, epsilon, damping, max_work, stop)
-    numbers, scores = _rank(walk, None)
-    values = walk.values(walk.numbers)
+    numbers = walk.numbers
+    values = walk.values(numbers)
+    numbers, scores = _sort(numbers, values[:, ESTIMATE], None)
     held = values[values[:, RESIDUAL] > 0.0]
     known = bool((held[:, DEGREE] > 0.0).all())
     bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max(initial=0.0)) if known else np.inf
@@ -120,8 +121,13 @@ def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int,
 
 def _rank(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
     numbers = walk.numbers
-    scores = walk.values(numbers)[:, ESTIMATE]
-    numbers, scores = numbers[scores > 0.0], scores[scores > 0.0]
+    return _sort(numbers, walk.values(numbers)[:, ESTIMATE], top)
+
+
+def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, Floats]:
+    """Nodes with a score, best first, equal ones by number."""
+    reached = scores > 0.0
+    numbers, scores = numbers[reached], scores[reached]
     order = np.lexsort((numbers, -scores))[:top]
     return numbers[order], scores[order]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Kind
+from hades.ports.view import KINDS, Kind, Numbers
 from hades.retrieval.channels.stated_facts import FactRules, link_facts
 from hades.retrieval.ranking.multihop_reranker import Pool
 from hades.retrieval.ranking.sentence_match import LINK, QuestionWords, Reading, read_closely, wanted
@@ -91,13 +91,25 @@ def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPas
     ]
 
 
+def scores_of(ppr: Ppr, nodes: Numbers) -> Floats:
+    """(n,) the score of each of these distinct nodes; 0 for one that the walk did not reach."""
+    found = np.zeros(len(nodes))
+    if len(nodes):
+        order = np.argsort(nodes)
+        ordered = nodes[order]
+        place = np.minimum(np.searchsorted(ordered, ppr.numbers), len(nodes) - 1)
+        there = ordered[place] == ppr.numbers
+        found[order[place[there]]] = ppr.scores[there]
+    return found
+
+
 class WalkSearch:
     """One question: the walks that were made and the passages that were read."""
 
     def __init__(self, view: MeteredView, question: Question, rules: HippoRules) -> None:
         self._view, self._question, self._rules = view, question, rules
         self._readings: dict[int, Reading] = {}
-        self._walks: list[dict[int, float]] = []
+        self._walks: list[Ppr] = []
 
     def run(self) -> Gathered:
         view, question, rules = self._view, self._question, self._rules
@@ -139,7 +151,7 @@ class WalkSearch:
         )
         if view.info.is_local:  # over a network each expansion was counted as it came
             view.turn.worked(found.work, capped=found.capped)
-        self._walks.append(dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True)))
+        self._walks.append(found)
         return found
 
     def nearest(self, mass: dict[int, float]) -> list[int]:
@@ -204,7 +216,7 @@ class WalkSearch:
         return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]
 
     def scores(self, pool: list[int], walk: int) -> Floats:
-        return np.array([self._walks[walk].get(node, 0.0) for node in pool])
+        return scores_of(self._walks[walk], np.array(pool, np.int64))
 
     def vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         asked = self._question.vector
