@@ -130,10 +130,11 @@ class Adjacency:
 
 @dataclass(frozen=True)
 class Hits:
-    """Nodes with a score, best first, then by key."""
+    """Nodes with a score, best first, then by key. `is_approximate`: a better one may have been overlooked."""
 
     numbers: Numbers
     scores: Weights
+    is_approximate: bool = False
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -9,13 +9,22 @@ from numpy.typing import NDArray
 
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import Column, Folder
+from models.vector_search.cells import cells_for, fit_cells
+from models.vector_search.quantize import code_rows
+from models.vectors import unit_rows
+
+CODED_FROM = 4096  # vectors; fewer are compared one by one as fast
+APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
+_BLOCK = 16_384
 
 
 class VectorWriter:
     """Writes, for model number m of a collection, `vector.<collection>.<m>.` and:
 
     `value` (n, dimension) float32, `norm` (n,) float32, `row` (n,) which row of the collection each belongs to, and
-    `place` the other way round, -1 for rows without a vector of that model.
+    `place` the other way round, -1 for rows without a vector of that model. From `CODED_FROM` vectors on also `code`,
+    `step` and `slack` (`models/vector_search/quantize.py`), in the order of `value`; from `APPROXIMATE_FROM` on in the
+    order of their cells, with `centre`, `cell_start` and `cell_place`.
     """
 
     def __init__(self, folder: Folder, collection: str) -> None:
@@ -51,6 +60,8 @@ class VectorWriter:
             place = np.full(n_rows, -1, np.int32)
             place[rows] = np.arange(len(rows), dtype=np.int32)
             self._folder.whole(f"{prefix}.place", place)
+            if len(rows) >= CODED_FROM:
+                self._code(prefix)
         return tuple(self._models)
 
     def _write(self, tag: str, values: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
@@ -65,6 +76,26 @@ class VectorWriter:
         value.append(values)
         norm.append(np.linalg.norm(values.astype(np.float64), axis=1))
         row.append(rows)
+
+    def _code(self, prefix: str) -> None:
+        """Write the codes, in cells where there are many: a scan then reads a few of them."""
+        values, norms = self._folder[f"{prefix}.value"], self._folder[f"{prefix}.norm"]
+        order = np.arange(len(values), dtype=np.int32)
+        if len(values) >= APPROXIMATE_FROM:
+            cells = fit_cells(lambda places: unit_rows(values[places]), len(values), cells_for(len(values)))
+            order = cells.places
+            self._folder.whole(f"{prefix}.centre", cells.centres)
+            self._folder.whole(f"{prefix}.cell_start", cells.starts)
+            self._folder.whole(f"{prefix}.cell_place", cells.places)
+        code = self._folder.column(f"{prefix}.code", np.int8, (values.shape[1],))
+        step, slack = (self._folder.column(f"{prefix}.{part}", np.float32) for part in ("step", "slack"))
+        for first in range(0, len(order), _BLOCK):
+            chosen = order[first : first + _BLOCK]
+            coded = code_rows(values[chosen], norms[chosen])
+            code.append(coded.codes)
+            step.append(coded.steps)
+            slack.append(coded.slacks)
+        self._folder.finish(*(f"{prefix}.{part}" for part in ("code", "step", "slack")))
 
     def _prefix(self, number: int) -> str:
         return f"vector.{self._collection}.{number}"

@@ -1,14 +1,16 @@
-"""Vectors by node and nodes by vector, exact, within one model."""
+"""Vectors by node and nodes by vector, within one model."""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports.view import Flags, Numbers, Weights
+from hades.snapshot.coded_vectors import is_kernel_loaded, read_coded
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.top_k import best
 
@@ -26,6 +28,7 @@ class VectorSpace:
         self._norm: NDArray[np.float32] = arrays[f"{prefix}.norm"]
         self._row: NDArray[np.int32] = arrays[f"{prefix}.row"]
         self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
+        self._coded = read_coded(arrays, prefix)
         remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
         self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compare, self._value, self._norm))
 
@@ -33,6 +36,11 @@ class VectorSpace:
     def dimension(self) -> int:
         """Numbers in a vector."""
         return int(self._value.shape[1])
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether a search of the whole space looks at a part of it only."""
+        return self._coded is not None and self._coded.is_approximate
 
     def take(self, rows: Numbers) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) and which rows have a vector; the others are zeros."""
@@ -43,18 +51,19 @@ class VectorSpace:
         return values, there
 
     def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None) -> tuple[Numbers, Weights]:
-        """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros scores 0."""
+        """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros scores 0.
+
+        Exact among given `rows`, and in a space that is small enough to be scanned.
+        """
         self._check(unit)
-        if rows is None:
-            scores, row = self._cosines(unit.tobytes()), self._row
-        else:
-            place = self._place[rows]
-            place = np.sort(place[place >= 0])
-            row = self._row[place]
-            if len(place) * _FEW < len(self._norm):
-                scores = cosines_with(self._value[place], self._norm[place], unit)
-            else:
-                scores = self._cosines(unit.tobytes())[place]
+        place: NDArray[np.integer[Any]] | None = None
+        if rows is not None:
+            held = self._place[rows]
+            place = np.sort(held[held >= 0])
+        elif self._coded is not None and (self._coded.is_approximate or is_kernel_loaded()):
+            place = self._coded.candidates(unit, limit)
+        row = self._row if place is None else self._row[place]
+        scores = self._compare_at(unit, place)
         kept = best(scores, row, limit)
         return row[kept].astype(np.int64), scores[kept]
 
@@ -62,11 +71,20 @@ class VectorSpace:
         """The cosine of each row with a vector of length 1; 0 for a row without a vector."""
         self._check(unit)
         place = self._place[rows]
-        scores = self._cosines(unit.tobytes())
-        if not len(scores):
-            return np.zeros(len(rows), np.float32)
-        found: Weights = np.where(place >= 0, scores[place], np.float32(0))
+        there = place >= 0
+        found = np.zeros(len(rows), np.float32)
+        found[there] = self._compare_at(unit, place[there])
         return found
+
+    def _compare_at(self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None) -> Weights:
+        """Cosines at these places; of all where they are None. Many places cost a comparison with all, which is kept.
+
+        The cosine of a place is the same number either way.
+        """
+        if place is not None and len(place) * _FEW < len(self._norm):
+            return cosines_with(self._value[place], self._norm[place], unit)
+        whole = self._cosines(unit.tobytes())
+        return whole if place is None else whole[place]
 
     def _check(self, unit: NDArray[np.float32]) -> None:
         if len(unit) != self.dimension:

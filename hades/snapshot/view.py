@@ -217,7 +217,7 @@ class SnapshotView:
             of_level = self._facts.of_level(level)
             rows = of_level if rows is None else np.intersect1d(rows, of_level)
         found, scores = space.nearest(unit, limit, rows)
-        return Hits(found + first, scores)
+        return Hits(found + first, scores, rows is None and space.is_approximate)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`."""

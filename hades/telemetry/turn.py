@@ -63,6 +63,7 @@ class Turn:
         self.stages: list[Stage] = []
         self.reasons: list[Reason] = []
         self.round_trips = 0  # questions to a view over a network
+        self.approximate_searches = 0  # searches by vector that scanned a part of a large collection
         self._clock = clock
         self._began = clock()
         self._deadline = self._began + caps.latency_ms / 1000

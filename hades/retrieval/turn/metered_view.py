@@ -280,8 +280,9 @@ class MeteredView:
         if depth < limit and (not depth or len(hits) == depth):
             depth = max(limit, SEARCH_DEPTH)
             hits = search(depth)
+            self.turn.approximate_searches += hits.is_approximate
             self._searches[key, kind] = depth, hits
-        return Hits(hits.numbers[:limit], hits.scores[:limit])
+        return Hits(hits.numbers[:limit], hits.scores[:limit], hits.is_approximate)
 
     def _travels(self, wanted: int) -> int:
         """How many of these may be fetched: all of them where nothing travels."""

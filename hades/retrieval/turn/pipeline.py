@@ -39,7 +39,7 @@ from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, 
 from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
-from hades.retrieval.turn.warm_up import make_ready
+from hades.retrieval.turn.warm_up import load_scan, make_ready
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask
@@ -115,6 +115,7 @@ def retrieve(
     chosen = recipe_named(recipe)
     with turn.paused():
         make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
+        load_scan(view.info)
         code = code_of(view) if recipe in (AUTO, DEFAULT) else None
         _load_model(tools, vector)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)

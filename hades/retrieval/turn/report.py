@@ -106,6 +106,8 @@ def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     stages = tuple(_stage_report(stage) for stage in turn.stages)
     if turn.round_trips:
         counters = {**counters, "round_trips": turn.round_trips}
+    if turn.approximate_searches:
+        counters = {**counters, "approximate_searches": turn.approximate_searches}
     return Telemetry(
         reads=turn.reads_spent, ms=round(turn.ms, 3), stages=stages, work=turn.work_spent, counters=counters
     )

@@ -9,9 +9,11 @@ installation; do that ahead of the first question with
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
-from hades.ports.view import ALWAYS, Adjacency, Csr, Validity
+from hades.ports.view import ALWAYS, Adjacency, Csr, Validity, ViewInfo
 from hades.retrieval.turn.recipes import GraphStep
 
 WALKS = (
@@ -22,7 +24,9 @@ WALKS = (
     GraphStep.EVERY_CHANNEL,
 )
 FLOWS = (GraphStep.FLOW, GraphStep.EVERY_CHANNEL)
+SCANNED_FROM = 100_000  # nodes of one kind; a snapshot has cells from this number of vectors on
 _ready: set[tuple[GraphStep, bool]] = set()
+_scans: list[bool] = []
 
 
 def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
@@ -37,6 +41,21 @@ def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
         if step in steps and key not in _ready:
             load(adjacency)
             _ready.add(key)
+
+
+def load_scan(info: ViewInfo) -> None:
+    """Load the scan of coded vectors where a collection is so large that it is searched no other way.
+
+    Where the compiler is loaded already the scan is too: it is exact and several times faster than comparing all.
+    """
+    if info.is_local and ("numba" in sys.modules or max(info.nodes.values(), default=0) >= SCANNED_FROM):
+        from models.vector_search.scan import multiply
+
+        if not _scans:
+            codes = np.zeros((1, 1), np.int8)
+            codes.setflags(write=False)
+            multiply(codes, np.zeros(1, np.int16))
+            _scans.append(True)
 
 
 def main() -> None:

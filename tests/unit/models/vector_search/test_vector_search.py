@@ -1,0 +1,89 @@
+"""Codes lose nothing, cells lose little: a scan of codes is exact, a scan of cells finds nearly all of the nearest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hades.snapshot.coded_vectors import CodedVectors
+from hades.snapshot.vectors import VectorSpace, cosines_with
+from models.vector_search.cells import cells_for, fit_cells
+from models.vector_search.quantize import bounds, code_question, code_rows
+from models.vector_search.scan import multiply
+from models.vectors import unit_rows
+
+
+def clustered(count: int, dimension: int, seed: int = 3) -> np.ndarray:
+    chance = np.random.default_rng(seed)
+    middles = unit_rows(chance.standard_normal((60, dimension)))
+    rows = middles[chance.integers(60, size=count)] + chance.standard_normal((count, dimension)) * 0.5 / dimension**0.5
+    return rows.astype(np.float32) * chance.uniform(0.2, 3.0, (count, 1)).astype(np.float32)
+
+
+def space(values: np.ndarray, *, coded: bool) -> VectorSpace:
+    norms = np.linalg.norm(values.astype(np.float64), axis=1).astype(np.float32)
+    places = np.arange(len(values), dtype=np.int32)
+    arrays = {"value": values, "norm": norms, "row": places, "place": places}
+    if coded:
+        rows = code_rows(values, norms)
+        arrays |= {"code": rows.codes, "step": rows.steps, "slack": rows.slacks}
+    return VectorSpace({f"vector.c.0.{name}": array for name, array in arrays.items()}, "c", 0)
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 256, 384, 1024])
+def test_the_cosine_of_a_code_lies_within_its_bound(dimension):
+    values = clustered(200, dimension)
+    norms = np.linalg.norm(values.astype(np.float64), axis=1).astype(np.float32)
+    rows, asked = code_rows(values, norms), unit_rows(clustered(1, dimension, seed=9))[0]
+    question = code_question(asked)
+    near, off = bounds(question, multiply(rows.codes, question.parts), rows)
+    exact = (values.astype(np.float64) @ asked) / norms
+    assert (np.abs(near - exact) <= off).all()
+    assert off.max() < 0.05
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100, 499, 500, 900])
+def test_a_search_by_codes_gives_the_same_rows_and_scores_as_a_comparison_with_all(limit):
+    values = clustered(500, 64)
+    values[100:140] = values[7]  # ties, and rows that point nowhere
+    values[200:210] = 0.0
+    plain, coded = space(values, coded=False), space(values, coded=True)
+    for asked in unit_rows(clustered(20, 64, seed=5)):
+        rows, scores = plain.nearest(asked, limit, None)
+        found, worth = coded.nearest(asked, limit, None)
+        assert rows.tolist() == found.tolist()
+        assert scores.tolist() == worth.tolist()
+
+
+def test_the_cosine_of_a_row_is_the_same_number_however_many_are_compared():
+    values = clustered(400, 48)
+    norms, asked = np.linalg.norm(values, axis=1), unit_rows(clustered(1, 48, seed=5))[0]
+    whole = cosines_with(values, norms, asked)
+    for count in (1, 2, 7, 64):
+        assert cosines_with(values[:count], norms[:count], asked).tolist() == whole[:count].tolist()
+
+
+def test_cells_hold_every_vector_once_and_are_the_same_each_time():
+    values = unit_rows(clustered(3000, 32))
+    cells = fit_cells(lambda places: values[places], len(values), cells_for(len(values)))
+    again = fit_cells(lambda places: values[places], len(values), cells_for(len(values)))
+    assert sorted(cells.places.tolist()) == list(range(3000))
+    assert (cells.starts[0], cells.starts[-1]) == (0, 3000)
+    assert len(cells.centres) == len(cells.starts) - 1
+    assert (cells.centres == again.centres).all()
+    assert (cells.places == again.places).all()
+
+
+def test_cells_find_nearly_all_of_the_nearest():
+    values = unit_rows(clustered(20_000, 32))
+    cells = fit_cells(lambda places: values[places], len(values), cells_for(len(values)))
+    rows = code_rows(values[cells.places], np.ones(len(values), np.float32))
+    coded = CodedVectors(rows, cells)
+    held = 0
+    asked = unit_rows(clustered(50, 32, seed=11))
+    for one in asked:
+        exact = np.argsort(-(values @ one), kind="stable")[:10]
+        candidates = coded.candidates(one, 10)
+        assert len(candidates) < len(values) / 10
+        held += len(np.intersect1d(exact, candidates))
+    assert held / (10 * len(asked)) >= 0.98
