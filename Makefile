@@ -26,7 +26,7 @@ export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install demo test check lint-deployments format bench bench-homes serve up test-arango soak docs clean
+.PHONY: help install demo test test-wheel check lint-deployments format bench bench-homes serve up test-arango soak docs clean
 
 help:  ## this table
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,8 +50,11 @@ demo: $(STAMP)  ## build a graph from the standard library, ask it things; on a 
 	@$(BIN)/hades demo
 	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
-test: $(STAMP)  ## every test but the soak tests
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak"
+test: $(STAMP)  ## every test but the soak and wheel tests
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak and not wheel"
+
+test-wheel: $(STAMP)  ## the built wheel in an empty environment: base install, demo, a question; minutes
+	@$(BIN)/python -m pytest -q -m wheel tests/wheel
 
 check: $(STAMP) lint-deployments  ## ruff, mypy --strict, import contracts, deployment linters, tests/architecture
 	@$(BIN)/ruff check --quiet .

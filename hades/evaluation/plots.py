@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ _COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
 _LEAST = 0.01  # a logarithmic axis has no zero
 
 
-def draw(document: dict[str, Any], path: Path, k: int) -> Path:
-    """One SVG with both; the same figures give the same bytes."""
+def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
+    """One SVG with both, the same figures give the same bytes; none where matplotlib (extra `flows`) is missing."""
+    if find_spec("matplotlib") is None:
+        return []
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -39,7 +42,7 @@ def draw(document: dict[str, Any], path: Path, k: int) -> Path:
         left.set_ylabel(f"recall@{k}, 95% interval")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
-    return path
+    return [path]
 
 
 def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:

