@@ -42,3 +42,26 @@ def test_a_streamed_answer_of_a_model_is_checked(tmp_path: Path) -> None:
 def _events(text: str) -> list[tuple[str, object]]:
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+
+
+def test_a_chat_front_end_uses_hades_as_a_model(tmp_path: Path) -> None:
+    from openai import NotFoundError, OpenAI
+
+    with serving(build_home(tmp_path)) as site:
+        client = OpenAI(base_url=f"{site.url}/v1", api_key="none", max_retries=0)
+        assert "hades/hipporag" in [one.id for one in client.models.list()]
+        asked = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": QUESTION["query"]}]},
+        ]
+        whole = client.chat.completions.create(model="hades", messages=asked)
+        text = whole.choices[0].message.content or ""
+        assert "Vienna" in text
+        assert "Sources:\n[1] " in text
+        assert whole.model_extra is not None
+        assert whole.model_extra["sources"][0]["document"]
+        chunks = list(client.chat.completions.create(model="hades", messages=asked, stream=True))
+        assert "".join(one.choices[0].delta.content or "" for one in chunks) == text
+        assert chunks[-1].choices[0].finish_reason == "stop"
+        with pytest.raises(NotFoundError, match="no model 'gpt-9'"):
+            client.chat.completions.create(model="gpt-9", messages=asked)

@@ -23,6 +23,9 @@ EXTRAS = {
     "ranker": ("torch", "torch_geometric"),
     "serve": ("uvicorn", "fastapi", "starlette", "mcp", "prometheus_client"),
     "arango": ("arango", "requests"),
+    "langchain": ("langchain_core",),
+    "llama-index": ("llama_index",),
+    "haystack": ("haystack",),
 }
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; everything else on stderr.")]

@@ -17,7 +17,7 @@ from hades.surfaces.access.callers import Door, covers
 from hades.surfaces.rest import problems
 from hades.surfaces.rest.guard import Guard
 from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.routers import answer, health, query
+from hades.surfaces.rest.routers import answer, health, openai, query
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import Services, needing
 
@@ -39,6 +39,7 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     every = (
         (Mode.READ_ONLY, query.reading),
         (Mode.READ_ONLY, answer.reading),
+        (Mode.READ_ONLY, openai.reading),
         *capability_routers(),
     )
     return [(needed, router) for needed, router in every if covers(mode, needed)]

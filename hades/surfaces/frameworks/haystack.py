@@ -1,0 +1,49 @@
+"""A Haystack component: `pip install 'hades-graphrag[haystack]'`.
+
+    from hades.surfaces.frameworks.haystack import HadesRetriever
+
+    pipeline.add_component("retriever", HadesRetriever(top_k=4))
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from haystack import Document, component, default_from_dict, default_to_dict
+
+from hades.retrieval.turn.recipes import DEFAULT
+from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
+
+
+@component
+class HadesRetriever:
+    """Passages of a HADES graph as Haystack documents."""
+
+    def __init__(
+        self, home: str | None = None, top_k: int = 6, recipe: str = DEFAULT, search: Search | None = None
+    ) -> None:
+        self.home, self.top_k, self.recipe = home, top_k, recipe
+        self._given = search
+
+    @cached_property
+    def _search(self) -> Search:
+        return self._given or open_search(self.home)
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
+        """Find the documents of a question."""
+        found = find_passages(self._search, query, self.top_k if top_k is None else top_k, self.recipe)
+        documents = [Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found]
+        return {"documents": documents}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as Haystack writes it into a pipeline file."""
+        made: dict[str, Any] = default_to_dict(self, home=self.home, top_k=self.top_k, recipe=self.recipe)
+        return made
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> HadesRetriever:
+        """The component of a pipeline file."""
+        made: HadesRetriever = default_from_dict(cls, data)
+        return made

@@ -1,0 +1,39 @@
+"""A LangChain retriever: `pip install 'hades-graphrag[langchain]'`.
+
+    from hades.surfaces.frameworks.langchain import HadesRetriever
+
+    HadesRetriever(k=4).invoke("which store is the default?")
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field
+
+from hades.retrieval.turn.recipes import DEFAULT
+from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
+
+
+class HadesRetriever(BaseRetriever):
+    """Passages of a HADES graph as LangChain documents; metadata says where each stands."""
+
+    home: str | None = Field(None, description="HADES_HOME of the graph; by default that of the settings")
+    k: int = Field(6, description="number of documents")
+    recipe: str = Field(DEFAULT, description="retrieval recipe")
+    search: Any = Field(None, description="an open graph, in place of `home`", exclude=True)
+
+    @cached_property
+    def _search(self) -> Search:
+        given: Search = self.search if self.search is not None else open_search(self.home)
+        return given
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        found = find_passages(self._search, query, self.k if k is None else k, self.recipe)
+        return [Document(id=one.id, page_content=one.text, metadata=describe_passage(one)) for one in found]

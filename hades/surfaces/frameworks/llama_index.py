@@ -1,0 +1,39 @@
+"""A LlamaIndex retriever: `pip install 'hades-graphrag[llama-index]'`.
+
+    from hades.surfaces.frameworks.llama_index import HadesRetriever
+
+    HadesRetriever(k=4).retrieve("which store is the default?")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from hades.retrieval.turn.recipes import DEFAULT
+from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
+
+
+class HadesRetriever(BaseRetriever):
+    """Passages of a HADES graph as LlamaIndex nodes with scores."""
+
+    def __init__(
+        self,
+        home: str | None = None,
+        k: int = 6,
+        recipe: str = DEFAULT,
+        search: Search | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._search = search or open_search(home)
+        self._k, self._recipe = k, recipe
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = find_passages(self._search, query_bundle.query_str, self._k, self._recipe)
+        return [
+            NodeWithScore(node=TextNode(id_=one.id, text=one.text, metadata=describe_passage(one)), score=one.score)
+            for one in found
+        ]

@@ -1,0 +1,58 @@
+"""What every framework's retriever shares: the search, and a passage with what a framework keeps beside its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from hades.retrieval.turn.recipes import DEFAULT
+from schemas.plan import HARD_CAPS, Profile
+from schemas.retrieval import CitedPassage, Retrieval
+
+MAX_PASSAGES = HARD_CAPS[Profile.LONG].final_context
+
+
+class Search(Protocol):
+    """What answers a question: `open_hades()`, or the read-only answers that `open_search` gives."""
+
+    def retrieve(self, text: str, *, recipe: str = ..., plan: Mapping[str, Any] | None = ...) -> Retrieval:
+        """Answer a question."""
+        ...
+
+
+def open_search(home: str | None = None) -> Search:
+    """The published graph under `home`, by default that of the settings; it only reads."""
+    from hades.settings import load_settings
+    from hades.wiring import open_answers
+
+    settings = load_settings()
+    if home is not None:
+        settings = settings.model_copy(update={"home": Path(home)})
+    return open_answers(settings)
+
+
+def find_passages(search: Search, question: str, k: int, recipe: str = DEFAULT) -> Sequence[CitedPassage]:
+    """The best `k` passages, at most 64; more than 8 are asked for with the profile `long`."""
+    if not 1 <= k <= MAX_PASSAGES:
+        raise ValueError(f"k is {k}; expected 1 to {MAX_PASSAGES}")
+    profile = Profile.ONLINE if k <= HARD_CAPS[Profile.ONLINE].final_context else Profile.LONG
+    plan = {"profile": profile.value, "final_context": k}
+    return search.retrieve(question, recipe=recipe, plan=plan).passages[:k]
+
+
+def describe_passage(passage: CitedPassage) -> dict[str, Any]:
+    """What a framework keeps beside the text: where it stands, and why it was found."""
+    place = {
+        "source": passage.path or passage.document,
+        "document": passage.document,
+        "title": passage.title,
+        "span": list(passage.span),
+        "headings": list(passage.headings),
+        "found_by": list(passage.origins),
+        "rank": passage.rank,
+        "score": passage.score,
+    }
+    if passage.lines is not None:
+        place |= {"path": passage.path, "lines": list(passage.lines), "symbol": passage.symbol}
+    return place
