@@ -48,7 +48,7 @@ def test_a_chat_front_end_uses_hades_as_a_model(tmp_path: Path) -> None:
     from openai import NotFoundError, OpenAI
 
     with serving(build_home(tmp_path)) as site:
-        client = OpenAI(base_url=f"{site.url}/v1", api_key="none", max_retries=0)
+        client = OpenAI(base_url=f"{site.address}/v1", api_key="none", max_retries=0)
         assert "hades/hipporag" in [one.id for one in client.models.list()]
         asked = [
             {"role": "system", "content": "Be brief."},

@@ -8,6 +8,7 @@ from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
 from hades.surfaces.capabilities.evaluation import EVALUATIONS
 from hades.surfaces.capabilities.graph import GRAPH_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
+from hades.surfaces.capabilities.first_steps import FIRST_STEPS
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
 from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
 from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
@@ -38,7 +39,7 @@ CAPABILITIES: tuple[Capability, ...] = (
 )
 
 
-COMMANDS: tuple[LocalCommand, ...] = (*LOCAL_COMMANDS, *SERVICE_COMMANDS, *EVALUATIONS)
+COMMANDS: tuple[LocalCommand, ...] = (*FIRST_STEPS, *LOCAL_COMMANDS, *SERVICE_COMMANDS, *EVALUATIONS)
 
 
 def capability_named(name: str) -> Capability:

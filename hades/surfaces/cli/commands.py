@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
@@ -24,7 +24,9 @@ from hades.surfaces.capabilities.capability import (
     Shell,
     load,
 )
-from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, answer_with
+from hades.surfaces.capabilities.local_commands import READS_FILES, WRITES_HOME
+from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, QuietFlag, answer_with
+from hades.surfaces.cli.progress import QUIET
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,7 +59,7 @@ def make_local_command(local: LocalCommand) -> Callable[..., None]:
 
     def run(request: Request, _options: Request | None, _who: str | None) -> Answer:
         answer: Answer = load(local.run)(**request.arguments())
-        return answer
+        return replace(answer, is_report=local.reason in (READS_FILES, WRITES_HOME))
 
     return _command(local.request, local.arguments, None, None, run, "_".join(local.path))
 
@@ -82,6 +84,7 @@ def _command(
 
     def command(**given: Any) -> None:
         as_json, debug = given.pop("as_json"), given.pop("debug")
+        QUIET.set(given.pop("quiet") or QUIET.get())
         person = given.pop(_WHO, None)
         problem: HadesError | None = None
         request = options = None
@@ -102,7 +105,8 @@ def _command(
     if who is not None:
         option = typer.Option(who, metavar="NAME", help="Who is responsible; by default the user of this session.")
         parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
-    parameters += [_keyword("as_json", JsonFlag, False), _keyword("debug", DebugFlag, False)]
+    flags = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
+    parameters += [_keyword(name, flag, False) for name, flag in flags.items()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {}
     command.__name__ = name

@@ -81,8 +81,7 @@ def _ask(answer: Retrieval) -> tuple[RenderableType, ...]:
         lines.append(f"{path.rank}. {path.text}\n", style="bold")
     budget, spent = answer.plan.budget, answer.telemetry
     cost = f"{spent.reads} of {budget.docs_max} reads, {spent.ms:.0f} of {budget.latency_ms} ms"
-    reasons = f"; {', '.join(answer.reasons)}" if answer.reasons else ""
-    lines.append(f"spent {cost}, {answer.tokens.prompt} prompt tokens{reasons}", style="dim")
+    lines.append(f"spent {cost}, {answer.tokens.prompt} prompt tokens", style="dim")
     return (Panel(lines, title=f"{answer.query}  ({answer.recipe})", title_align="left"),)
 
 

@@ -124,7 +124,7 @@ def run_publish(prune: int | None) -> Answer:
     """Check every contract, publish the store and say what readers now see."""
     from hades.stages.release.publish_snapshot import publish_now
 
-    with open_hades() as hades:
+    with show_progress() as progress, open_hades(progress=progress) as hades:
         document = publish_now(hades.build_context, utc_now(), prune).as_dict()
     told = f"published {document['snapshot']} in {document['path']}; readers see it from now on"
     return Answer(document, (Text(told),))

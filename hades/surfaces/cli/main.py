@@ -8,6 +8,7 @@ import typer
 
 from hades.surfaces.capabilities.registry import CAPABILITIES, COMMANDS
 from hades.surfaces.cli.commands import add_commands
+from hades.surfaces.cli.progress import QUIET
 
 app = typer.Typer(
     name="hades",
@@ -37,8 +38,12 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no report of work done, whichever command follows.")
+    ] = False,
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
+    QUIET.set(quiet)
 
 
 GROUPS = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from hades.errors import HadesError, SettingsError
+from hades.surfaces.cli.progress import QUIET
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,16 +30,23 @@ EXTRAS = {
 }
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; everything else on stderr.")]
+QuietFlag = Annotated[
+    bool, typer.Option("--quiet", help="No progress and no report of work done; answers and errors are still printed.")
+]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command: the JSON document (None prints nothing), its view for people, and whether it is done."""
+    """The result of a command: the JSON document (None prints nothing), its view for people, and whether it is done.
+
+    The view of a report tells of work done, not of an answer: `--quiet` leaves it out.
+    """
 
     document: Mapping[str, Any] | None
     view: tuple[RenderableType, ...]
     ok: bool = True
+    is_report: bool = False
 
 
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
@@ -83,6 +91,8 @@ def _show(answer: Answer, as_json: bool) -> None:
     if as_json:
         if answer.document is not None:
             typer.echo(json.dumps(answer.document, indent=2, ensure_ascii=False, default=str))
+        return
+    if answer.is_report and answer.ok and QUIET.get():
         return
     from rich.console import Console
 

@@ -1,20 +1,24 @@
-"""Progress bars on a terminal."""
+"""Progress bars on a terminal, each with the time that remains; none with `--quiet`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hades.ports.progress import Progress
 
 
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
 @contextmanager
 def show_progress() -> Iterator[Progress | None]:
     """Bars while work reports progress; nothing where stderr is not a terminal, so that logs and pipes stay clean."""
-    if not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield None
         return
     bars: list[Any] = []
@@ -36,9 +40,19 @@ def show_progress() -> Iterator[Progress | None]:
 
 def _start_bars() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
     bars = Progress(*columns, console=Console(stderr=True))
     bars.start()
     return bars

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.surfaces.capabilities.query import QueryView
+from hades.surfaces.reason_actions import explain_reasons
 
 _QUOTED = 400  # characters of a passage that are printed
 _CODE_LINES = 12
@@ -34,7 +35,7 @@ def show_answer(answer: Mapping[str, Any], options: QueryView) -> Iterator[Rende
     if not answer["paths"] and not answer["passages"]:
         yield Text("Nothing was found.")
     yield _cost(answer)
-    yield from (Text(f"{code}: {describe_reason(code)}", style="yellow") for code in answer["reasons"])
+    yield from (Text(sentence, style="yellow") for sentence in explain_reasons(answer["reasons"]))
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot']})", style="dim")
 
 
@@ -61,13 +62,6 @@ def _code(passage: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"{number:>7} {line}", style="dim", no_wrap=True, overflow="ellipsis")
     if len(lines) > _CODE_LINES:
         yield Text(f"        … {len(lines) - _CODE_LINES} more lines", style="dim")
-
-
-def describe_reason(code: str) -> str:
-    """The sentence of a reason code."""
-    from schemas.plan import Reason
-
-    return next(reason.about for reason in Reason if reason == code)
 
 
 def _cost(answer: Mapping[str, Any]) -> Table:

@@ -11,24 +11,10 @@ import yaml
 
 from hades.ingest.source_document import RejectReason
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
+from hades.surfaces.reason_actions import ACTIONS
 from schemas.plan import Reason
 
 ROOT = Path(__file__).parents[3]
-_ACTIONS = {
-    Reason.CAP_EXCEEDED: "Mostly nothing. Raise the cap in `plan:` of `hades.yaml` where answers miss something.",
-    Reason.COVERAGE_REACHED: "Nothing: it saved time.",
-    Reason.TIMEOUT: "Ask again on a less busy machine, or raise `budget.latency_ms` and the stage's `timeout_ms`.",
-    Reason.BUDGET_DOCS: "Raise `budget.docs_max`, or ask a narrower question.",
-    Reason.PLAN_CLAMPED: "Lower the plan to its caps, or use a profile with higher ones (`long`).",
-    Reason.NO_ENTITY_MATCH: "Name a thing as the corpus spells it; `hades overview` lists names.",
-    Reason.NO_PATHS: "Read the passages; raise `graph.hops` to 2 where a path is needed.",
-    Reason.HIERARCHY_UNAVAILABLE: "Run `hades run nightly`, which builds the topics.",
-    Reason.EMBEDDINGS_MISSING: "Run `hades run embed`.",
-    Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
-    Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
-    Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
-    Reason.ABSTAINED: "Look at the nearest passages with `hades query`; bring documents that hold the answer.",
-}
 _REJECTIONS = {
     RejectReason.UNREADABLE: ("it may not be read, is encrypted, a link out of the folder, or no regular file",
                               "Change its rights, or save it without a password."),
@@ -57,7 +43,7 @@ def reasons_page() -> str:
         NOTICE, "# Reasons, errors and alerts", "",
         "What HADES says when something was cut, set aside or went wrong, and what to do about it.", "",
         "## Reasons of an answer", "", "In `reasons` of every answer. A closed list.", "",
-        *table(("code", "meaning", "what to do"), ((code(one), one.about, _ACTIONS[one]) for one in Reason)), "",
+        *table(("code", "meaning", "what to do"), ((code(one), one.about, ACTIONS[one]) for one in Reason)), "",
         "## Input that was set aside", "",
         "`hades ingest` prints the file and the reason; `hades status` counts them. The run goes on.", "",
         *table(("code", "meaning", "what to do"), ((code(one), *_REJECTIONS[one]) for one in RejectReason)), "",

@@ -1,8 +1,8 @@
 """A Haystack component: `pip install 'hades-graphrag[haystack]'`.
 
-    from hades.surfaces.frameworks.haystack import HadesRetriever
+from hades.surfaces.frameworks.haystack import HadesRetriever
 
-    pipeline.add_component("retriever", HadesRetriever(top_k=4))
+pipeline.add_component("retriever", HadesRetriever(top_k=4))
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ class HadesRetriever:
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Find the documents of a question."""
         found = find_passages(self._search, query, self.top_k if top_k is None else top_k, self.recipe)
-        documents = [Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found]
-        return {"documents": documents}
+        return {
+            "documents": [
+                Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found
+            ]
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The component as Haystack writes it into a pipeline file."""

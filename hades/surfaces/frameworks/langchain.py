@@ -1,8 +1,8 @@
 """A LangChain retriever: `pip install 'hades-graphrag[langchain]'`.
 
-    from hades.surfaces.frameworks.langchain import HadesRetriever
+from hades.surfaces.frameworks.langchain import HadesRetriever
 
-    HadesRetriever(k=4).invoke("which store is the default?")
+HadesRetriever(k=4).invoke("which store is the default?")
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A LlamaIndex retriever: `pip install 'hades-graphrag[llama-index]'`.
 
-    from hades.surfaces.frameworks.llama_index import HadesRetriever
+from hades.surfaces.frameworks.llama_index import HadesRetriever
 
-    HadesRetriever(k=4).retrieve("which store is the default?")
+HadesRetriever(k=4).retrieve("which store is the default?")
 """
 
 from __future__ import annotations

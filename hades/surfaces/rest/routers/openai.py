@@ -68,7 +68,8 @@ class UnknownModel(HadesError, ValueError):
 async def models() -> dict[str, Any]:
     """`hades` answers with the default recipe; `hades/RECIPE` with another."""
     names = (MODEL, *(f"{MODEL}/{recipe}" for recipe in NAMES_OF_RECIPES))
-    return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in names]}
+    told = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in names]
+    return {"object": "list", "data": told}
 
 
 @reading.post("/chat/completions", summary="Answer the last message of a conversation", response_model=None)
