@@ -203,6 +203,24 @@ class RestoreRequest(Request):
     force: bool = Field(False, description="Also where a graph exists: its parts are set aside, not deleted.")
 
 
+class ExportRequest(Request):
+    """Write memory and graph as text that other tools can read: one file for each collection, without loss."""
+
+    target: Annotated[Path, Shell(metavar="TARGET")] = Field(description="Folder to write; it must be empty.")
+    form: Literal["jsonl", "markdown"] = Field("jsonl", description="JSON Lines for programs, Markdown for people.")
+    only: Literal["all", "memory", "graph"] = Field("all", description="What is written.")
+
+
+class ImportRequest(Request):
+    """Write the rows of an export into the store; rows with the same key are replaced. Then run `hades publish`.
+
+    Every file is checked against its hash before the first row is written.
+    """
+
+    source: Annotated[Path, Shell(metavar="SOURCE")] = Field(description="Folder that `hades export` wrote.")
+    seal: bool = Field(False, description="Accept files that were edited: count and hash them again first.")
+
+
 _INGEST = "hades.surfaces.cli.ingest_views"
 LOCAL_COMMANDS = (
     LocalCommand(("demo",), DemoRequest, "hades.surfaces.cli.demo:run_demo", "builds a demonstration graph here"),
@@ -227,6 +245,8 @@ LOCAL_COMMANDS = (
     LocalCommand(("repair",), RepairRequest, "hades.surfaces.cli.build_views:repair_contracts", WRITES_HOME,
                  ("names",)),
     LocalCommand(("backup",), BackupRequest, "hades.surfaces.cli.backup_views:run_backup", WRITES_HOME, ("target",)),
+    LocalCommand(("export",), ExportRequest, "hades.surfaces.cli.export_views:run_export", WRITES_HOME, ("target",)),
+    LocalCommand(("import",), ImportRequest, "hades.surfaces.cli.export_views:run_import", WRITES_HOME, ("source",)),
     LocalCommand(("restore",), RestoreRequest, "hades.surfaces.cli.backup_views:run_restore", WRITES_HOME,
                  ("source",)),
 )  # fmt: skip

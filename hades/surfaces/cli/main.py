@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -22,7 +23,11 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    if "_HADES_COMPLETE" in os.environ:
+        from typer.completion import completion_init
+
+        completion_init()
+    app(prog_name="hades")
 
 
 def _version(wanted: bool) -> None:

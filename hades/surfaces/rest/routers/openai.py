@@ -75,12 +75,18 @@ async def models() -> dict[str, Any]:
 @reading.post("/chat/completions", summary="Answer the last message of a conversation", response_model=None)
 async def complete(body: ChatBody, services: Served, call: Noted, caller: CalledBy) -> Response:
     """The written answer in the form of the OpenAI protocol; sources follow the text and stand in `sources`."""
-    request = _request(body)
-    events = answer_events(services, caller, request)
-    if body.stream:
-        return StreamingResponse(_chunks(body.model, call, events), media_type="text/event-stream")
-    answer = await _whole(events)
+    try:
+        events = answer_events(services, caller, _request(body))
+        if body.stream:
+            return StreamingResponse(_chunks(body.model, call, events), media_type="text/event-stream")
+        answer = await _whole(events)
+    except HadesError as error:
+        return Response(orjson.dumps(_failure(error)), of_error(error).status_code, media_type="application/json")
     call.query_id = answer.query_id
+    return Response(orjson.dumps(_completion(body.model, answer)), media_type="application/json")
+
+
+def _completion(model: str, answer: WrittenAnswer) -> dict[str, Any]:
     usage = {
         "prompt_tokens": answer.cost.prompt_tokens,
         "completion_tokens": answer.cost.completion_tokens,
@@ -88,8 +94,13 @@ async def complete(body: ChatBody, services: Served, call: Noted, caller: Called
     }
     message = {"role": "assistant", "content": answer.text + list_sources(answer)}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    document = {**_head(body.model, "chat.completion", answer.query_id), "choices": [choice], "usage": usage}
-    return Response(orjson.dumps({**document, "sources": _sources(answer)}), media_type="application/json")
+    head = _head(model, "chat.completion", answer.query_id)
+    return {**head, "choices": [choice], "usage": usage, "sources": _sources(answer)}
+
+
+def _failure(error: HadesError) -> dict[str, Any]:
+    """An error as clients of the protocol read it."""
+    return {"error": {"message": str(error), "type": type(error).__name__, "code": type(error).__name__}}
 
 
 def list_sources(answer: WrittenAnswer) -> str:
@@ -138,8 +149,7 @@ async def _chunks(model: str, call: Call, events: AsyncIterator[Any]) -> AsyncIt
                 yield _chunk(model, {"content": tail}, sources=_sources(one.value))
         yield _chunk(model, {}, finish="stop")
     except HadesError as error:
-        told = orjson.loads(bytes(of_error(error).body))
-        yield b"data: " + orjson.dumps({"error": {"message": str(error), "type": told.get("type", "")}}) + b"\n\n"
+        yield b"data: " + orjson.dumps(_failure(error)) + b"\n\n"
     yield _END
 
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import app, main
 
 RUNNER = CliRunner()
 
@@ -56,10 +56,13 @@ def test_completion_of_each_shell_names_the_program(shell: str) -> None:
     assert "_HADES_COMPLETE" in done.stdout
 
 
-def test_completion_offers_the_commands() -> None:
-    asked = {"_HADES_COMPLETE": "complete_bash", "COMP_WORDS": "hades in", "COMP_CWORD": "1"}
-    done = RUNNER.invoke(app, [], env=asked, prog_name="hades")
-    assert {"init", "ingest"} <= set(done.stdout.split())
+def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("_HADES_COMPLETE", "complete_bash"), ("COMP_WORDS", "hades in"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.argv", ["hades"])
+    with pytest.raises(SystemExit):
+        main()
+    assert {"init", "ingest"} <= set(capsys.readouterr().out.split())
 
 
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_llama_index_retriever_is_one_and_gives_scored_nodes(home: str) -> N
 def test_the_haystack_component_survives_a_pipeline_file(home: str) -> None:
     pipeline = Pipeline()
     pipeline.add_component("retriever", haystack.HadesRetriever(home=home, top_k=2))
-    again = Pipeline.loads(pipeline.dumps())
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=[haystack.__name__])
     documents = again.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
     assert len(documents) == 2
     assert "Rhine" in documents[0].content
