@@ -6,9 +6,9 @@ from hades.surfaces.capabilities.capability import Capability, LocalCommand
 from hades.surfaces.capabilities.corpus import COMPARE, OVERVIEW
 from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
 from hades.surfaces.capabilities.evaluation import EVALUATIONS
+from hades.surfaces.capabilities.first_steps import FIRST_STEPS
 from hades.surfaces.capabilities.graph import GRAPH_CAPABILITIES
 from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
-from hades.surfaces.capabilities.first_steps import FIRST_STEPS
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
 from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
 from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
