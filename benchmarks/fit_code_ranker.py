@@ -1,4 +1,4 @@
-"""Fit the ranker of code on issues with known fixes, by cross-validation over repositories.
+"""Fit the ranker of files on issues with known fixes, by cross-validation over repositories.
 
     python -m benchmarks.fit_code_ranker --repos DIR --cases cases.jsonl.gz [--features FILE]
 
@@ -14,7 +14,7 @@ import argparse
 import json
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,19 @@ from hades.evaluation.cases import digest
 from hades.evaluation.code_cases import CodeCase, find_repository, read_code_cases
 from hades.evaluation.code_metrics import CodeRanking, summarise_code
 from hades.evaluation.code_repository import CodeRepository
-from hades.retrieval.code.columns import file_columns, symbol_columns
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.code.columns import file_columns
 from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence
-from hades.retrieval.code.ranker import FORMAT, POOL_FILES, POOL_SYMBOLS, score_files, score_symbols, symbol_base
+from hades.retrieval.code.ranker import FORMAT, POOL_FILES, score_files, score_symbols
 from hades.text.code_question import read_code_question
 from models.code_ranker.fit import FitRules, fit_forest
 from models.code_ranker.trees import Forest
 
 FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
 DEPTH = 50
+VERSION = 2
 COMMAND = "python -m benchmarks.fit_code_ranker --repos DIR --cases swe_dev/cases.jsonl.gz"
 FILE_RULES = FitRules(trees=60, depth=2, rate=0.1, least_rows=40)
-SYMBOL_RULES = FitRules(trees=150, depth=3, rate=0.08, least_rows=30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,33 +66,31 @@ def main() -> None:
     """Measure, fit, judge, write."""
     options = _options()
     asked = _measured(options)
-    repos = sorted({one.case.repo for one in asked})
-    held_out: dict[int, CodeRanking] = {}
-    for repo in repos:
-        seen = [one for one in asked if one.case.repo != repo]
-        files = _fit([file_rows(one) for one in seen], FILE_RULES)
-        symbols = _fit([symbol_rows(one, score_files(one.evidence, files)) for one in seen], SYMBOL_RULES)
-        held_out |= {place: rank(one, files, symbols) for place, one in enumerate(asked) if one.case.repo == repo}
-        print("held out", repo, flush=True)
-    for is_whole, title in ((False, "titles alone"), (True, "whole issues")):
+    held_out = judge_held_out(asked)
+    metric: dict[str, Any] = {}
+    for is_whole, title in ((False, "titles"), (True, "whole_issues")):
         places = [place for place, one in enumerate(asked) if one.is_whole == is_whole]
-        metric = summarise_code([asked[place].case for place in places], [held_out[place] for place in places])
-        print(title, json.dumps({name: metric[name] for name in ("one_file", "file_acc", "file_recall", "symbol_acc")}))
-        for repo in repos:
-            own = [place for place in places if asked[place].case.repo == repo]
-            found = summarise_code([asked[place].case for place in own], [held_out[place] for place in own])
-            print("  ", repo, found["one_file"], found["file_recall"], found["symbol_acc"])
-    metric.pop("ms")
-    forest = _fit([file_rows(one) for one in asked], FILE_RULES)
-    _write("files", forest, options.cases, metric, FILE_RULES)
-    rows = [symbol_rows(one, score_files(one.evidence, forest)) for one in asked]
-    _write("symbols", _fit(rows, SYMBOL_RULES), options.cases, metric, SYMBOL_RULES)
+        metric[title] = _figures(asked, held_out, places)
+        print(title, json.dumps(metric[title]))
+        for repo in sorted({one.case.repo for one in asked}):
+            print("  ", repo, _figures(asked, held_out, [place for place in places if asked[place].case.repo == repo]))
+    _write(_fit([file_rows(one) for one in asked], FILE_RULES), options.cases, metric)
+
+
+def judge_held_out(asked: Sequence[Asked]) -> list[CodeRanking]:
+    """Every question as trees rank it that never saw its repository."""
+    found: dict[int, CodeRanking] = {}
+    for repo in sorted({one.case.repo for one in asked}):
+        forest = _fit([file_rows(one) for one in asked if one.case.repo != repo], FILE_RULES)
+        found |= {place: rank(one, forest) for place, one in enumerate(asked) if one.case.repo == repo}
+        print("held out", repo, flush=True)
+    return [found[place] for place in range(len(asked))]
 
 
 def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[Asked]:
     """What is measured for each question, in the order of the commits."""
     for repo in sorted({case.repo for case in cases}):
-        repository = CodeRepository(find_repository(place, repo))
+        repository = CodeRepository(find_repository(place, repo), MiniLmTokenizer())
         own = [case for case in cases if case.repo == repo]
         for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
             index = repository.at(case.commit).index
@@ -112,22 +111,18 @@ def file_rows(one: Asked) -> Rows:
     return Rows(columns, names, values[pool], np.array([name in one.case.gold for name in names]))
 
 
-def symbol_rows(one: Asked, file_scores: NDArray[np.float64]) -> Rows:
-    """The symbols that the trees choose among."""
-    base = symbol_base(one.symbol_file, one.evidence, file_scores)
-    pool = np.argsort(-base, kind="stable")[:POOL_SYMBOLS]
-    columns, values = symbol_columns(one.symbol_file, one.evidence, file_scores)
-    names = [one.symbols[place] for place in pool]
-    return Rows(columns, names, values[pool], np.array([name in one.case.gold_symbols for name in names]))
-
-
-def rank(one: Asked, files: Forest, symbols: Forest) -> CodeRanking:
-    """What the trees give for a question."""
-    file_scores = score_files(one.evidence, files)
-    symbol_scores = score_symbols(one.symbol_file, one.evidence, file_scores, symbols)
+def rank(one: Asked, forest: Forest) -> CodeRanking:
+    """What the trees give for a question; symbols follow the order of their files."""
+    file_scores = score_files(one.evidence, forest)
+    symbol_scores = score_symbols(one.symbol_file, one.evidence, file_scores)
     first = np.argsort(-file_scores, kind="stable")[:DEPTH]
     named = np.argsort(-symbol_scores, kind="stable")[:DEPTH]
     return CodeRanking(tuple(one.files[row] for row in first), tuple(one.symbols[row] for row in named), 0.0)
+
+
+def _figures(asked: Sequence[Asked], found: Sequence[CodeRanking], places: Sequence[int]) -> dict[str, Any]:
+    figures = summarise_code([asked[place].case for place in places], [found[place] for place in places])
+    return {name: figures[name] for name in ("one_file", "file_acc", "file_recall", "symbol_acc")}
 
 
 def _measured(options: argparse.Namespace) -> list[Asked]:
@@ -142,8 +137,7 @@ def _measured(options: argparse.Namespace) -> list[Asked]:
 
 
 def _smaller(evidence: Evidence) -> Evidence:
-    symbols = {name: values.astype(np.float32) for name, values in evidence.symbols.items()}
-    return Evidence(evidence.files, symbols, np.empty(0))
+    return replace(evidence, units=np.empty(0))
 
 
 def _fit(rows: Sequence[Rows], rules: FitRules) -> Forest:
@@ -152,17 +146,17 @@ def _fit(rows: Sequence[Rows], rules: FitRules) -> Forest:
     return fit_forest(rows[0].columns, values, right, group, rules)
 
 
-def _write(name: str, forest: Forest, cases: Path, metric: dict[str, Any], rules: FitRules) -> None:
+def _write(forest: Forest, cases: Path, metric: dict[str, Any]) -> None:
     stored = {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "data_sha256": digest([cases]),
         "metric": {"held_out_repositories": metric},
         "command": COMMAND,
-        "rules": asdict(rules),
+        "rules": asdict(FILE_RULES),
         "trees": forest.to_json(),
     }
-    (FOLDER / f"{name}.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
+    (FOLDER / "files.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from hades.memory.service import Memory
     from hades.ports.progress import Progress
     from hades.ports.view import GraphView
+    from hades.retrieval.code.index import CodeIndex
     from hades.retrieval.ranking.feedback_belief import Beliefs
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.pipeline import Tools
     from hades.stages.build_context import BuildContext
+    from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
     from hades.stores.arango.store import ArangoStore
+    from schemas.sources import SourceSpec
 
 
 def open_hades(settings: Settings | None = None, *, progress: Progress | None = None) -> Hades:
@@ -124,6 +127,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         tools,
         settings.plan,
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
+        unbuilt=None if settings.view == "arango" else _unbuilt_workspace(settings),
     )
 
 
@@ -138,6 +142,30 @@ def _open_view_or_none(settings: Settings, tools: Tools) -> GraphView:
         if tools.memory is None or tools.memory.version() == NOTHING_REMEMBERED:
             raise
         return EmptyView([tools.embedder.model.tag] if tools.embedder is not None else [])
+
+
+def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
+    """The index of the workspace's own files, for questions before the first build; nothing is read before one."""
+
+    @cache
+    def opened() -> UnbuiltWorkspace:
+        from hades.providers.tokens import MiniLmTokenizer
+        from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
+
+        return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve().parent, MiniLmTokenizer())
+
+    return lambda: opened().index()
+
+
+def _known_workspaces(settings: Settings) -> list[SourceSpec]:
+    from hades.ingest.source_registry import known
+    from schemas.nodes import SourceKind
+
+    try:
+        with closing(open_store(settings, Mode.READ_ONLY)) as store:
+            return [spec for spec in known(store) if spec.source == SourceKind.WORKSPACE]
+    except StoreError:
+        return []
 
 
 def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:

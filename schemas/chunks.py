@@ -24,6 +24,7 @@ class ChunkKind(StrEnum):
     COMMIT = "commit"
 
 
+CHANGED_FILES = "\n\nChanged files: "  # in the text of a commit, between its message and the names of its files
 # Units of code and of configuration: whole lines, cut where the language says, not at sentence ends.
 CODE_KINDS = frozenset({ChunkKind.FUNCTION, ChunkKind.METHOD, ChunkKind.CLASS, ChunkKind.MODULE, ChunkKind.TEXT})
 

@@ -40,6 +40,7 @@ class Reason(StrEnum):
         "ranker_unavailable",
         "the learned ranker is missing, damaged or of another kind: ranked by hand",
     )
+    NOT_BUILT = "not_built", "nothing was published yet; the files of the workspace were searched by words and names"
     ABSTAINED = "abstained", "the evidence is too weak; no answer is better than this one"
 
 

@@ -18,6 +18,7 @@ class SourceSpec(Record):
     triples: str | None = Field(None, description="passages only: ready-made triples")
     history: bool = Field(True, description="workspace only: read the commits of a git repository")
     domain: str | None = Field(None, description="a domain of every document of the corpus")
+    exclude: tuple[str, ...] = Field((), description="workspace only: patterns of paths to leave out, as in .gitignore")
 
 
 class KnownSource(Keyed):
@@ -30,3 +31,4 @@ class KnownSource(Keyed):
     triples: str | None = None
     history: bool = True
     domain: str | None = None
+    exclude: tuple[str, ...] = ()

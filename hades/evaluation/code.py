@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hades.errors import HadesError
 from hades.evaluation.build import peak_mb
 from hades.evaluation.cases import digest
 from hades.evaluation.code_baselines import CodeBaselines
 from hades.evaluation.code_cases import CodeCase, find_repository, read_code_cases
+from hades.evaluation.code_graph import CodeGraph
 from hades.evaluation.code_metrics import CodeRanking, summarise_code
 from hades.evaluation.code_repository import CodeRepository
 from hades.ports.progress import Progress, silent
-from hades.ports.text import Embedder
+from hades.ports.text import Embedder, Tokenizer
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import search_code
 
 AUTO = "auto"
 DEPTH = 50
-CodeRanker = Callable[[CodeIndex, str], CodeRanking]
+OpenGraph = Callable[[str], AbstractContextManager[CodeGraph]]
 
 
 @dataclass(frozen=True)
@@ -40,32 +43,45 @@ class CodeSteps:
 def evaluate_code(
     place: Path,
     cases_file: Path,
+    tokenizer: Tokenizer,
     *,
     at: str | None = None,
     limit: int | None = None,
+    recipes: Sequence[str] = (AUTO,),
+    open_graph: OpenGraph | None = None,
     embedder: Embedder | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Ask every case at its own commit and sum up; without an embedder, dense and fusion are left out."""
+    """Ask every case at its own commit and sum up; without an embedder, dense and fusion are left out.
+
+    Recipes beside the default one are asked of a graph that is built for each commit: `open_graph` opens an empty one.
+    """
+    others = [name for name in recipes if name != AUTO]
+    if others and open_graph is None:
+        raise HadesError(f"recipe {others[0]!r} is asked of a graph, and none can be built here; give --home")
     cases = read_code_cases(cases_file, at, limit)
     began = time.perf_counter()
     steps = CodeSteps([], [], [])
     asked: list[CodeCase] = []
     found: dict[str, list[CodeRanking]] = {}
     for repo in sorted({case.repo for case in cases}):
-        repository = CodeRepository(find_repository(place, repo))
+        repository = CodeRepository(find_repository(place, repo), tokenizer)
         baselines = CodeBaselines(embedder)
         own = [case for case in cases if case.repo == repo]
-        for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
-            checkout = repository.at(case.commit)
-            rankings, embedded = _rank(checkout.index, case.question, baselines)
-            for name, ranking in rankings.items():
-                found.setdefault(name, []).append(ranking)
-            steps.seconds.append(checkout.seconds)
-            steps.parsed.append(checkout.parsed)
-            steps.embedded.append(embedded)
-            asked.append(case)
-            progress("cases", len(asked), len(cases))
+        with ExitStack() as stack:
+            graph = stack.enter_context(open_graph(repo)) if others and open_graph is not None else None
+            for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
+                checkout = repository.at(case.commit)
+                rankings, embedded = _rank(checkout.index, case.question, baselines)
+                if graph is not None:
+                    rankings |= graph.rank(repository.git_dir, case.commit, case.question, others)
+                for name, ranking in rankings.items():
+                    found.setdefault(name, []).append(ranking)
+                steps.seconds.append(checkout.seconds)
+                steps.parsed.append(checkout.parsed)
+                steps.embedded.append(embedded)
+                asked.append(case)
+                progress("cases", len(asked), len(cases))
     return {
         "dataset": {"cases": len(asked), "questions": len(asked), "sha256": digest([cases_file])},
         "build": {"seconds": round(time.perf_counter() - began, 2), "peak_mb": peak_mb(), **_summary(steps)},

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hades.evaluation.code_history import CommitLog
 from hades.ingest.source_document import Material
 from hades.ingest.sources.git_command import run_git
 from hades.ingest.sources.git_tree import GitTreeSource
+from hades.ports.text import Tokenizer
 from hades.retrieval.code.history import History
-from hades.retrieval.code.index import CodeIndex, CodeUnit, Words
+from hades.retrieval.code.index import CodeIndex, CodeUnit
+from hades.retrieval.code.unit_words import Words
+from hades.stages.code_index.commit_log import CommitLog
+from hades.stages.code_index.cut_units import cut_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +29,8 @@ class Checkout:
 class CodeRepository:
     """Builds the index of any commit of a repository; what two commits share is parsed once."""
 
-    def __init__(self, git_dir: Path) -> None:
-        self._git_dir = git_dir
+    def __init__(self, git_dir: Path, tokenizer: Tokenizer) -> None:
+        self.git_dir, self._tokenizer = git_dir, tokenizer
         self._parsed: dict[str, Material] = {}
         self._units: dict[tuple[str, str], list[CodeUnit]] = {}
         self._words = Words()
@@ -37,32 +38,18 @@ class CodeRepository:
 
     def committed_at(self, commit: str) -> int:
         """When a commit was made, in seconds since 1970."""
-        return int(run_git(self._git_dir, "log", "--max-count=1", "--format=%ct", commit))
+        return int(run_git(self.git_dir, "log", "--max-count=1", "--format=%ct", commit))
 
     def at(self, commit: str) -> Checkout:
         """The index of a commit, with the history before it and nothing later."""
         began = time.perf_counter()
         known = len(self._parsed)
         units: list[CodeUnit] = []
-        for one in GitTreeSource(self._git_dir, commit, parsed=self._parsed).read():
+        for one in GitTreeSource(self.git_dir, commit, parsed=self._parsed).read():
             if isinstance(one, Material):
                 key = (one.code.path if one.code else one.origin, one.text)
                 if key not in self._units:
-                    self._units[key] = list(material_units(one))
+                    self._units[key] = list(cut_units(one, self._tokenizer))
                 units += self._units[key]
         index = CodeIndex(units, History(self._log.before(commit)), self._words)
         return Checkout(index, round(time.perf_counter() - began, 3), len(self._parsed) - known)
-
-
-def material_units(material: Material) -> Iterator[CodeUnit]:
-    """The units of a file as ingestion cuts it; prose is one unit a section."""
-    text = material.text
-    path = material.code.path if material.code else material.origin
-    starts = [0]
-    while (found := text.find("\n", starts[-1])) >= 0:
-        starts.append(found + 1)
-    if not material.sections and text.strip():
-        yield CodeUnit(path, "", "prose", 1, len(starts), text)
-    for section in material.sections:
-        first, last = (bisect_right(starts, place) for place in (section.start, max(section.start, section.end - 1)))
-        yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[section.start : section.end])

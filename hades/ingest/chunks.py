@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -55,7 +55,7 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
     rows: list[Row] = []
     position: Counter[str] = Counter()
     twins: Counter[tuple[str, str]] = Counter()
-    lines = _LineNumbers()
+    lines = LineNumbers()
     for (document, section, start, end), tokens in zip(pieces, counts, strict=True):
         is_whole = tokens <= max_tokens or section.kind in CODE_KINDS
         for begin, stop, count in (
@@ -70,6 +70,22 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
                 row["start_line"], row["end_line"] = lines.of(document, begin), lines.of(document, stop - 1)
             rows.append(row)
     return rows
+
+
+def cut_sections(
+    document: ChunkedText, tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS
+) -> Iterator[tuple[Section, int, int]]:
+    """Section, start and end of each chunk of a document, as `chunk_rows` cuts it; tokens of code are not counted."""
+    for section in document.sections:
+        start, end = _bounds(document.text, section)
+        if start >= end:
+            continue
+        text = document.text[start:end]
+        if section.kind in CODE_KINDS or tokenizer.count_many([text])[0] <= max_tokens:
+            yield section, start, end
+        else:
+            for begin, stop, _ in _cut(document.text, start, end, tokenizer, max_tokens):
+                yield section, begin, stop
 
 
 def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
@@ -127,7 +143,7 @@ def _search_words(title: str, section: Section, text: str) -> str:
     return " ".join(filter(None, [header, *identifier_words(f"{title} {section.symbol or ''} {header} {text}")]))
 
 
-class _LineNumbers:
+class LineNumbers:
     """Lines of positions, counted from 1; the line starts of one document are held."""
 
     def __init__(self) -> None:

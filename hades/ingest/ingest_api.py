@@ -36,9 +36,15 @@ class Ingest:
         *,
         history: bool = True,
         domain: str | None = None,
+        exclude: Sequence[str] = (),
     ) -> IngestReport:
-        """Code by its functions and classes, the pages beside it and, of a git repository, its commits."""
-        spec = SourceSpec(source=SourceKind.WORKSPACE, path=str(path), history=history, domain=domain)
+        """Code by its functions and classes, the pages beside it and, of a git repository, its commits.
+
+        `exclude` are patterns of paths in the form of `.gitignore`, such as `test/fixtures/`.
+        """
+        spec = SourceSpec(
+            source=SourceKind.WORKSPACE, path=str(path), history=history, exclude=tuple(exclude), domain=domain
+        )
         return self.spec(spec, phases)
 
     def documents(
@@ -75,9 +81,9 @@ class Ingest:
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
         source = self._open(spec)
-        report = ingest(self._context, source, phases, domain=spec.domain or "")
-        if Phase.NODES in phases:
+        if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
             remember(self._context.store, _absolute(spec))
+        report = ingest(self._context, source, phases, domain=spec.domain or "")
         if {Phase.NODES, Phase.CHUNKS} <= set(phases):
             note_read(self._context.store, _absolute(spec), source, report.read)
         return report
@@ -113,7 +119,7 @@ class Ingest:
         path = Path(spec.path)
         if spec.source == SourceKind.WORKSPACE:
             history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
-            return WorkspaceSource(path, history=history)
+            return WorkspaceSource(path, history=history, exclude=spec.exclude)
         if spec.source == SourceKind.DOCUMENTS:
             return DocumentsSource(path)
         if spec.source == SourceKind.ARXIV:

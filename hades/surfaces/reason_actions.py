@@ -18,6 +18,7 @@ ACTIONS = {
     Reason.EMBEDDINGS_MISSING: "Run `hades run embed`.",
     Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
+    Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades run nightly` add vectors, paths and topics.",
     Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
     Reason.ABSTAINED: "Look at the nearest passages with `hades query`; bring documents that hold the answer.",
 }

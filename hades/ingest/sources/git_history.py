@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ MAX_COMMITS = 2_000
 MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
 MAX_MESSAGE_CHARS = 8_000
 MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
+_IDS_PER_CALL = 1_000
 _MAX_PATCH_LINE = 400
 _MAX_PATCH_BYTES = 64 << 20  # of all patches together; older commits are then known by their files only
 _MARK = "\x02"  # begins a commit; no message and no path holds it
@@ -94,16 +95,45 @@ def read_history(
     newest = resolve_commit(git_dir, commit)
     if newest is None or max_commits < 1:
         return []
+    selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
+    if known is not None and resolve_commit(git_dir, known):
+        selection.append(f"^{known}")
+    commits = list(_read_commits(git_dir, selection, keep_emails))
+    lines = _read_lines(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
+    return [_with_lines(one, lines.get(one.id, {})) for one in commits]
+
+
+def list_commits(
+    git_dir: Path, commit: str, max_commits: int = MAX_COMMITS, max_age_days: int | None = MAX_AGE_DAYS
+) -> list[str]:
+    """The ids of the commits that `read_history` reads, newest first."""
+    bounds = _bounds(git_dir, commit, max_commits, max_age_days)
+    return run_git(git_dir, "rev-list", *bounds, commit).decode().split()
+
+
+def read_commits(git_dir: Path, ids: Sequence[str]) -> Iterator[Commit]:
+    """These commits with the files that they touched, in the order given; no content is read."""
+    for start in range(0, len(ids), _IDS_PER_CALL):
+        part = ids[start : start + _IDS_PER_CALL]
+        yield from _read_commits(git_dir, ["--no-walk=unsorted", *part], keep_emails=False)
+
+
+def name_as_newest(commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[str, ...]]]:
+    """Each commit, newest first, with the paths that its files have in the newest one: renames are followed."""
+    names: dict[str, str] = {}
+    for commit in commits:
+        yield commit, tuple(names.get(change.path, change.path) for change in commit.changes)
+        for change in commit.changes:
+            if change.status == "R":
+                names[change.old_path] = names.get(change.path, change.path)
+
+
+def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int | None) -> list[str]:
     bounds = [f"--max-count={max_commits}", "--no-merges"]
     if max_age_days is not None:
         oldest = _commit_at(git_dir, newest) - timedelta(days=max_age_days)
         bounds.append(f"--since={oldest.isoformat()}")
-    start = [newest]
-    if known is not None and resolve_commit(git_dir, known):
-        start.append(f"^{known}")
-    commits = list(_read_commits(git_dir, [*bounds, *start], keep_emails))
-    lines = _read_lines(git_dir, [*bounds, *start], {one.id for one in commits if len(one.changes) <= MAX_FILES})
-    return [_with_lines(one, lines.get(one.id, {})) for one in commits]
+    return bounds
 
 
 def commit_before(git_dir: Path, moment: datetime, commit: str = "HEAD") -> str | None:

@@ -15,6 +15,7 @@ from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.git_command import BlobReader, GitError, resolve_commit, run_git
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, require_plain_name, show
+from hades.ingest.sources.walk import SKIPPED_FOLDERS
 from schemas.nodes import SourceKind
 
 _SUBMODULE, _LINK = "160000", "120000"
@@ -83,6 +84,8 @@ class GitTreeSource:
 
     def _files(self) -> Iterator[TreeFile]:
         for one in self._entries:
+            if not SKIPPED_FOLDERS.isdisjoint(one.path.split("/")[:-1]):
+                continue
             if one.mode == _SUBMODULE or (one.mode != _LINK and language_of(one.path) is not None):
                 yield one
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,14 +20,15 @@ from hades.ingest.sources.git_history import (
     Commit,
     FileChange,
     Hunk,
+    name_as_newest,
     read_history,
 )
-from schemas.chunks import ChunkKind
+from schemas.chunks import CHANGED_FILES, ChunkKind
 from schemas.nodes import SourceKind
 
 _CACHE_VERSION = 1
 _LISTED_FILES = 30
-_KEPT_FILES = 200
+KEPT_FILES = 200
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def history_documents(root: Path, rules: HistoryRules) -> Iterator[Material]:
     """The commits of the repository whose root is this folder, newest first; none where there is no repository."""
     git_dir = find_git_dir(root)
     if git_dir is not None:
-        yield from map(_material, _commits(git_dir, rules))
+        for commit, paths in name_as_newest(_commits(git_dir, rules)):
+            yield _material(commit, paths)
 
 
 def _commits(git_dir: Path, rules: HistoryRules) -> list[Commit]:
@@ -78,10 +80,11 @@ def _bounded(commits: list[Commit], rules: HistoryRules) -> list[Commit]:
     return [one for one in ordered if oldest is None or one.at >= oldest]
 
 
-def _material(commit: Commit) -> Material:
+def _material(commit: Commit, now: Sequence[str]) -> Material:
+    """The document of a commit; `now` are the paths that its files have today, which edges are made from."""
     paths = [change.path for change in commit.changes]
     more = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
-    listed = f"\n\nChanged files: {', '.join(paths[:_LISTED_FILES])}{more}" if paths else ""
+    listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{more}" if paths else ""
     text = f"{commit.message or commit.id[:12]}{listed}".encode("utf-8", "replace").decode()
     heading = text.partition("\n")[0].strip()[:200] or commit.id[:12]
     return Material(
@@ -91,14 +94,14 @@ def _material(commit: Commit) -> Material:
         mime="text/x-git-commit",
         created=commit.at,
         sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
-        commit=CommitFacts(commit.id, commit.author, tuple(_find_touched(commit))),
+        commit=CommitFacts(commit.id, commit.author, tuple(_find_touched(commit, now))),
         metadata={"author": commit.author},
     )
 
 
-def _find_touched(commit: Commit) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for change in commit.changes[:_KEPT_FILES]:
-        yield change.path, tuple(dict.fromkeys(name for hunk in change.hunks for name in hunk.names))
+def _find_touched(commit: Commit, now: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for change, path in list(zip(commit.changes, now, strict=True))[:KEPT_FILES]:
+        yield path, tuple(dict.fromkeys(name for hunk in change.hunks for name in hunk.names))
 
 
 def _cache_file(git_dir: Path, rules: HistoryRules) -> Path | None:

@@ -40,9 +40,15 @@ class _Rules:
     patterns: tuple[RegexPattern, ...]
 
 
-def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True) -> Iterator[FileEntry]:
-    """Every entry below the starting points (folders or files relative to the root), sorted within each folder."""
+def walk(
+    root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True, exclude: Sequence[str] = ()
+) -> Iterator[FileEntry]:
+    """Every entry below the starting points (folders or files relative to the root), sorted within each folder.
+
+    `exclude` are patterns in the form of `.gitignore`; no ignore file can take them back.
+    """
     real_root = os.path.realpath(root)
+    always = (_Rules("", _compile(exclude)),) if exclude else ()
     for start in starts:
         rules = _rules_above(root, start) if respect_ignores else ()
         full = os.path.join(root, start) if start else root
@@ -51,11 +57,16 @@ def walk(root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True)
             if found is not None:
                 yield found
             continue
-        yield from _walk_folder(root, real_root, start, rules, respect_ignores)
+        yield from _walk_folder(root, real_root, start, rules, respect_ignores, always)
 
 
 def _walk_folder(
-    root: str, real_root: str, start: str, rules: tuple[_Rules, ...], respect_ignores: bool
+    root: str,
+    real_root: str,
+    start: str,
+    rules: tuple[_Rules, ...],
+    respect_ignores: bool,
+    always: tuple[_Rules, ...],
 ) -> Iterator[FileEntry]:
     """Depth first with an explicit stack: folders may be nested deeper than calls can be."""
     pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(start, rules, True)]
@@ -81,7 +92,7 @@ def _walk_folder(
             is_child_folder = entry.is_dir(follow_symlinks=False)
             if is_child_folder and entry.name in SKIPPED_FOLDERS:
                 continue
-            if not _is_ignored(child, is_child_folder, rules):
+            if not any(_is_ignored(child, is_child_folder, one) for one in (always, rules)):
                 pending.append((child, rules, is_child_folder))
 
 

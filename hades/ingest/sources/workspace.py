@@ -23,13 +23,20 @@ class WorkspaceSource:
 
     kind = SourceKind.WORKSPACE
 
-    def __init__(self, root: Path, packages: Sequence[str] = (), history: HistoryRules | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        packages: Sequence[str] = (),
+        history: HistoryRules | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
         self._root = root.resolve()
         self._starts = _starts(self._root, packages) if packages else ("",)
         self.corpus = self._root.name
         self.place = str(self._root)
+        self._exclude = tuple(exclude)
         self._history = history if not packages else None
         self.mirrors = not packages  # what is outside the named packages is not gone
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
@@ -47,7 +54,7 @@ class WorkspaceSource:
             yield from history_documents(self._root, self._history)
 
     def _files(self) -> Iterator[FileEntry]:
-        for found in walk(str(self._root), self._starts):
+        for found in walk(str(self._root), self._starts, exclude=self._exclude):
             if found.problem is not None or language_of(found.relative) is not None:
                 yield found
 

@@ -13,13 +13,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hades.ports.view import KINDS, GraphView, Kind, Numbers
+from hades.ports.view import KINDS, GraphView, Kind, Numbers, Passage
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.turn.recipes import FILE, PASSAGE
 from hades.retrieval.turn.types import FoundPassage
 from hades.text.code_question import read_code_question
+from schemas.chunks import CHANGED_FILES
 from schemas.retrieval import CitedPassage, RankedItem
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def _read(view: GraphView) -> SnapshotCode | None:
     nodes, read = np.asarray(nodes)[has_path], [passage for passage in read if passage.path]
     if not read:
         return None
+    order = sorted(range(len(read)), key=lambda place: (read[place].path, read[place].span))
+    nodes, read = nodes[order], [read[place] for place in order]
     units = [
         CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
         for passage in read
@@ -130,7 +133,7 @@ def _read(view: GraphView) -> SnapshotCode | None:
 
 
 def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> History:
-    """Commits with the files that they touched, newest first; `paths` gives the path of a document."""
+    """Commits with the files that they touched; `paths` gives the path of a document."""
     if not len(chunks) or _TOUCHED not in view.type_names:
         return History(())
     found = view.expand(chunks, direction=_OUT, types=[_TOUCHED])
@@ -143,9 +146,15 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
         if place.get(target):
             touched.setdefault(row, []).append(place[target])
-    commits = [
-        Commit(one.id, one.timestamp.timestamp(), one.text, tuple(touched[row]))
-        for row, one in enumerate(view.passages(chunks))
-        if row in touched and one.timestamp is not None
-    ]
-    return History(sorted(commits, key=lambda one: (-one.time, one.id)))
+    parts: dict[str, list[tuple[tuple[int, int], int, Passage]]] = {}
+    for row, one in enumerate(view.passages(chunks)):
+        parts.setdefault(one.document, []).append((one.span, row, one))
+    commits = []
+    for document, found_parts in parts.items():
+        pieces = [one for _, _, one in sorted(found_parts, key=lambda part: part[0])]
+        files_of = [path for _, row, _ in found_parts for path in touched.get(row, ())]
+        if files_of and pieces[0].timestamp is not None:
+            message = "\n".join(one.text for one in pieces).partition(CHANGED_FILES)[0]
+            name = document.rpartition(":")[2]
+            commits.append(Commit(name, pieces[0].timestamp.timestamp(), message, tuple(files_of)))
+    return History(commits)

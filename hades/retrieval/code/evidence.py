@@ -56,7 +56,7 @@ def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
         files[f"words_{part}"] = index.file_postings.score(query)
         units = index.unit_postings.score(query)
         files[f"unit_{part}"] = _top_mean(units, index.unit_file, len(index.files), 1)
-        if part in ("all", "title", "prose", "inline"):
+        if part in ("all", "title"):
             symbols[f"words_{part}"] = index.symbol_postings.score(query)[:-1]
         if part == "all":
             every = units
@@ -70,7 +70,7 @@ def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
     _frames(index, question, files, symbols)
     _phrases(index, question, files, symbols)
     _past(index, question, files)
-    _shape(index, files, symbols)
+    _shape(index, files)
     _neighbours(index, files, symbols)
     return Evidence(files, symbols, every)
 
@@ -273,7 +273,7 @@ def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) ->
     files["past_recent"] = history.recency(index.file_row)
 
 
-def _shape(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+def _shape(index: CodeIndex, files: dict[str, Scores]) -> None:
     paths = index.files
     files["is_test"] = np.array([float(bool(_TEST.search(path))) for path in paths])
     files["is_aside"] = np.array([float(bool(_ASIDE.search(path))) for path in paths])
@@ -285,15 +285,14 @@ def _shape(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores
         index.unit_file, weights=[unit.last_line - unit.first_line + 1 for unit in index.units], minlength=len(paths)
     )
     files["size"] = np.log1p(sizes)
-    spans = np.array(
-        [
-            sum(index.units[row].last_line - index.units[row].first_line + 1 for row in symbol.rows)
-            for symbol in index.symbols
-        ]
-    )
-    symbols["size"] = np.log1p(spans) if len(spans) else np.zeros(0)
-    symbols["is_class"] = np.array([float(symbol.kind == "class") for symbol in index.symbols])
-    symbols["is_init"] = np.array([float(symbol.name.endswith("__init__")) for symbol in index.symbols])
+
+
+def _folder_shares(index: CodeIndex, shares: Scores) -> Scores:
+    """What the other hits in a file's folder have together: fixes of several files often stay in one package."""
+    folders: dict[str, int] = {}
+    place = np.array([folders.setdefault(path.rpartition("/")[0], len(folders)) for path in index.files], np.int64)
+    total = np.bincount(place, weights=shares, minlength=len(folders)) if len(place) else np.zeros(0)
+    return total[place] - shares
 
 
 def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
@@ -302,7 +301,12 @@ def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, S
     kept = np.where(base >= np.sort(base)[-min(10, len(base))], base, 0.0) if len(base) else base
     files["uses_hits"] = index.use_graph.spread(kept, to_users=True)
     files["used_by_hits"] = index.use_graph.spread(kept, to_users=False)
-    files["past_together"] = index.history.together(kept / (kept.sum() or 1.0), index.file_row)
+    shares = kept / (kept.sum() or 1.0)
+    files["past_together"] = index.history.together(shares, index.file_row)
+    files["folder_hits"] = _folder_shares(index, shares)
+    first = (shares == shares.max(initial=0.0)).astype(np.float64)
+    files["together_first"] = index.history.together(first, index.file_row)
+    files["linked_first"] = index.use_graph.spread(first, to_users=True) + index.use_graph.spread(first, to_users=False)
     named = symbols["name_mark"] + symbols["dotted"] + 0.3 * symbols["name_code"]
     family = np.zeros(len(index.symbols))
     heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(index.symbols)}

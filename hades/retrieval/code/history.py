@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -29,11 +29,16 @@ class Commit:
 
 
 class History:
-    """Commits, newest first."""
+    """Commits, newest first, in whatever order they are given."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
-        self.commits = tuple(commits)
+        self.commits = tuple(sorted(commits, key=lambda one: (-one.time, one.id)))
         self._terms: dict[str, int] = {}
+
+    def only(self, files: Collection[str]) -> History:
+        """The commits that touched files which are there, with those files alone; others say nothing of them."""
+        kept = ((one, tuple(sorted({path for path in one.paths if path in files}))) for one in self.commits)
+        return History([replace(one, paths=paths) for one, paths in kept if paths])
 
     @cached_property
     def _postings(self) -> Postings:

@@ -47,11 +47,11 @@ class CodeIndex:
 
     def __init__(self, units: Sequence[CodeUnit], history: History | None = None, words: Words | None = None) -> None:
         self.units = tuple(units)
-        self.history = history or History(())
         self.words = words or Words()
         self.read = [self.words.read(unit.symbol, unit.text) for unit in self.units]
         self.files: list[str] = list(dict.fromkeys(unit.path for unit in self.units))
         self.file_row = {path: row for row, path in enumerate(self.files)}
+        self.history = (history or History(())).only(self.file_row)
         self.unit_file = np.array([self.file_row[unit.path] for unit in self.units], np.int64)
         self.symbols = _group_symbols(self.units)
         self.unit_symbol = np.full(len(self.units), -1, np.int64)

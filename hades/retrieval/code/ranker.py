@@ -13,7 +13,7 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.ports.view import Numbers
-from hades.retrieval.code.columns import file_columns, symbol_columns
+from hades.retrieval.code.columns import file_columns
 from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence, unit_scale
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.postings import Scores
@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
-POOL_SYMBOLS = 300
 TEXT_PENALTY = 2.0  # the trees saw code only; a page or a table of settings stands behind code of equal evidence
 _BELOW = -1e6
 
@@ -50,7 +49,7 @@ def score_code(index: CodeIndex, question: CodeQuestion) -> CodeScores:
     evidence = collect_evidence(index, question)
     is_report = bool(question.prose.strip() or question.code.strip())
     file_scores = score_files(evidence, fit("files") if is_report else None)
-    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores, fit("symbols")), evidence)
+    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
 
 
 def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
@@ -63,16 +62,7 @@ def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
     return np.asarray(scores - TEXT_PENALTY * evidence.files["is_text"])
 
 
-def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores, forest: Forest | None) -> Scores:
-    """The same for symbols."""
-    base = symbol_base(symbol_file, evidence, file_scores)
-    if forest is None:
-        return base
-    names, rows = symbol_columns(symbol_file, evidence, file_scores)
-    return _rescore(base, rows[:, _places(forest, names)], forest, POOL_SYMBOLS)
-
-
-def symbol_base(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
+def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
     """Symbols by hand: what the question says of them, and how their file ranks."""
     place = np.empty(len(file_scores))
     place[np.argsort(-file_scores, kind="stable")] = np.arange(len(file_scores))

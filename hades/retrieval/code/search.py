@@ -13,6 +13,8 @@ from hades.retrieval.code.ranker import CodeScores, score_code
 from hades.text.code_question import read_code_question
 
 _SAYS_SOMETHING = ("words_all", "path_exact", "path_all", "frame_any", "name_mark", "dotted", "past_like")
+_NEAR_SHARE = 0.9  # of the distinct words of two units together, which both must hold to be near-duplicates
+_NEAR_WORDS = 12  # shorter units must be equal: one word more or less is a tenth of them
 _UNITS_OF_A_SYMBOL = 1  # of a long function the best part is shown
 
 
@@ -72,14 +74,22 @@ def _units(index: CodeIndex, scores: CodeScores, limit: int) -> Iterator[tuple[i
         top = best_of_file.get(file)
         if top is not None and index.unit_symbol[top] < 0:
             queue.append((place + 0.5, top))
-    seen: set[str] = set()
-    given = 0
+    shown: list[int] = []
     for _, row in sorted(queue):
-        text = " ".join(index.units[row].text.split())
-        if text not in seen and given < limit:
-            seen.add(text)
-            yield row, _place_score(given)
-            given += 1
+        if len(shown) < limit and not any(_is_near(index, row, other) for other in shown):
+            yield row, _place_score(len(shown))
+            shown.append(row)
+
+
+def _is_near(index: CodeIndex, first: int, second: int) -> bool:
+    """Whether two units say nearly the same: equal but for white space, or long and of nearly the same words."""
+    one, other = (index.read[row] for row in (first, second))
+    if one is other:
+        return True
+    if not _NEAR_WORDS < len(one.term) * _NEAR_SHARE <= len(other.term) <= len(one.term) / _NEAR_SHARE:
+        return index.units[first].text.split() == index.units[second].text.split()
+    counts = np.unique(np.concatenate([np.unique(one.term), np.unique(other.term)]), return_counts=True)[1]
+    return bool((counts == 2).sum() >= _NEAR_SHARE * len(counts))
 
 
 def _best_rows(index: CodeIndex, words: Scores) -> dict[int, int]:

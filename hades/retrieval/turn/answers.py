@@ -15,13 +15,16 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from hades.errors import HadesError
+from hades.errors import HadesError, NothingPublished
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
+from hades.retrieval.code.answer_files import answer_from_files
+from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
-from hades.retrieval.turn.recipes import DEFAULT, MODES, PASSAGE
+from hades.retrieval.turn.recipes import AUTO, DEFAULT, MODES, PASSAGE
+from hades.retrieval.turn.report import AskedQuestion
 from hades.telemetry.structured import turn_fields
 from hades.telemetry.traces import span
 from schemas.intervals import Mask
@@ -52,9 +55,10 @@ class Answers:
         plan: Plan = Plan(),
         now: Callable[[], datetime] = utc_now,
         open_version: Callable[[str], GraphView] | None = None,
+        unbuilt: Callable[[], CodeIndex | None] | None = None,
     ) -> None:
         self.tools, self.plan = tools, plan
-        self._open_version = open_version
+        self._open_version, self._unbuilt = open_version, unbuilt
         self._open_view, self._version, self._now = open_view, version, now
         self._held: _OpenView | None = None
         self._lock = threading.Lock()
@@ -124,6 +128,10 @@ class Answers:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
         mask = Mask(as_of, known_at)
+        index = self._unbuilt() if self._unbuilt is not None and self._is_unbuilt(recipe, text, mask) else None
+        if index is not None:
+            asked = AskedQuestion(text, recipe, "", chosen, mask, self._now(), tuple(near), level)
+            return answer_from_files(index, asked, self.tools)
         with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
             answer = retrieve(
                 view,
@@ -144,6 +152,17 @@ class Answers:
             mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
         logger.info("answered", extra=turn_fields(answer))
         return answer
+
+    def _is_unbuilt(self, recipe: str, text: str, mask: Mask) -> bool:
+        """Whether nothing was published yet and the question can be answered from the files of a workspace."""
+        if recipe not in (AUTO, DEFAULT) or not text.strip() or mask != Mask(None, None):
+            return False
+        try:
+            with self._lock:
+                self._newest()
+        except NothingPublished:
+            return True
+        return False
 
     def as_published(self, snapshot: str) -> Answers:
         """The same over a named snapshot, which opens or is refused; the caller closes it."""

@@ -91,7 +91,7 @@ class LocalContext:
 
         options = turn_arguments(request)
         found = retrieve_version(self.answers, request.query, version, plan=request.plan, **options)
-        note = self._log(found) if self._logs_turns else ""
+        note = self._log(found) if self._logs_turns and found.snapshot else ""
         return JsonReply(found.model_dump_json().encode(), found.query_id, note=note)
 
     def find_turn(self, query_id: str) -> QueryLog:

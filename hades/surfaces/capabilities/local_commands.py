@@ -94,6 +94,10 @@ class IngestWorkspaceRequest(IngestPart):
     """Ingest code: files, functions, docstrings, comments and pages. Deleted files are removed."""
 
     path: Path = Field(description="Folder of code; .gitignore is respected.")
+    no_history: bool = Field(False, description="Leave the commits of a git repository out.")
+    exclude: tuple[str, ...] = Field(
+        (), max_length=64, description="Pattern of paths to leave out, as in .gitignore; may be repeated."
+    )
 
 
 class IngestDocumentsRequest(IngestPart):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from hades.errors import HadesError
-from hades.evaluation.code import AUTO, evaluate_code
+from hades.evaluation.code import AUTO, OpenGraph, evaluate_code
 from hades.evaluation.code_functions import evaluate_functions
+from hades.evaluation.code_graph import CodeGraph
+from hades.ingest.phases import IngestContext
 from hades.ports.progress import silent
-from hades.settings import load_settings
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
+from hades.settings import Settings, load_settings
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import show_progress
-from hades.wiring import open_embedder
+from hades.wiring import open_embedder, open_written_store
 
 
 def run_code(
@@ -33,7 +39,7 @@ def run_code(
     out: Path | None,
 ) -> Answer:
     """Ask for the files of issues, or for single functions; the request holds one of the two forms."""
-    _only_auto(recipes)
+    names = _read_recipes(recipes)
     settings = load_settings()
     if home is not None:
         settings = settings.model_copy(update={"home": home})
@@ -41,21 +47,51 @@ def run_code(
         shown = progress or silent
         if repo is not None and cases is not None:
             embedder = open_embedder(settings) if dense else None
-            document = evaluate_code(repo, cases, at=at, limit=limit, embedder=embedder, progress=shown)
+            document = evaluate_code(
+                repo,
+                cases,
+                MiniLmTokenizer(),
+                at=at,
+                limit=limit,
+                recipes=names,
+                open_graph=_graphs(settings, home),
+                embedder=embedder,
+                progress=shown,
+            )
         else:
             assert files is not None
             assert questions is not None
+            _only_auto(names)
             document = evaluate_functions(files, questions, open_embedder(settings), limit=limit, progress=shown)
     return _answer(document, out)
 
 
-def _only_auto(recipes: str | None) -> None:
-    """Other recipes do not search code: the default recipe is the one that does."""
-    wrong = [name for name in (recipes or AUTO).split(",") if name.strip() != AUTO]
+def _read_recipes(recipes: str | None) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in (recipes or AUTO).split(",") if name.strip()))
+    wrong = [name for name in names if name not in NAMES_OF_RECIPES]
     if wrong:
-        raise HadesError(
-            f"recipe {wrong[0]!r} does not rank files and symbols; expected {AUTO!r}, which is the default"
-        )
+        raise HadesError(f"no recipe is called {wrong[0]!r}; use one of {', '.join(NAMES_OF_RECIPES)}")
+    return names
+
+
+def _graphs(settings: Settings, kept: Path | None) -> OpenGraph:
+    """An empty graph for each repository, in the folder that was given or in one that is removed at the end."""
+
+    @contextmanager
+    def opened(repo: str) -> Iterator[CodeGraph]:
+        with TemporaryDirectory() if kept is None else nullcontext(kept) as folder:
+            home = Path(folder) / "code" / (repo.replace("/", "+") or "repository")
+            with closing(open_written_store(settings.model_copy(update={"home": home}))) as store:
+                yield CodeGraph(IngestContext(store, open_embedder(settings), MiniLmTokenizer(), home / "cache"), home)
+
+    return opened
+
+
+def _only_auto(recipes: Sequence[str]) -> None:
+    """Single functions are no workspace: there is no graph that another recipe could walk."""
+    wrong = [name for name in recipes if name != AUTO]
+    if wrong:
+        raise HadesError(f"recipe {wrong[0]!r} does not rank single functions; expected {AUTO!r}, which is the default")
 
 
 def _answer(document: dict[str, Any], out: Path | None) -> Answer:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 _LISTED = 12
 
 
-def ingest_workspace(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:
+def ingest_workspace(
+    path: Path, phase: str | None, no_edges: bool, domain: str | None, no_history: bool, exclude: Sequence[str]
+) -> Answer:
     """Ingest code and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases, domain=domain), phase, no_edges)
+    kept = {"history": not no_history, "exclude": exclude, "domain": domain}
+    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases, **kept), phase, no_edges)
 
 
 def ingest_documents(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from hades.errors import HadesError
 from hades.evaluation.cases import BadCases
 from hades.evaluation.code import evaluate_code
 from hades.evaluation.code_functions import evaluate_functions
+from hades.evaluation.code_graph import CodeGraph
+from hades.ingest.phases import IngestContext
 from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from tests.unit.hades.snapshot.homes import empty_store
 
 
 def _repository(folder: Path) -> list[str]:
@@ -45,7 +52,7 @@ def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
     ]
     cases = tmp_path / "cases.jsonl"
     cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = evaluate_code(tmp_path / "repo", cases, embedder=HashingEmbedder())
+    found = evaluate_code(tmp_path / "repo", cases, MiniLmTokenizer(), embedder=HashingEmbedder())
     assert set(found["recipes"]) == {"bm25_files", "bm25_functions", "dense", "fusion", "auto"}
     assert found["recipes"]["auto"]["one_file"] == {"file_acc": {"1": 1.0, "3": 1.0, "5": 1.0, "10": 1.0}, "cases": 2}
     assert found["recipes"]["auto"]["symbol_acc"]["5"] == 1.0
@@ -56,7 +63,7 @@ def test_a_case_without_a_commit_is_refused(tmp_path: Path) -> None:
     cases = tmp_path / "cases.jsonl"
     cases.write_text('{"question": "what", "gold": ["a.py"]}\n')
     with pytest.raises(BadCases, match="--at"):
-        evaluate_code(tmp_path, cases)
+        evaluate_code(tmp_path, cases, MiniLmTokenizer())
 
 
 def test_single_functions_are_found_by_what_they_say(tmp_path: Path) -> None:
@@ -70,3 +77,27 @@ def test_single_functions_are_found_by_what_they_say(tmp_path: Path) -> None:
     found = evaluate_functions(files, questions, HashingEmbedder())
     assert found["recipes"]["auto"]["mrr"] == 1.0
     assert set(found["recipes"]) == {"bm25_functions", "dense", "fusion", "auto"}
+
+
+def test_other_recipes_are_asked_of_a_graph_that_follows_the_commits(tmp_path: Path) -> None:
+    first, second = _repository(tmp_path / "repo")
+    cases = tmp_path / "cases.jsonl"
+    rows = [
+        {"id": commit, "commit": commit, "question": "where is the area of a side?", "gold": [path]}
+        for commit, path in ((first, "shapes.py"), (second, "squares.py"))
+    ]
+    cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    @contextmanager
+    def open_graph(repo: str) -> Iterator[CodeGraph]:
+        home = tmp_path / "home"
+        with closing(empty_store(home / "graph.db")) as store:
+            yield CodeGraph(IngestContext(store, HashingEmbedder(), MiniLmTokenizer(), home / "cache"), home)
+
+    found = evaluate_code(
+        tmp_path / "repo", cases, MiniLmTokenizer(), recipes=("auto", "lexical"), open_graph=open_graph
+    )
+    assert set(found["recipes"]) == {"bm25_files", "bm25_functions", "auto", "lexical"}
+    assert found["recipes"]["lexical"]["file_acc"]["1"] == 1.0
+    with pytest.raises(HadesError, match="recipe 'lexical' is asked of a graph"):
+        evaluate_code(tmp_path / "repo", cases, MiniLmTokenizer(), recipes=("lexical",))

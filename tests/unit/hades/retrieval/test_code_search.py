@@ -88,6 +88,22 @@ def test_an_empty_index_and_a_question_without_words_find_nothing_and_do_not_fai
     assert search_code(CodeIndex(UNITS), "?!", 5) == CodeHits((), (), ())
 
 
+def test_near_duplicates_are_shown_once() -> None:
+    body = "def load(path):\n" + "".join(f"    value_{name} = read_{name}(path, mode_{name})\n" for name in "abcdefgh")
+    units = [
+        CodeUnit("one/load.py", "load", "function", 1, 9, body),
+        CodeUnit("two/load.py", "load", "function", 1, 10, body + "    return path\n"),
+        CodeUnit("three/load.py", "load", "function", 1, 2, "def load(path):\n    return open_archive(path)\n"),
+    ]
+    hits = search_code(CodeIndex(units), "load a value from a path", 5)
+    assert {units[row].path for row, _ in hits.units} in (
+        {"one/load.py", "three/load.py"},
+        {"two/load.py", "three/load.py"},
+    )
+    assert len(hits.units) == 2
+    assert len(hits.files) == 3
+
+
 def test_identifiers_are_found_whole_and_in_parts() -> None:
     assert code_terms("parseHTTPHeader") == ["pars", "http", "header", "parsehttpheader"]
     assert code_terms("max_retries") == ["max", "retri", "max_retries"]

@@ -1,0 +1,92 @@
+"""A published checkout ranks files and symbols as the evaluation does for its commit, and so does a folder unbuilt."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from hades.api import Hades
+from hades.evaluation.code_repository import CodeRepository
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.channels.code import code_of
+from hades.retrieval.code.columns import file_columns
+from hades.retrieval.code.evidence import collect_evidence
+from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.search import search_code
+from hades.stages.code_index.workspace_index import index_workspace
+from hades.text.code_question import read_code_question
+from tests.unit.hades.snapshot.homes import empty_store
+
+REPORT = """Refund fails for open orders
+
+`Gateway.refund` in pay/gateway.py returns nothing when the order is open.
+
+```python
+Gateway().refund(order)
+```
+"""
+PAGE = "# Payment\n\n" + "How a card is charged and how an order is refunded, in long words. " * 60 + "\n"
+FIRST = {
+    "pay/gate.py": (
+        "import json\n\n\nclass Gateway:\n    def refund(self, order):\n"
+        '        raise ValueError("the order is still open")\n'
+    ),
+    "pay/orders.py": "from pay.gateway import Gateway\n\nOPEN = 1\n\n\ndef is_open(order):\n    return order == OPEN\n",
+    "tests/test_gateway.py": "from pay.gateway import Gateway\n\n\ndef test_refund():\n    Gateway().refund(1)\n",
+    "docs/payment.md": PAGE,
+    "setup.cfg": "[metadata]\nname = pay\n",
+    ".vscode/settings.json": '{"order": 1}\n',
+}
+
+
+def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    _make_repository(folder)
+    evaluated = CodeRepository(folder, MiniLmTokenizer()).at("HEAD").index
+    home = tmp_path / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(folder)
+        hades.publish()
+        view = hades.view()
+        published = code_of(view)
+        assert published is not None
+        answers = {level: hades.retrieve(REPORT, level=level).ranking for level in ("file", "symbol")}
+        view.close()
+    _assert_equal(evaluated, published.index)
+    _assert_equal(evaluated, index_workspace(folder, MiniLmTokenizer()))
+    hits = search_code(evaluated, REPORT, 50)
+    assert [one.id for one in answers["file"]] == [one.id for one in hits.files]
+    assert [one.id for one in answers["symbol"]] == [one.id for one in hits.symbols]
+    assert hits.files[0].id == "pay/gateway.py"
+
+
+def _make_repository(folder: Path) -> None:
+    """Three commits: the second renames a file, the third changes two."""
+    git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    for path, text in FIRST.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    subprocess.run([*git, "init", "-q"], check=True)
+    for message in ("First version\n\nSigned-off-by: Ada <ada@example.org>", "Gateway has its name", "Refund " * 300):
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", message], check=True)
+        if message.startswith("First"):
+            (folder / "pay/gate.py").rename(folder / "pay/gateway.py")
+        else:
+            (folder / "pay/orders.py").write_text(FIRST["pay/orders.py"] + "\n\ndef close(order):\n    return 0\n")
+            (folder / "setup.cfg").write_text("[metadata]\nname = payment\n")
+
+
+def _assert_equal(first: CodeIndex, second: CodeIndex) -> None:
+    assert first.units == second.units
+    assert [(one.id, one.paths) for one in first.history.commits] == [
+        (one.id, one.paths) for one in second.history.commits
+    ]
+    question = read_code_question(REPORT)
+    names, columns = file_columns(collect_evidence(first, question))
+    _, others = file_columns(collect_evidence(second, question))
+    for place, name in enumerate(names):
+        np.testing.assert_allclose(columns[:, place], others[:, place], rtol=1e-5, atol=1e-6, err_msg=name)
