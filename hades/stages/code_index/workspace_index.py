@@ -11,7 +11,8 @@ from hades.ingest.sources.git_command import GitError, find_git_dir, resolve_com
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.text import Tokenizer
 from hades.retrieval.code.history import Commit, History
-from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.index import CodeIndex, CodeUnit
+from hades.retrieval.code.unit_words import Words
 from hades.stages.code_index.commit_log import CommitLog
 from hades.stages.code_index.cut_units import cut_units
 
@@ -20,10 +21,16 @@ def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (
     """The files below a folder and, of a git repository, its commits; git and the parsers work side by side."""
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
-        read = (one for one in WorkspaceSource(root, exclude=exclude).read() if isinstance(one, Material))
-        materials = sorted(read, key=lambda one: one.origin)
-        units = [unit for material in materials for unit in cut_units(material, tokenizer)]
-        return CodeIndex(units, History(history.result()))
+        words = Words()
+        files: list[tuple[str, list[CodeUnit]]] = []
+        for material in WorkspaceSource(root, exclude=exclude).read():
+            if isinstance(material, Material):
+                units = list(cut_units(material, tokenizer))
+                files.append((material.origin, units))
+                for unit in units:  # here, so that words are read while the next files are parsed
+                    words.read(unit.symbol, unit.text)
+        files.sort(key=lambda one: one[0])
+        return CodeIndex([unit for _, units in files for unit in units], History(history.result()), words)
 
 
 def _read_history(root: Path) -> list[Commit]:
