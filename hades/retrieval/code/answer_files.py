@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hades.retrieval.answer.assemble import AnswerParts
-from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.pack import PackedPrompt, pack
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.code import CODE, RANKED, rank_level
 from hades.retrieval.code.index import CodeIndex
@@ -16,7 +16,7 @@ from hades.retrieval.turn.report import AskedQuestion, TurnResult, report
 from hades.telemetry.turn import Turn
 from schemas.ids import content_key, node_id
 from schemas.plan import Reason
-from schemas.retrieval import CitedPassage, Retrieval
+from schemas.retrieval import CitedPassage, Path, Retrieval, Topic
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.pipeline import Tools
@@ -35,7 +35,9 @@ def answer_from_files(index: CodeIndex, asked: AskedQuestion, tools: Tools) -> R
         passages = tuple(_cite(index, hits, plan.final_context))
         shown = AnswerParts((), passages, (), facts=len(passages), cited=len(passages), verified=len(passages))
         counts = QuickCounts(tools.tokenizer)
-        packed = pack(counts, (), passages, (), prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context)
+        packed: PackedPrompt[Path, CitedPassage, Topic] = pack(
+            counts, (), passages, (), prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context
+        )
         stage.taken, stage.given = len(passages), len(packed.passages)
     turned = TurnResult(asked.text, (), None, (), (), shown, packed)
     return report(asked, turn, "", turned, rank_level(asked.level, hits, passages))

@@ -26,8 +26,11 @@ def ingest_workspace(
     path: Path, phase: str | None, no_edges: bool, domain: str | None, no_history: bool, exclude: Sequence[str]
 ) -> Answer:
     """Ingest code and show the report."""
-    kept = {"history": not no_history, "exclude": exclude, "domain": domain}
-    return _ingest(lambda hades, phases: hades.ingest.workspace(path, phases, **kept), phase, no_edges)
+
+    def read(hades: Hades, phases: Sequence[Phase]) -> IngestReport:
+        return hades.ingest.workspace(path, phases, history=not no_history, exclude=exclude, domain=domain)
+
+    return _ingest(read, phase, no_edges)
 
 
 def ingest_documents(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:

@@ -20,7 +20,7 @@ def test_of_a_hundred_thousand_commits_only_the_newest_within_the_bound_are_read
         text = f"Change {number}"
         lines.append(
             f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_600_000_000 + number} +0000\n"
-            f"data {len(text)}\n{text}\nM 100644 inline file{number % 50}.py\ndata 2\n#\n\n"
+            f"data {len(text)}\n{text}\nM 100644 inline file{number % 50}.py\ndata 7\n{number:06}\n\n"
         )
     subprocess.run(["git", "-C", str(tmp_path), "fast-import", "--quiet"], input="".join(lines).encode(), check=True)
     git_dir = tmp_path / ".git"
