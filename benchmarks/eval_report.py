@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "docs" / "memory_evaluation.md", ROOT / "README.md")
 BASELINES = ("bm25", "dense", "fusion", "bm25+source", "dense+source", "fusion+source")
+DEFAULT = "auto"
 _SPAN = re.compile(r"(<!-- eval:(full|short|memory) -->\n).*?(<!-- eval:end -->)", re.S)
 _HOMES = ROOT / ".hades" / "eval"
 
@@ -68,20 +69,25 @@ def full(found: dict[str, dict[str, Any]]) -> str:
 
 
 def short(found: dict[str, dict[str, Any]]) -> str:
-    """A row a set: the best baseline, and the best recipe with its gain."""
-    lines = ["| set | best baseline | best recipe | all gold | gain, 95% | p |", "|---|---|---|---|---|---|"]
+    """A row a set: the best baseline, the default recipe with its gain, and the best other recipe."""
+    lines = [
+        "| set | best baseline | default | all gold | gain, 95% | p | best other recipe |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, one in found.items():
         if "pairs" in one["dataset"]:
             continue
         k, recipes = str(one["compared_at"]), one["recipes"]
         plain = max((name for name in BASELINES if name in recipes), key=lambda name: recipes[name]["recall"][k])
-        ours = max((recipe for recipe in recipes if recipe not in BASELINES), key=lambda r: recipes[r]["recall"][k])
+        others = [recipe for recipe in recipes if recipe not in BASELINES and not recipe.startswith(DEFAULT)]
+        best = max(others, key=lambda recipe: recipes[recipe]["recall"][k]) if others else ""
+        ours = DEFAULT if DEFAULT in recipes else best
         row, against = recipes[ours], recipes[ours]["against"]
         low, high = (100 * end for end in against["ci95"])
         lines.append(
             f"| {name} R@{k} | {plain} {100 * recipes[plain]['recall'][k]:.1f} | {ours} {100 * row['recall'][k]:.1f} | "
             f"{100 * row['all_gold'][k]:.1f} | +{100 * against[f'recall@{k}']:.1f} [{low:.1f}, {high:.1f}] | "
-            f"{_p(against['p'])} |"
+            f"{_p(against['p'])} | " + (f"{best} {100 * recipes[best]['recall'][k]:.1f} |" if best else "|")
         )
     return "\n".join(lines) + "\n"
 
@@ -100,8 +106,8 @@ def _ranked(name: str, one: dict[str, Any]) -> str:
         "",
         "| recipe | "
         + " | ".join(f"R@{d}" for d in depths)
-        + f" | 95% of R@{k} | all@{k} | MRR | nDCG | p | answer told | reads | tokens | p50 ms |",
-        "|---|" + "---|" * (len(depths) + 9),
+        + f" | 95% of R@{k} | all@{k} | MRR | nDCG | p | on paths | answer told | reads | tokens | p50 ms |",
+        "|---|" + "---|" * (len(depths) + 10),
     ]
     ordered = sorted(one["recipes"], key=lambda recipe: (recipe not in BASELINES, recipe))
     for recipe, row in ((recipe, one["recipes"][recipe]) for recipe in ordered):
@@ -109,9 +115,10 @@ def _ranked(name: str, one: dict[str, Any]) -> str:
         low, high = (100 * end for end in row["ci95"][f"recall@{k}"])
         p = _p(row["against"]["p"]) if "against" in row else ""
         told = f"{100 * row['prompt']['has_answer']:.1f}" if "prompt" in row else ""
+        on_paths = f"{100 * row['path_recall']:.1f}" if row.get("path_recall") else ""
         lines.append(
             f"| {recipe} | {recalls} | {low:.1f} to {high:.1f} | {100 * row['all_gold'][str(k)]:.1f} | "
-            f"{row['mrr']:.3f} | {row['ndcg']['10']:.3f} | {p} | {told} | "
+            f"{row['mrr']:.3f} | {row['ndcg']['10']:.3f} | {p} | {on_paths} | {told} | "
             f"{row['reads']['mean']:.0f} | {row['tokens']['mean']:.0f} | {row['ms']['p50']:.1f} |"
         )
     if "published" in one:
@@ -121,7 +128,17 @@ def _ranked(name: str, one: dict[str, Any]) -> str:
         lines += ["", f"{told}: {shares}."]
     if "splits" in one:
         lines += ["", *_split(one)]
+    lines += [f"\n{_abstention(recipe, row)}" for recipe, row in one.get("abstention", {}).items()]
     return "\n".join([*lines, ""])
+
+
+def _abstention(recipe: str, row: dict[str, Any]) -> str:
+    """One sentence on how far the confidence of a recipe can be trusted."""
+    told = f"`{recipe}` abstains on {100 * row['wrong_abstention']:.1f}% of {row['answerable']:,} answerable questions"
+    if "auroc" in row:
+        told += f" and on {100 * row['abstained']:.1f}% of {row['unanswerable']:,} unanswerable ones"
+        told += f"; AUROC of its confidence {row['auroc']:.3f}"
+    return f"{told}; calibration error {row['ece']:.3f}."
 
 
 def _split(one: dict[str, Any]) -> Iterator[str]:

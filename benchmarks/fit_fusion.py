@@ -1,10 +1,11 @@
 """Fit the ranking of the default recipe and write `models/fusion/default.json`.
 
-    python benchmarks/fit_fusion.py NAME=HOME [NAME=HOME ...] --told FOLDER=HOME [FOLDER=HOME ...] --out FILE
+    python benchmarks/fit_fusion.py NAME=HOME [NAME=HOME ...] [--told FOLDER=HOME [FOLDER=HOME ...]] [--out FILE]
 
 NAME is a folder of HADES_DATA with questions and gold, HOME what `hades eval multihop --home` kept. FOLDER is one that
 `hades eval memory` takes; only the half of its conversations and articles that `split_of` calls fitted is used, the
-other half is reported. The fit is listwise: the share of the softmax over a question's passages that lies on its gold
+other half is reported. Without `--told` the coefficients for corpora that state an order stay those of FILE.
+The fit is listwise: the share of the softmax over a question's passages that lies on its gold
 passages, each set counting the same. Figures of the named sets are cross-validated over four parts.
 """
 
@@ -32,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 from hades.evaluation.cases import read_lines  # noqa: E402
 from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
 from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.retrieval.ranking.evidence_features import first_columns, second_columns  # noqa: E402
+from hades.retrieval.ranking.evidence_features import Connections, first_columns, second_columns  # noqa: E402
 from hades.retrieval.ranking.rank_evidence import pick_candidates  # noqa: E402
 from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
 from hades.retrieval.turn.pipeline import Tools, embedded  # noqa: E402
@@ -42,6 +43,7 @@ from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
+from models.fusion.infer import HEADS, VERSION  # noqa: E402
 from schemas.plan import Plan, Profile  # noqa: E402
 
 Floats = NDArray[np.float64]
@@ -53,11 +55,11 @@ FITTED = HALVES[0]
 
 @dataclass(frozen=True)
 class Case:
-    """One question: its evidence, the first columns, the links, and which passages are gold."""
+    """One question: its evidence, the first columns, how passages lead to each other, and which are gold."""
 
     evidence: Evidence
     columns: dict[str, Floats]
-    linked: Floats
+    connections: Connections
     documents: list[str]
     gold: frozenset[str]
     split: str
@@ -67,21 +69,17 @@ class Case:
         """1 for gold passages."""
         return np.array([float(document in self.gold) for document in self.documents])
 
-    def first(self) -> Floats:
-        """(n, 2 * columns): for plain corpora, then for told ones; one of both is zero."""
-        return self._both(np.column_stack(list(self.columns.values())))
+    def alone(self) -> Floats:
+        """(n, columns) what the first look sees."""
+        return np.column_stack(list(self.columns.values()))
 
-    def second(self, look: Floats) -> Floats:
-        """(n, 2 * (columns + first columns)) given the coefficients of the first look."""
-        beside = second_columns(self.evidence, self.first() @ look, self.linked)
-        return self._both(np.column_stack([*beside.values(), *self.columns.values()]))
-
-    def _both(self, table: Floats) -> Floats:
-        told = float(self.evidence.is_told)
-        return np.column_stack([(1.0 - told) * table, told * table])
+    def beside(self, worth: Floats) -> Floats:
+        """(n, second and first columns) what a later look sees, given the worth of the look before."""
+        beside = second_columns(self.evidence, worth, self.connections)
+        return np.column_stack([*beside.values(), *self.columns.values()])
 
 
-Fit = tuple[Floats, Floats]
+Fit = tuple[Floats, ...]  # coefficients of each look
 
 
 def main() -> None:
@@ -89,31 +87,34 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("sets", nargs="+", metavar="NAME=HOME")
     options.add_argument("--told", nargs="*", default=[], metavar="FOLDER=HOME")
-    options.add_argument("--penalty", type=float, default=0.003)
+    options.add_argument("--penalty", type=float, default=0.01)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--out", type=Path, default=ROOT / "models" / "fusion" / "default.json")
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
     named = {name: (data / name, Path(home)) for name, _, home in (one.partition("=") for one in asked.sets)}
     told = {Path(one.partition("=")[0]).name: tuple(map(Path, one.split("=", 1))) for one in asked.told}
-    sets = {name: gather(plain_jobs(folder, home), asked.processes) for name, (folder, home) in named.items()}
-    sets |= {name: gather(told_jobs(*paths), asked.processes) for name, paths in told.items()}
-    train = {name: [one for one in own if one.split in ("", FITTED)] for name, own in sets.items()}
-    look, rank = fit(train, asked.penalty)
-    metric = figures(sets, train, asked.penalty)
-    example = next(one for own in sets.values() for one in own)
-    beside = second_columns(example.evidence, example.first() @ look, example.linked)
-    folders = [folder for folder, _ in named.values()] + [paths[0] for paths in told.values()]
+    plain = {name: gather(plain_jobs(folder, home), asked.processes) for name, (folder, home) in named.items()}
+    spoken = {name: gather(told_jobs(*paths), asked.processes) for name, paths in told.items()}
+    kept = {} if told else json.loads(asked.out.read_text("utf-8"))
+    metric = {name: kept["metric"][name] for name in kept.get("told", ())} | cross_validate(plain, asked.penalty)
+    weights = {"plain": fit(plain, asked.penalty)}
+    if spoken:
+        halves = {name: [one for one in own if one.split == FITTED] for name, own in spoken.items()}
+        weights["told"] = fit(halves, asked.penalty)
+        metric |= {
+            name: recall([one for one in own if one.split != FITTED], weights["told"]) for name, own in spoken.items()
+        }
+    hashes = {name: kept["data_sha256"][name] for name in kept.get("told", ())}
+    hashes |= {folder.name: digest(folder) for folder, _ in [*named.values(), *told.values()]}
     body = {
-        "version": 1,
-        "data_sha256": {folder.name: digest(folder) for folder in folders},
+        "version": VERSION,
+        "data_sha256": hashes,
         "metric": metric,
         "command": "python benchmarks/fit_fusion.py "
-        + " ".join([*(f"{name}=HOME" for name in named), "--told", *(f"{name}=HOME" for name in told)]),
-        "heads": {
-            "look": head(list(example.columns), look),
-            "rank": head([*beside, *example.columns], rank),
-        },
+        + " ".join([*(f"{name}=HOME" for name in named), "--told", *(f"{name}=HOME" for name in told or kept["told"])]),
+        "told": list(told) or kept["told"],
+        "heads": heads(next(one for own in plain.values() for one in own), weights, kept.get("heads", {})),
     }
     asked.out.write_text(json.dumps(body, indent=1) + "\n", "utf-8")
     print(json.dumps(metric, indent=1))
@@ -154,25 +155,28 @@ def gather_slice(job: tuple[Path, list[dict[str, Any]]]) -> list[Case]:
         parts = embedded(metered, row["question"], tools, recipe_named(AUTO), PLAN)
         evidence = search_evidence(metered, parts, PLAN.reranker.m, pick_candidates)
         if evidence.nodes:
-            columns, linked = first_columns(evidence)
+            columns, connections = first_columns(evidence)
             documents = [one.document for one in evidence.passages]
             gold = frozenset(map(str, row["gold"]))
-            found.append(Case(evidence, columns, linked, documents, gold, str(row.get("split", ""))))
+            found.append(Case(evidence, columns, connections, documents, gold, str(row.get("split", ""))))
     view.close()
     return found
 
 
 def fit(sets: dict[str, list[Case]], penalty: float) -> Fit:
-    """Coefficients of both looks."""
-    rows, counts = [], []
+    """Coefficients of the three looks, each fitted on what the one before it found."""
+    cases, counts = [], []
     for own in sets.values():
         usable = [one for one in own if 0 < one.wanted.sum() < len(one.documents)]
-        rows += usable
+        cases += usable
         counts += [1.0 / len(usable)] * len(usable)
-    wanted = [one.wanted for one in rows]
-    look = listwise([one.first() for one in rows], wanted, counts, penalty)
-    rank = listwise([one.second(look) for one in rows], wanted, counts, penalty)
-    return look, rank
+    wanted = [one.wanted for one in cases]
+    tables = [one.alone() for one in cases]
+    fitted = [listwise(tables, wanted, counts, penalty)]
+    for _ in HEADS[1:]:
+        tables = [case.beside(table @ fitted[-1]) for case, table in zip(cases, tables, strict=True)]
+        fitted.append(listwise(tables, wanted, counts, penalty))
+    return tuple(fitted)
 
 
 def listwise(tables: list[Floats], wanted: list[Floats], counts: list[float], penalty: float) -> Floats:
@@ -195,41 +199,53 @@ def listwise(tables: list[Floats], wanted: list[Floats], counts: list[float], pe
     return solved
 
 
-def figures(sets: dict[str, list[Case]], train: dict[str, list[Case]], penalty: float) -> dict[str, Any]:
-    """Recall of what was not fitted: other parts of the named sets, the other half of the told ones."""
-    found: dict[str, list[float]] = {}
-    whole = fit(train, penalty)
-    for name, own in sets.items():
-        if any(one.split for one in own):
-            found[name] = recall([one for one in own if one.split != FITTED], whole)
-    plain = [name for name, own in sets.items() if not any(one.split for one in own)]
-    scores: dict[str, list[list[float]]] = {name: [] for name in plain}
+def cross_validate(sets: dict[str, list[Case]], penalty: float) -> dict[str, Any]:
+    """Recall of each part by what was fitted on the others."""
+    scores: dict[str, list[dict[str, float]]] = {name: [] for name in sets}
     for part in range(PARTS):
-        rest = {
-            name: [one for place, one in enumerate(own) if name not in plain or place % PARTS != part]
-            for name, own in train.items()
-        }
-        fold = fit(rest, penalty)
-        for name in plain:
-            scores[name].append(recall(sets[name][part::PARTS], fold))
-    found |= {name: np.mean(values, axis=0).round(1).tolist() for name, values in scores.items()}
-    return {name: {"recall@5": five, "recall@10": ten} for name, (five, ten) in found.items()}
+        rest = {name: [one for place, one in enumerate(own) if place % PARTS != part] for name, own in sets.items()}
+        weights = fit(rest, penalty)
+        for name, own in sets.items():
+            scores[name].append(recall(own[part::PARTS], weights))
+    return {
+        name: {figure: round(float(np.mean([one[figure] for one in parts])), 1) for figure in parts[0]}
+        for name, parts in scores.items()
+    }
 
 
-def recall(cases: Sequence[Case], weights: Fit) -> list[float]:
-    """Mean recall of gold documents in the first 5 and 10, in percent."""
+def recall(cases: Sequence[Case], weights: Fit) -> dict[str, float]:
+    """Mean recall of gold documents in the first 5 and 10, and the share with all in the first 5, in percent."""
     found: list[list[float]] = []
     for case in cases:
-        order = np.argsort(-(case.second(weights[0]) @ weights[1]), kind="stable")
+        worth = case.alone() @ weights[0]
+        for line in weights[1:]:
+            worth = case.beside(worth) @ line
+        order = np.argsort(-worth, kind="stable")
         documents = list(dict.fromkeys(case.documents[row] for row in order.tolist()))
-        found.append([len(case.gold & set(documents[:k])) / max(1, len(case.gold)) for k in (5, 10)])
-    return (100 * np.mean(found, axis=0)).round(1).tolist()
+        shares = [len(case.gold & set(documents[:k])) / max(1, len(case.gold)) for k in (5, 10)]
+        found.append([*shares, float(shares[0] == 1.0)])
+    five, ten, whole = (100 * np.mean(found, axis=0)).round(1).tolist()
+    return {"recall@5": five, "recall@10": ten, "all_gold@5": whole}
 
 
-def head(columns: list[str], weights: Floats) -> dict[str, Any]:
-    """A head as the file holds it."""
-    plain, told = np.split(np.round(weights, 4), 2)
-    return {"columns": columns, "plain": plain.tolist(), "told": told.tolist()}
+def heads(example: Case, weights: dict[str, Fit], kept: dict[str, Any]) -> dict[str, Any]:
+    """The lines as the file holds them. Told coefficients that were not fitted now are those of the earlier file.
+
+    A column that the earlier file lacks counts nothing; a line that it lacks hands on the worth of the line before.
+    """
+    beside = list(second_columns(example.evidence, example.alone() @ weights["plain"][0], example.connections))
+    found = {}
+    for place, name in enumerate(HEADS):
+        columns = [*(beside if place else ()), *example.columns]
+        body = {"columns": columns, "plain": np.round(weights["plain"][place], 4).tolist()}
+        if "told" in weights:
+            body["told"] = np.round(weights["told"][place], 4).tolist()
+        else:
+            earlier = kept.get(name, {"columns": ["beside_first"], "told": [1.0]})
+            known = dict(zip(earlier["columns"], earlier["told"], strict=True))
+            body["told"] = [known.get(column, 0.0) for column in columns]
+        found[name] = body
+    return found
 
 
 def digest(folder: Path) -> str:

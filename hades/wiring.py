@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import NothingPublished, SettingsError, StoreError
+from hades.errors import NothingPublished, SettingsError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hades.ports.progress import Progress
     from hades.ports.view import GraphView
     from hades.retrieval.code.index import CodeIndex
-    from hades.retrieval.ranking.feedback_belief import Beliefs
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.pipeline import Tools
     from hades.stages.build_context import BuildContext
@@ -108,6 +107,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     from hades.memory.recall.answer_search import StoredMemorySearch
     from hades.providers.tokens import MiniLmTokenizer
     from hades.retrieval.ranking.exploration import ExplorationRules
+    from hades.retrieval.ranking.stored_beliefs import StoredBeliefs
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.pipeline import Tools
 
@@ -117,7 +117,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
         settings.hirag_pathrag,
-        beliefs=cache(lambda: _beliefs(settings)),
+        beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
         memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY)),
     )
@@ -179,18 +179,6 @@ def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
     from hades.snapshot.open import open_snapshot
 
     return open_snapshot(settings.home, snapshot)
-
-
-def _beliefs(settings: Settings) -> Beliefs:
-    """What judged answers taught; nothing where no store keeps them."""
-    from hades.retrieval.ranking.feedback_belief import Beliefs, judgements_in, learn_beliefs
-
-    try:
-        with closing(open_store(settings, Mode.READ_ONLY)) as store:
-            batches = store.scan("query_logs", columns=["_key", "results", "feedback"])
-            return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
-    except StoreError:
-        return Beliefs()
 
 
 def _version_of(settings: Settings) -> Callable[[], str]:

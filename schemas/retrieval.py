@@ -81,6 +81,8 @@ class CitedPassage(Shape):
     lines: tuple[int, int] | None = Field(None, description="first and last line in the file, from 1")
     symbol: str = Field("", description="qualified name inside the file; empty at module level and in prose")
     kind: str = Field("", description="function, method, class, module, prose, passage ...")
+    explained_by: int | None = Field(None, description="rank of the path that leads to it; None where none is shown")
+    no_path: str = Field("", description="why no path leads to it, where that was looked for")
 
 
 class RankedItem(Shape):
@@ -173,6 +175,10 @@ class Retrieval(Shape):
     telemetry: Telemetry = Telemetry()
     conveyance: Conveyance
     why: str = Field("", description="why this recipe, where `auto` chose it")
+    confidence: float | None = Field(
+        None,
+        description="how likely the evidence supports an answer, in [0, 1]; None where the recipe does not judge it",
+    )
     level: str = Field("passage", description="what was ranked: passage, symbol or file")
     ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")
 

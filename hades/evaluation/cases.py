@@ -26,6 +26,7 @@ class Case:
     `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are spellings of the answer,
     to be looked for in the prompt; none where it is not a text to be found, as yes and no are not. `near` are the
     ids of what it is asked from, `beside` is what is written there, for the baselines that may know it too.
+    `is_answerable` is False where the gold is only what a question is about, without its answer.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Case:
     answers: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
     beside: str = ""
+    is_answerable: bool = True
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -47,7 +49,9 @@ def read_cases(path: Path) -> list[Case]:
         gold = frozenset(str(one) for one in row["gold"])
         group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
         answers = _answers(row)
-        cases.append(Case(str(row.get("id", number)), str(row["question"]), gold, group, answers=answers))
+        known = bool(row.get("answerable", True))
+        key, text = str(row.get("id", number)), str(row["question"])
+        cases.append(Case(key, text, gold, group, answers=answers, is_answerable=known))
     if not cases:
         raise BadCases(f"{path} holds no question")
     return cases

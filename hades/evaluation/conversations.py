@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hades.evaluation.abstention import summarise_abstention
 from hades.evaluation.cases import BadCases, Case, digest, read_cases, read_lines
 from hades.evaluation.harness import Scores, score, summarise
 from hades.evaluation.multihop import Evaluation, middle_of
@@ -24,12 +25,16 @@ HALVES = ("fitted", "held out")
 
 @dataclass(frozen=True)
 class ConversationCorpus:
-    """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared."""
+    """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared.
+
+    `unanswerable` are questions without gold: the corpus does not say the answer.
+    """
 
     name: str
     corpus: Path
     questions: Path
     depth: int = 5
+    unanswerable: tuple[str, ...] = ()
 
 
 def prepare(folder: Path, into: Path) -> list[ConversationCorpus]:
@@ -48,6 +53,7 @@ def merge(parts: Sequence[tuple[ConversationCorpus, Evaluation]], ks: Sequence[i
     scores = {
         name: score(cases, [one for _, found in parts for one in found.scores[name].rankings], ks) for name in names
     }
+    unanswerable = {name: [value for _, found in parts for value in found.unanswerable.get(name, ())] for name in names}
     first, middle = parts[0][1].document, middle_of(ks, parts[0][0].depth)
     built = [found.document["build"] for _, found in parts]
     files = [path for told, _ in parts for path in (told.corpus, told.questions)]
@@ -69,6 +75,7 @@ def merge(parts: Sequence[tuple[ConversationCorpus, Evaluation]], ks: Sequence[i
         "compared_at": middle,
         "recipes": summarise(cases, scores, ks, middle),
         "splits": _splits(parts, scores, ks),
+        "abstention": summarise_abstention(cases, scores, unanswerable),
         "notes": first["notes"],
     }
 
@@ -111,7 +118,8 @@ def _conversations(folder: Path, into: Path) -> list[ConversationCorpus]:
     for row in read_lines(folder / "qa.jsonl.gz"):
         if row["gold"]:  # what was never said cannot be found; such questions ask for an abstention
             asked = {"id": row["id"], "question": row["question"], "gold": row["gold"], "type": row["category_name"]}
-            questions.setdefault(row["conv"], []).append(asked | {"split": split_of(row["conv"])})
+            asked |= {"split": split_of(row["conv"]), "answerable": not row.get("adversarial_answer")}
+            questions.setdefault(row["conv"], []).append(asked)
     return [replace(_write(into, name, turns[name], questions[name]), depth=10) for name in sorted(questions)]
 
 
@@ -124,6 +132,7 @@ def _articles(folder: Path, into: Path) -> ConversationCorpus:
             title, after = row["doc"].replace("_", " "), before.get(row["doc"], "")
             passages.append({"id": row["id"], "title": title, "text": row["text"], "after": after})
             before[row["doc"]] = row["id"]
+    rows = list(read_lines(folder / "questions.jsonl.gz"))
     questions = [
         {
             "id": row["id"],
@@ -133,10 +142,11 @@ def _articles(folder: Path, into: Path) -> ConversationCorpus:
             "type": time_form(row["question"]),
             "split": split_of(row["doc"]),
         }
-        for row in read_lines(folder / "questions.jsonl.gz")
+        for row in rows
         if row["gold"]
     ]
-    return _write(into, folder.name, passages, questions)
+    unanswerable = tuple(str(row["question"]) for row in rows if not row["gold"])
+    return replace(_write(into, folder.name, passages, questions), unanswerable=unanswerable)
 
 
 def time_form(question: str) -> str:

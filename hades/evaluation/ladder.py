@@ -9,29 +9,39 @@ from hades.evaluation.ablation import no_bridges, no_hierarchy, no_ranker, no_sy
 from hades.evaluation.rankings import PLAN, Bench, Ranker, recipe_ranker
 from hades.ports.view import GraphView
 from hades.retrieval.turn.recipes import NAMES_OF_RECIPES, UnknownRecipe
-from schemas.plan import Plan
+from schemas.plan import Plan, Profile
 
 RANKER = "ranker"  # the part of a snapshot that a learned ranker would be
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A recipe, on the graph as it is or on one that lacks a part. A plan without hops keeps it out of the graph."""
+    """A recipe, on the graph as it is or on one that lacks a part.
+
+    `stays_out`: a plan without hops keeps it out of the graph. `is_online`: the plan of a user's turn instead of the
+    one for evaluation. `has_clauses`: whether parts of the question are searched for too. `is_fitted`: whether the
+    fitted ranking of the default recipe serves, or weights by hand.
+    """
 
     name: str
     recipe: str
     about: str
     without: Callable[[GraphView], GraphView] | None = None
     stays_out: bool = False
+    is_online: bool = False
+    has_clauses: bool = True
+    is_fitted: bool = True
 
     def plan(self) -> Plan:
         """The plan it is asked with."""
-        graph = PLAN.graph.model_copy(update={"hops": 0}) if self.stays_out else PLAN.graph
-        return PLAN.model_copy(update={"graph": graph})
+        plan = Plan(profile=Profile.ONLINE) if self.is_online else PLAN
+        graph = plan.graph.model_copy(update={"hops": 0}) if self.stays_out else plan.graph
+        return plan.model_copy(update={"graph": graph, **({} if self.has_clauses else {"q": 1})})
 
     def bench(self, bench: Bench) -> Bench:
         """What it is asked on."""
-        return bench if self.without is None else replace(bench, view=self.without(bench.view))
+        view = bench.view if self.without is None else self.without(bench.view)
+        return replace(bench, view=view, is_fitted=self.is_fitted)
 
     def ranker(self, bench: Bench) -> Ranker:
         """It as a ranker."""
@@ -39,6 +49,13 @@ class Rung:
 
 
 LADDER: tuple[Rung, ...] = (
+    Rung("auto", "auto", "the default: every channel, one ranking"),
+    Rung("auto/online", "auto", "the plan of a user's turn: 20 candidates, 6 passages, 1 hop", is_online=True),
+    Rung("auto/by-hand", "auto", "weights by hand instead of the fitted ranking", is_fitted=False),
+    Rung("auto/no-graph", "auto", "its searches and a reranking, without walks", stays_out=True),
+    Rung("auto/no-synonyms", "auto", "no similar_to and coref edges", no_synonyms),
+    Rung("auto/no-passage-nodes", "auto", "passages take and pass nothing on", passages_as_ends),
+    Rung("auto/no-clauses", "auto", "the question is searched for as a whole only", has_clauses=False),
     Rung("vector", "vector", "flat RAG"),
     Rung("graphrag", "graphrag", "GraphRAG-style expansion"),
     Rung("hirag", "hirag", "HiRAG"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hades.evaluation.cases import Case
 from hades.ports.text import Embedder, Progress, Tokenizer, Vectors
 from hades.ports.view import GraphView, Kind
+from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.subqueries import subqueries
 from hades.settings.hirag import HiragPathrag
@@ -44,6 +45,7 @@ class Ranking:
     conveyance: Conveyance | None = None
     has_answer: bool | None = None
     on_paths: frozenset[str] | None = None  # documents that lie on a returned path or are cited by one of its edges
+    confidence: float | None = None
 
 
 Ranker = Callable[[Case], Ranking]
@@ -80,6 +82,7 @@ class Bench:
     embedder: CachingEmbedder
     tokenizer: Tokenizer
     rules: HiragPathrag = field(default_factory=HiragPathrag)
+    is_fitted: bool = True  # whether the fitted ranking of the default recipe serves, or weights by hand
 
 
 def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
@@ -136,6 +139,7 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
             answer.conveyance,
             _has_answer(case, answer.prompt),
             path_documents(answer),
+            answer.confidence,
         )
 
     return rank
@@ -149,7 +153,8 @@ class Ask(Protocol):
 
 def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
     """One recipe, to be asked."""
-    tools = Tools(tokenizer=bench.tokenizer, embedder=bench.embedder, rules=bench.rules)
+    fusion = fusion_model if bench.is_fitted else _no_model
+    tools = Tools(tokenizer=bench.tokenizer, embedder=bench.embedder, rules=bench.rules, fusion=fusion)
 
     def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
         began = time.perf_counter()
@@ -157,6 +162,10 @@ def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
         return answer, (time.perf_counter() - began) * 1000
 
     return ask
+
+
+def _no_model() -> None:
+    return None
 
 
 def path_documents(answer: Retrieval) -> frozenset[str]:

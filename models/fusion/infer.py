@@ -1,7 +1,8 @@
-"""The fitted ranking of the default recipe: two lines over named columns, one set for each kind of corpus.
+"""The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus.
 
-`look` judges a passage alone, `rank` beside the others. Each has two sets of coefficients: `plain`, and `told` for a
-corpus that states an order. The mean of both, by how far a corpus is told, is what serves.
+`look` judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees
+them: what the second step of a question found is known when the third is judged. Each has two sets of coefficients:
+`plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is told, is what serves.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-VERSION = 1
-HEADS = ("look", "rank")
+VERSION = 2
+HEADS = ("look", "rank", "last")
 KINDS = ("plain", "told")
 REQUIRED = ("version", "data_sha256", "metric", "command", "heads")
 
@@ -45,6 +46,7 @@ class FusionModel:
 
     look: Line
     rank: Line
+    last: Line
     about: Mapping[str, Any]
 
 
@@ -57,7 +59,7 @@ def read_fusion(body: Mapping[str, Any]) -> FusionModel:
         raise BadFusion(f"it has version {body['version']}, this program reads {VERSION}")
     lines = {name: _line(name, body["heads"].get(name)) for name in HEADS}
     about = {name: body[name] for name in REQUIRED if name != "heads"}
-    return FusionModel(lines["look"], lines["rank"], about)
+    return FusionModel(lines["look"], lines["rank"], lines["last"], about)
 
 
 def _line(name: str, head: Mapping[str, Any] | None) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, To
 if TYPE_CHECKING:
     from hades.retrieval.channels.narrow_topics import NarrowedTopic as FoundTopic
     from hades.retrieval.turn.metered_view import MeteredView
+
+NOT_SHOWN = "the path that leads to it is not among those shown"
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ def show(
     topics: Sequence[FoundTopic],
 ) -> AnswerParts:
     """Read what is handed over. Passages come first: an answer without text is none; then paths, then topics."""
-    cited_passages, verified_passages = _passages(view, passages)
-    written, verified_edges = _paths(view, counter, paths)
+    read, verified_passages = _passages(view, passages)
+    written, ranks, verified_edges = _paths(view, counter, paths)
+    cited_passages = tuple(_explain(cited, found, ranks) for found, cited in read)
     named = _topics(view, topics)
     edges = [edge for path in written for edge in path.edges]
     return AnswerParts(
@@ -100,7 +103,17 @@ def write_path(
     )
 
 
-def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tuple[CitedPassage, ...], int]:
+def _explain(cited: CitedPassage, found: FoundPassage, ranks: Mapping[tuple[int, ...], int]) -> CitedPassage:
+    """The passage with the rank of the path that leads to it, or with the reason why none does."""
+    if not found.explained_by:
+        return cited.model_copy(update={"no_path": found.no_path}) if found.no_path else cited
+    rank = ranks.get(found.explained_by)
+    return cited.model_copy(update={"explained_by": rank, "no_path": "" if rank else NOT_SHOWN})
+
+
+def _passages(
+    view: MeteredView, passages: Sequence[FoundPassage]
+) -> tuple[list[tuple[FoundPassage, CitedPassage]], int]:
     """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
     read = view.passages(np.array([passage.node for passage in passages], np.int64))
     verdicts = _check(view, [passage_citation(passage) for passage in read])
@@ -111,7 +124,7 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
     ]
     if len(kept) < len(read):
         view.turn.because(Reason.VIEW_DEGRADED)
-    cited = tuple(
+    cited = [
         CitedPassage(
             rank=rank,
             id=passage.id,
@@ -131,8 +144,8 @@ def _passages(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[tupl
             kind=passage.kind,
         )
         for rank, (found, passage) in enumerate(kept, 1)
-    )
-    return cited, verdicts.count(Verdict.VERIFIED)
+    ]
+    return list(zip((found for found, _ in kept), cited, strict=True)), verdicts.count(Verdict.VERIFIED)
 
 
 def _check(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
@@ -146,9 +159,11 @@ def _check(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
     return [next(verdicts) if one.document_id in documents else Verdict.UNVERIFIED for one in cited]
 
 
-def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath]) -> tuple[tuple[Path, ...], int]:
+def _paths(
+    view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath]
+) -> tuple[tuple[Path, ...], dict[tuple[int, ...], int], int]:
     """Whole paths only: one whose facts may not all be read ends the list, one with an edge whose words do not stand
-    where it says is dropped. With the number of edges that were checked.
+    where it says is dropped. With their ranks by edges, and the number of edges that were checked.
     """
     read: list[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]] = []
     for path in paths:
@@ -161,6 +176,7 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
         read.append((path, nodes, edges))
     verdicts = iter(_check(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
     written: list[Path] = []
+    ranks: dict[tuple[int, ...], int] = {}
     verified = 0
     for path, nodes, edges in read:
         found = [next(verdicts) for _ in edges]
@@ -169,7 +185,8 @@ def _paths(view: MeteredView, counter: TokenCounter, paths: Sequence[FoundPath])
             continue
         verified += found.count(Verdict.VERIFIED)
         written.append(write_path(counter, len(written) + 1, path, nodes, edges))
-    return tuple(written), verified
+        ranks[path.edges] = len(written)
+    return tuple(written), ranks, verified
 
 
 def _topics(view: MeteredView, topics: Sequence[FoundTopic]) -> tuple[Topic, ...]:

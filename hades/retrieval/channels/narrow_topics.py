@@ -42,6 +42,12 @@ class CandidateGraph:
     hscore: NDArray[np.float32]
     topics: tuple[NarrowedTopic, ...] = ()
 
+    def shown(self, limit: int) -> tuple[NarrowedTopic, ...]:
+        """The topics that say most about where the search went: those entered, then the best above them."""
+        entered = [topic for topic in self.topics if topic.level == TOPIC][:limit]
+        above = [topic for topic in self.topics if topic.level != TOPIC][: limit - len(entered)]
+        return (*above, *entered)
+
     def holds(self, numbers: Numbers) -> Flags:
         """Which of these nodes are candidates."""
         if not len(self._sorted):
@@ -65,7 +71,7 @@ def narrow(
     """The candidate graph of a question; None, with the reason, where there is no hierarchy to go down.
 
     `thresholds` are the least cosine of a topic, by level; topics below it are not entered. The widths of `rules.beam`
-    are: super-topics kept, topics kept under each, neighbours that each of the best members brings in from outside.
+    are: super-topics kept, topics kept in all, neighbours that each of the best members brings in from outside.
     """
     if question.vector is None or question.model not in view.info.models.get(Kind.CLUSTER, ()):
         view.turn.because(Reason.HIERARCHY_UNAVAILABLE)
@@ -111,13 +117,16 @@ def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: fl
 def _descend(
     view: MeteredView, question: Question, rules: HiragPathrag, thresholds: Mapping[int, float]
 ) -> tuple[NarrowedTopic, ...]:
-    """Super-topics by cosine, the best topics under each, and topics that match by themselves; best first."""
+    """Super-topics by cosine, then the best topics: those under them and those that match by themselves.
+
+    Each level keeps its own width and no more, however many parents there are.
+    """
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
     above = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, thresholds)[: widths[0]]
-    direct = _nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[0]]
+    direct = _nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[1]]
     below = _children(view, question, above, widths[1], thresholds)
-    kept = {topic.node: topic for topic in (*above, *direct, *below)}
-    return tuple(sorted(kept.values(), key=lambda topic: (-topic.level, -topic.similarity, topic.node)))
+    entered = sorted({*direct, *below}, key=lambda topic: (-topic.similarity, topic.node))[: widths[1]]
+    return (*above, *entered)
 
 
 def _nearest_topics(
@@ -139,7 +148,7 @@ def _nearest_topics(
 def _children(
     view: MeteredView, question: Question, parents: list[NarrowedTopic], width: int, thresholds: Mapping[int, float]
 ) -> list[NarrowedTopic]:
-    """The best topics under each parent. Membership points up, so the way down is against the edges (X-41)."""
+    """The best topics under the parents. Membership points up, so the way down is against the edges."""
     if not parents or view.turn.expired():
         return []
     asked = np.array([topic.node for topic in parents], np.int64)
@@ -147,12 +156,7 @@ def _children(
     if not len(found):
         return []
     known = np.unique(found.target)
-    ranked = _nearest_topics(view, question, TOPIC, len(known), thresholds, within=known)
-    kept: dict[int, NarrowedTopic] = {}
-    for place in range(len(parents)):
-        own = set(found.target[found.row == place].tolist())
-        kept |= {topic.node: topic for topic in [topic for topic in ranked if topic.node in own][:width]}
-    return list(kept.values())
+    return _nearest_topics(view, question, TOPIC, len(known), thresholds, within=known)[:width]
 
 
 def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:

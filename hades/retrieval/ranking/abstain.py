@@ -8,6 +8,7 @@ the words decide alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,11 @@ class Support:
     def should_abstain(self) -> bool:
         """Whether no answer is better than this one."""
         return self.margin < 0
+
+    @property
+    def confidence(self) -> float:
+        """How likely the passages support an answer, in [0, 1]; .5 is where the rule begins to answer."""
+        return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.margin))))
 
 
 def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.retrieval.ranking.bridge_features import hold_shares
 from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, links
 
@@ -77,10 +78,8 @@ def first_look(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floa
 def second_look(pool: Pool, want: QuestionWords, first: Floats, linked: Floats) -> dict[str, Floats]:
     """What is seen of passages beside each other, by name, given the worth that the first look found."""
     ranked = np.argsort(-first, kind="stable")
-    worth = np.exp(first - first.max())
-    voice = np.minimum(1.0, worth / worth[ranked[min(_GOOD, len(ranked)) - 1]])
-    holds = np.array([[want.rarity[word] * (word in one.all_roots) for word in want.rarity] for one in pool.readings])
-    holds = holds.reshape(len(first), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
+    worth, voice = np.exp(first - first.max()), voice_of(first)
+    holds = hold_shares(pool.readings, want)
     steps = np.minimum(1.0, linked)
     return {
         "first": first - first.max(),
@@ -93,6 +92,14 @@ def second_look(pool: Pool, want: QuestionWords, first: Floats, linked: Floats) 
         "adds_to_4": _add(holds, ranked, 4),
         "two_steps": np.log1p(((voice[:, None] * steps) @ steps).sum(axis=0)),
     }
+
+
+def voice_of(worth: Floats) -> Floats:
+    """(n,) how far each passage is listened to: 1 for the best few, falling with the worth."""
+    shares = np.exp(worth - worth.max())
+    least = np.sort(shares)[::-1][min(_GOOD, len(shares)) - 1]
+    voice: Floats = np.minimum(1.0, shares / least)
+    return voice
 
 
 def weigh(columns: dict[str, Floats], weights: Mapping[str, float]) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hades.retrieval.channels.search_names import LEXICAL, VECTOR
 from hades.retrieval.ranking.evidence_features import first_columns, second_columns
-from hades.retrieval.ranking.fitted_files import fusion_model, linear_looks
+from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.ranking.memory_features import Columns, Floats, weigh
 from hades.retrieval.turn.types import FoundPassage, Question
@@ -28,11 +28,13 @@ def pick_candidates(columns: Columns, is_told: bool) -> Floats:
     return weigh(columns, linear_looks("memory").first if is_told else PICK)
 
 
-def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: int) -> list[FoundPassage]:
+def rank_evidence(
+    question: Question, evidence: Evidence, judge: Judge, limit: int, model: FusionModel | None
+) -> list[FoundPassage]:
     """At most `limit`: the passages that were read, best first, their scores falling from 1; then what nobody read."""
     if not evidence.nodes:
         return []
-    worth = evidence_worth(question, evidence, judge)
+    worth = evidence_worth(question, evidence, judge, model)
     shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
     tiers = _tiers(evidence)
     order = np.argsort(-worth, kind="stable").tolist()
@@ -42,9 +44,8 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
     return (ranked + rest)[:limit]
 
 
-def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
-    """(n,) the worth of each passage; only differences mean something."""
-    model = fusion_model()
+def evidence_worth(question: Question, evidence: Evidence, judge: Judge, model: FusionModel | None) -> Floats:
+    """(n,) the worth of each passage; only differences mean something. Without a model weights by hand serve."""
     if model is not None and evidence.pool.asked.any():
         return fuse_worth(model, evidence)
     if evidence.is_told:
@@ -55,9 +56,11 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
 def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage by the fitted ranking."""
     told = float(evidence.is_told)
-    columns, linked = first_columns(evidence)
-    first = model.look.score(columns, told)
-    return model.rank.score({**columns, **second_columns(evidence, first, linked)}, told)
+    columns, connections = first_columns(evidence)
+    worth = model.look.score(columns, told)
+    for line in (model.rank, model.last):
+        worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
+    return worth
 
 
 def _tiers(evidence: Evidence) -> list[dict[str, float]]:

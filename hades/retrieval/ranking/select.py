@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hades.retrieval.channels.seeds import SeedHits
-from hades.retrieval.ranking.abstain import LOOKED_AT
+from hades.retrieval.ranking.abstain import LOOKED_AT, Support
 from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.graph_steps import StepResult, blend
@@ -20,11 +20,15 @@ from schemas.plan import Plan, Reason
 
 @dataclass(frozen=True)
 class Selection:
-    """What will be shown, best first; `doubt` says why it is nothing, where nothing supports an answer."""
+    """What will be shown, best first; `doubt` says why it is nothing, where nothing supports an answer.
+
+    `confidence` is how likely it supports an answer; None where the recipe does not judge that.
+    """
 
     paths: tuple[FoundPath, ...] = ()
     passages: tuple[FoundPassage, ...] = ()
     doubt: str = ""
+    confidence: float | None = None
 
 
 def select(
@@ -54,18 +58,20 @@ def select(
         paths = list(reached.paths)
         if paths and not reached.is_ranked and not view.turn.expired():
             paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
-        doubt = _doubt(view, question, passages, judge) if must_support else ""
+        support = _support(view, question, passages, judge) if must_support else None
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
         shown = falling(paths[: min(most, plan.final_context)])
         chosen = Selection(shown, tuple(passages[: plan.final_context]))
-        if doubt:
-            said = "" if is_remembered else f"abstained: {doubt}"
-            chosen = replace(chosen, doubt=said) if anyway else Selection(doubt=said)
+        doubted = support is not None and support.should_abstain
+        if doubted and not anyway:
+            chosen = Selection()
+        if support is not None and not is_remembered:
+            chosen = replace(chosen, doubt=_doubt(support), confidence=support.confidence)
         stage.given = len(chosen.paths) + len(chosen.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
-    if doubt and not is_remembered:
+    if doubted and not is_remembered:
         view.turn.because(Reason.ABSTAINED)
-    if found.seeds and not doubt and not chosen.paths and not chosen.passages:
+    if found.seeds and not doubted and not chosen.paths and not chosen.passages:
         view.turn.because(Reason.NO_PATHS)
     return chosen
 
@@ -110,9 +116,13 @@ def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     return texts
 
 
-def _doubt(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> str:
-    """Why nothing found supports an answer; empty when something does."""
+def _support(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> Support:
+    """How far the best passages support an answer."""
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
-    support = judge.support(question, looked_at, read)
-    return support.why if support.should_abstain else ""
+    return judge.support(question, looked_at, read)
+
+
+def _doubt(support: Support) -> str:
+    """Why nothing found supports an answer; empty when something does."""
+    return f"abstained: {support.why}" if support.should_abstain else ""

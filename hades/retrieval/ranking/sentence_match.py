@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,13 +18,18 @@ Floats = NDArray[np.float64]
 
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
+_CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
+_NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A passage in sentences: as written, as words with blanks around each, as sets of roots."""
+    """A passage in sentences: as written, as words with blanks around each, as sets of roots.
+
+    `names` are the stems of the words that it writes with a capital and of its years; `title_names` of its title.
+    """
 
     title: str
     name: str  # the title without its brackets and what follows a comma, as words with blanks around each
@@ -32,6 +38,8 @@ class Reading:
     roots: tuple[frozenset[str], ...]
     title_roots: frozenset[str]
     all_roots: frozenset[str]
+    names: frozenset[str] = frozenset()
+    title_names: frozenset[str] = frozenset()
     has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
 
 
@@ -54,8 +62,20 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
         roots,
         title_roots,
         title_roots.union(*roots),
+        _capitalised(title).union(*map(_capitalised, written)),
+        frozenset(name_stem(word) for word in content_words(title) if len(word) > 2),
         bool(facts),
     )
+
+
+def name_stem(word: str) -> str:
+    """The first letters of a name, so that a country is found where its people are named."""
+    return word[:_NAME_LETTERS]
+
+
+def _capitalised(text: str) -> frozenset[str]:
+    spelled = content_words(" ".join(_CAPITALISED.findall(text)))
+    return frozenset(name_stem(word) for word in spelled if len(word) > 2)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from hades.ports.view import Hits
 from hades.retrieval.channels.seeds import RankFusion
 from hades.retrieval.ranking.feedback_belief import Beliefs
+from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.relevance import PATH_TYPES
 from hades.retrieval.ranking.supporting_passages import passages_of
@@ -24,11 +25,13 @@ from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.walks.beam import BeamRules, join, search_beam
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
 from hades.settings.hirag import HiragPathrag
-from schemas.plan import Plan
+from models.fusion.infer import FusionModel
+from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
     from hades.retrieval.channels.narrow_topics import CandidateGraph
     from hades.retrieval.turn.metered_view import MeteredView
+    from hades.retrieval.walks.explain_paths import Explained
 
 GRAPH = "graph"
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
@@ -48,6 +51,7 @@ class Start:
     beliefs: Callable[[], Beliefs] = Beliefs
     judge: Judge = BY_HAND
     parts: Sequence[Question] = ()
+    fusion: Callable[[], FusionModel | None] = fusion_model
 
 
 @dataclass(frozen=True)
@@ -195,9 +199,13 @@ def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: St
 
 
 def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
-    from hades.retrieval.ranking.nexus import NexusRules, nexus
+    from hades.retrieval.ranking.nexus import MODES, NexusRules, Tier, nexus
 
-    found = nexus(view, question, NexusRules(beliefs=start.beliefs()), start.mode)
+    mode = MODES[start.mode]
+    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else Beliefs()
+    found = nexus(view, question, NexusRules(beliefs=beliefs), start.mode)
+    if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
+        view.turn.because(Reason.CAP_EXCEEDED)
     return _judge(found, (), start)
 
 
@@ -225,11 +233,13 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
         ranked, sources, why = search_from(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates)
-        ranked, sources = rank_evidence(question, evidence, start.judge, m), evidence.entities
+        ranked = rank_evidence(question, evidence, start.judge, m, start.fusion())
+        sources = evidence.entities
         why = evidence.why
     if not ranked:
         return StepResult(why=why)
-    paths = _explaining(view, question, start, sources, ranked)
+    explained = _explaining(view, question, start, sources, ranked)
+    paths, ranked = explained.paths, explained.mark(ranked)
     known = {seed.node for seed in start.starts}
     met = sum(one.node in known for one in sources) / len(sources) if sources else 0.0
     return StepResult(paths, ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why)
@@ -237,7 +247,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
 
 def _explaining(
     view: MeteredView, question: Question, start: Start, sources: Sequence[Seed], ranked: Sequence[FoundPassage]
-) -> tuple[FoundPath, ...]:
+) -> Explained:
     from hades.retrieval.walks.explain_paths import explain_passages
     from hades.retrieval.walks.flow import FlowRules
 
@@ -245,7 +255,7 @@ def _explaining(
     first = list(ranked[: min(graph.beam, start.plan.final_context)])
     read = view.passages(np.array([one.node for one in first], np.int64))
     rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
-    return explain_passages(view, question, sources, first[: len(read)], read, rules).paths
+    return explain_passages(view, question, sources, first[: len(read)], read, rules)
 
 
 _STEPS: dict[GraphStep, Step] = {

@@ -28,6 +28,7 @@ from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
 from hades.retrieval.code.search import CodeHits
 from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
 from hades.retrieval.ranking.feedback_belief import Beliefs
+from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.learned_ranker import judge_of
 from hades.retrieval.ranking.prune_by_flow import FlowPruning, prune_by_flow
@@ -42,6 +43,7 @@ from hades.retrieval.turn.types import OPEN, Question
 from hades.retrieval.turn.warm_up import load_scan, make_ready
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
+from models.fusion.infer import FusionModel
 from schemas.intervals import Mask
 from schemas.plan import Plan, Reason
 from schemas.retrieval import Retrieval
@@ -58,7 +60,8 @@ class BadQuestion(HadesError):
 class Tools:
     """What answering needs beside the graph. Without an embedder the words search alone.
 
-    `beliefs` are what judged answers taught, fetched when a recipe asks for them.
+    `beliefs` are what judged answers taught, fetched when a recipe asks for them. `fusion` is the fitted ranking of the
+    default recipe; weights by hand serve where it gives None.
     """
 
     tokenizer: Tokenizer
@@ -68,6 +71,7 @@ class Tools:
     beliefs: Callable[[], Beliefs] = Beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
+    fusion: Callable[[], FusionModel | None] = fusion_model
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
@@ -143,7 +147,7 @@ def retrieve(
         anyway=anyway,
     )
     why = "; ".join(filter(None, (reached.why, selected.doubt)))
-    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level)
+    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
@@ -236,7 +240,17 @@ def _walk(
             view.turn.because(Reason.NO_ENTITY_MATCH)
         stage.taken = len(starts)
         start = Start(
-            found.seeds, starts, found.passages, candidates, plan, tools.rules, mode, tools.beliefs, judge, parts
+            found.seeds,
+            starts,
+            found.passages,
+            candidates,
+            plan,
+            tools.rules,
+            mode,
+            tools.beliefs,
+            judge,
+            parts,
+            tools.fusion,
         )
         reached = take_step(recipe.step, view, question, start)
         if view.domain is not None:
@@ -286,7 +300,7 @@ def _pack(
     """Read what is handed over, place remembered states among the passages, and write the prompt."""
     with view.turn.stage("pack") as stage:
         stage.taken = len(selected.paths) + len(selected.passages)
-        topics = () if candidates is None else candidates.topics[:_SHOWN_TOPICS]
+        topics = () if candidates is None else candidates.shown(_SHOWN_TOPICS)
         counts = QuickCounts(tools.tokenizer)
         shown: AnswerParts = show(view, counts, selected.paths, selected.passages, topics)
         most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))

@@ -32,6 +32,7 @@ class AskedQuestion:
     at: datetime
     near: tuple[str, ...] = ()
     level: str = "passage"
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def report(
         conveyance=convey(measured),
         level=asked.level,
         ranking=ranking,
+        confidence=asked.confidence,
     )
 
 

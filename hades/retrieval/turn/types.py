@@ -56,9 +56,14 @@ class FoundPath:
 
 @dataclass(frozen=True)
 class FoundPassage:
-    """A chunk worth reading; `tiers` say what each search gave it."""
+    """A chunk worth reading; `tiers` say what each search gave it.
+
+    `explained_by` are the edges of the path that leads to it; where there is none, `no_path` may say why.
+    """
 
     node: int
     score: float
     tiers: dict[str, float] = field(default_factory=dict)
     propensity: float = 1.0
+    explained_by: tuple[int, ...] = ()
+    no_path: str = ""

@@ -39,6 +39,14 @@ class Explained:
     path_of: tuple[int | None, ...] = ()
     missing: tuple[str, ...] = ()
 
+    def mark(self, passages: Sequence[FoundPassage]) -> list[FoundPassage]:
+        """The passages with the path that leads to each, or with the reason why none does."""
+        marked = list(passages)
+        for place, (number, reason) in enumerate(zip(self.path_of, self.missing, strict=True)):
+            edges = () if number is None else self.paths[number].edges
+            marked[place] = replace(marked[place], explained_by=edges, no_path=reason)
+        return marked
+
 
 def explain_passages(
     view: MeteredView,

@@ -53,7 +53,7 @@ class RetrievePassagesRequest(Request):
     """
 
     query: Question = Field(description=QUESTION, examples=["Who designed the Analytical Engine?"])
-    limit: int = Field(10, ge=1, le=50, description="Maximum number of passages.")
+    limit: int = Field(10, ge=1, le=50, description="Maximum number of passages; at most what the plan's cap allows.")
     mode: Literal["single", "multi_hop"] = Field(
         "single", description="single: one walk from the entities named; multi_hop: walks that continue from results."
     )
@@ -109,7 +109,8 @@ def retrieve_paths(request: RetrievePathsRequest, context: CallContext) -> dict[
 
 def retrieve_passages(request: RetrievePassagesRequest, context: CallContext) -> dict[str, Any]:
     """The passages of a walk, each with the entities that it mentions."""
-    reply = context.ask(QueryRequest(query=request.query, recipe=_HIPPO_RECIPES[request.mode]))
+    plan = context.answers.plan.model_dump(mode="json", exclude={"reasons"}) | {"final_context": request.limit}
+    reply = context.ask(QueryRequest(query=request.query, recipe=_HIPPO_RECIPES[request.mode], plan=plan))
     answer = reply.document
     shown = answer["passages"][: request.limit]
     names = _entity_names(context.answers, [passage["id"] for passage in shown])

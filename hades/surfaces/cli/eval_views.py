@@ -30,7 +30,7 @@ from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import show_progress
 from hades.wiring import model_cache, open_build_context, open_hades, open_tracker
 
-MEMORY_RUNGS = "memory,hipporag,hirag_pathrag,nexus"
+MEMORY_RUNGS = "auto,auto/online,memory,hipporag,hirag_pathrag,nexus"
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
 
 
@@ -79,7 +79,9 @@ def run_memory(folder: Path, recipes: str | None, k: str, home: Path | None, out
     with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
         for told in prepare(folder, Path(scratch)):
             with workbench(None if home is None else home / told.name) as bench:
-                found = evaluate_multihop(bench, told.corpus, told.questions, rungs=chosen, ks=ks)
+                found = evaluate_multihop(
+                    bench, told.corpus, told.questions, rungs=chosen, ks=ks, unanswerable=told.unanswerable
+                )
             parts.append((told, found))
         document = merge(parts, ks)
     return _rank_answer(document, "memory", ks, out)
@@ -158,9 +160,20 @@ def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Pa
     }
     _save(kind, document, folder, figures, pictures)
     told = [Text(f"saved in {folder}"), *(Text(note) for note in document["notes"])]
+    for name, row in document.get("abstention", {}).items():
+        told.append(Text(_describe_abstention(name, row)))
     if "published" in document:
         told.insert(0, Text(_publish(document["published"])))
     return Answer(document, (_table(document, ks), *told))
+
+
+def _describe_abstention(name: str, row: Mapping[str, Any]) -> str:
+    """One line on how far the confidence of a recipe can be trusted."""
+    told = f"{name}: {100 * row['wrong_abstention']:.1f}% of {row['answerable']} answerable questions abstain"
+    if "auroc" not in row:
+        return told
+    share = f"{100 * row['abstained']:.1f}% of {row['unanswerable']} unanswerable ones"
+    return f"{told}, {share}; AUROC of the confidence {row['auroc']:.3f}"
 
 
 def _folder(kind: str, document: Mapping[str, Any], out: Path | None) -> Path:

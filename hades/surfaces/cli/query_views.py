@@ -47,8 +47,17 @@ def show_passage(passage: Mapping[str, Any]) -> Iterator[Text]:
     start, end = passage["span"]
     place = f"{passage['document']} [{start}:{end}]"
     yield Text(f"[{passage['rank']}] {passage['title']}  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}")
+    if passage.get("explained_by") or passage.get("no_path"):
+        yield Text(f"    {_describe_path(passage)}", style="dim")
     words = " ".join(passage["text"].split())
     yield Text(f"    {words[:_QUOTED]}{'…' if len(words) > _QUOTED else ''}", style="dim")
+
+
+def _describe_path(passage: Mapping[str, Any]) -> str:
+    """Which path leads to a passage, or why none does."""
+    if passage.get("explained_by"):
+        return f"path {passage['explained_by']} leads here"
+    return str(passage["no_path"])
 
 
 def _code(passage: Mapping[str, Any]) -> Iterator[Text]:

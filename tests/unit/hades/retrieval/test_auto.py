@@ -46,6 +46,35 @@ def test_paths_explain_the_first_passages_and_fall_with_rank(view: GraphView):
     assert "leads to passage 1" in found.paths[0].why
 
 
+def test_each_passage_names_the_path_that_leads_to_it_or_says_why_there_is_none(view: GraphView):
+    found = ask(view)
+    ranks = {path.rank for path in found.paths}
+    assert found.passages[0].explained_by in ranks
+    assert all((one.explained_by in ranks) != bool(one.no_path) for one in found.passages)
+    bread = next(one for one in found.passages if one.document == "Cold Bread")
+    assert bread.explained_by is None
+    assert bread.no_path
+
+
+def test_the_confidence_falls_below_one_half_where_it_abstains(view: GraphView):
+    sure, doubtful = ask(view).confidence, ask(view, FOREIGN).confidence
+    assert sure is not None
+    assert doubtful is not None
+    assert doubtful < 0.5 < sure
+    assert ask(view, recipe="hipporag").confidence is None
+
+
+def test_nexus_says_when_the_plan_holds_fewer_passages_than_its_mode_returns(view: GraphView):
+    small = Plan(profile=Profile.ONLINE)
+    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    cut = retrieve(view, ACTOR, tools, at=MOMENT, plan=small, recipe="nexus", mode="planning")
+    assert len(cut.passages) == small.final_context
+    assert Reason.CAP_EXCEEDED in cut.reasons
+    whole = ask(view, recipe="nexus", mode="planning")
+    assert len(whole.passages) == 10
+    assert Reason.CAP_EXCEEDED not in whole.reasons
+
+
 def test_no_path_is_longer_than_the_plan_allows(view: GraphView):
     assert max(len(path.edges) for path in ask(view).paths) <= Plan(profile=Profile.EVALUATION).graph.hops
 

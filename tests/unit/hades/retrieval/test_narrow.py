@@ -53,6 +53,26 @@ def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> 
     assert [keys_of(graph, [topic.node]) for topic in one.topics] == ["top-east", "east"]
 
 
+def test_a_level_keeps_its_width_however_many_parents_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Two super-topics with three topics each; two topics may be entered, not two under each."""
+    names = [f"t{number}" for number in range(6)]
+    near = {name: [1.0, 0.1 * place, 0.0] for place, name in enumerate(names)}
+    graph = published(
+        tmp_path_factory.mktemp("widths"),
+        [(f"m{number}", "hub", 0.5) for number in range(6)],
+        vectors={f"m{number}": X for number in range(6)},
+        topics={
+            **{name: (1, near[name], [f"m{place}"]) for place, name in enumerate(names)},
+            "one": (2, X, names[:3]),
+            "two": (2, NEAR_X, names[3:]),
+        },
+    )
+    found = narrow(metered(graph), question("q", X), HiragPathrag(beam=(8, 2, 1)))
+    assert found is not None
+    assert [keys_of(graph, [topic.node]) for topic in found.topics] == ["one", "two", "t0", "t1"]
+    assert [keys_of(graph, [topic.node]) for topic in found.shown(3)] == ["one", "t0", "t1"]
+
+
 def test_the_cap_cuts_the_worst_and_says_so(graph: GraphView) -> None:
     view = metered(graph)
     found = narrow(view, question("q", X), HiragPathrag(cand_cap=2))

@@ -1,0 +1,110 @@
+"""What the one ranking costs for 100 candidates: describing them, and the fitted lines alone.
+
+    python benchmarks/bench_fusion.py HOME QUESTIONS [--asked 20] [--candidates 100] [--json FILE]
+
+HOME is what `hades eval multihop --home` kept, QUESTIONS a file of rows with `question`. Each question is searched once;
+then its candidates are described and ranked five times and the fastest counts. Processor time of this thread, so that
+a busy machine does not change the figures much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hades.evaluation.cases import read_lines  # noqa: E402
+from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
+from hades.retrieval.ranking.evidence_features import first_columns, second_columns  # noqa: E402
+from hades.retrieval.ranking.fitted_files import fusion_model  # noqa: E402
+from hades.retrieval.ranking.rank_evidence import fuse_worth, pick_candidates  # noqa: E402
+from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
+from hades.retrieval.turn.pipeline import Tools, embedded  # noqa: E402
+from hades.retrieval.turn.recipes import AUTO, recipe_named  # noqa: E402
+from hades.retrieval.walks.evidence_search import Evidence, search_evidence  # noqa: E402
+from hades.settings import load_settings  # noqa: E402
+from hades.snapshot.open import open_snapshot  # noqa: E402
+from hades.telemetry.turn import Caps, Turn  # noqa: E402
+from hades.wiring import open_embedder  # noqa: E402
+from models.fusion.infer import FusionModel  # noqa: E402
+from schemas.plan import Plan, Profile  # noqa: E402
+
+CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
+PLAN = Plan(profile=Profile.EVALUATION)
+
+
+def main() -> None:
+    """Search, time, print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("home", type=Path)
+    options.add_argument("questions", type=Path)
+    options.add_argument("--asked", type=int, default=20)
+    options.add_argument("--candidates", type=int, default=100)
+    options.add_argument("--json", type=Path)
+    given = options.parse_args()
+    model = fusion_model()
+    if model is None:
+        raise SystemExit("models/fusion/default.json cannot be used; see the warning above")
+    rows = list(read_lines(given.questions))[: given.asked]
+    found = search(given.home, [str(row["question"]) for row in rows], given.candidates)
+    timed = [times_of(model, one) for one in found]
+    figures = {
+        "questions": len(found),
+        "candidates": median(len(one.nodes) for one in found),
+        **{f"{name}_ms": round(median(one[name] for one in timed), 3) for name in timed[0]},
+    }
+    for name, value in figures.items():
+        print(f"{name:<16} {value:>10}")
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+
+
+def search(home: Path, questions: list[str], candidates: int) -> list[Evidence]:
+    """The evidence of each question."""
+    tools = Tools(MiniLmTokenizer(), open_embedder(load_settings({"HADES_HOME": str(home)}, home)))
+    view, found = open_snapshot(home), []
+    for text in questions:
+        metered = MeteredView(view, Turn(CAPS))
+        parts = embedded(metered, text, tools, recipe_named(AUTO), PLAN)
+        found.append(search_evidence(metered, parts, candidates, pick_candidates))
+    view.close()
+    return found
+
+
+def times_of(model: FusionModel, evidence: Evidence) -> dict[str, float]:
+    """Milliseconds of the description, of the lines, and of both as they serve."""
+    columns, connections = first_columns(evidence)
+    told = float(evidence.is_told)
+    worth = model.look.score(columns, told)
+    beside = {**columns, **second_columns(evidence, worth, connections)}
+
+    def lines() -> Any:
+        return model.look.score(columns, told), model.rank.score(beside, told), model.last.score(beside, told)
+
+    return {
+        "describe": fastest(lambda: (first_columns(evidence), second_columns(evidence, worth, connections))),
+        "lines": fastest(lines),
+        "whole": fastest(lambda: fuse_worth(model, evidence)),
+    }
+
+
+def fastest(call: Callable[[], Any]) -> float:
+    """Milliseconds of the fastest of five calls."""
+    seen = []
+    for _ in range(5):
+        began = time.thread_time()
+        call()
+        seen.append((time.thread_time() - began) * 1000)
+    return min(seen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Bridges between passages: what one tells that leads to another, and what of the question the other adds.
+
+The last step of a question is rarely about a title that the first passage spells. "When was the country that produced
+Fist Power taken by the British?": the passage of the film says Hong Kong, the answer stands under "British Hong Kong".
+So names count word by word, by their first letters ("Sri Lanka" leads to "Sri Lankan"), where the question does not say
+them; and more where the second passage holds words of the question that the first lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, name_stem
+
+_MANY_NAMES = 3.0  # rarity of the names that two texts share beyond which more do not count
+
+
+@dataclass(frozen=True)
+class Bridges:
+    """(n, n) arrays; at [k, i] what leads from passage k to passage i, in [0, 1]; 0 between passages of one title.
+
+    `titles`: rarity of the new words of i's title that k tells. `covers`: their share of the new words of the title.
+    `names`: rarity of the new names that both texts hold. `adds`: share of the question's words that i has and k lacks.
+    """
+
+    titles: Floats
+    covers: Floats
+    names: Floats
+    adds: Floats
+
+
+def find_bridges(readings: Sequence[Reading], want: QuestionWords) -> Bridges:
+    """Compare every passage with every other; nothing is read."""
+    asked = {name_stem(word) for word in want.text.split()}
+    words = sorted(set().union(*(reading.names for reading in readings)) - asked)
+    place = {word: column for column, word in enumerate(words)}
+    told = _marks([reading.names for reading in readings], place)
+    title = _marks([reading.title_names for reading in readings], place)
+    rarity = np.log((len(readings) + 1) / (told.sum(axis=0) + 0.5)) / np.log(len(readings) + 1)
+    rare, other = told * rarity, _other_titles(readings)
+    new_words = np.maximum(title.sum(axis=1), 1.0)
+    holds = hold_shares(readings, want)
+    return Bridges(
+        titles=other * np.minimum(1.0, rare @ title.T),
+        covers=other * (told @ title.T) / new_words,
+        names=other * np.minimum(1.0, rare @ told.T / _MANY_NAMES),
+        adds=(holds == 0.0).astype(np.float64) @ holds.T,
+    )
+
+
+def bridge_columns(bridges: Bridges, voice: Floats) -> dict[str, Floats]:
+    """What leads to each passage from the good ones, and from each to them; `voice` (n,) says how good each is."""
+    spoken = voice[:, None]
+    return {
+        "bridge_title": (spoken * bridges.titles).max(axis=0),
+        "bridge_cover": (spoken * bridges.covers).max(axis=0),
+        "bridge_names": (spoken * bridges.names).max(axis=0),
+        "bridge_title_adds": (spoken * bridges.titles * bridges.adds).max(axis=0),
+        "bridge_cover_adds": (spoken * bridges.covers * bridges.adds).max(axis=0),
+        "bridge_names_adds": (spoken * bridges.names * bridges.adds).max(axis=0),
+        "adds": (spoken * bridges.adds).max(axis=0),
+        "leads_to_title": (voice[None, :] * bridges.titles).max(axis=1),
+        "leads_to_names": (voice[None, :] * bridges.names).max(axis=1),
+    }
+
+
+def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:
+    """(n, words): what of the question each passage holds, by rarity; a passage with every word sums to 1."""
+    holds = np.array([[want.rarity[word] * (word in one.all_roots) for word in want.rarity] for one in readings])
+    return holds.reshape(len(readings), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
+
+
+def _marks(sets: Sequence[frozenset[str]], place: dict[str, int]) -> Floats:
+    """(n, words) 1 where a set holds a word."""
+    marks = np.zeros((len(sets), len(place)))
+    for row, held in enumerate(sets):
+        marks[row, [place[word] for word in held if word in place]] = 1.0
+    return marks
+
+
+def _other_titles(readings: Sequence[Reading]) -> Floats:
+    """(n, n) 0 between passages of one title, else 1."""
+    names = np.array([reading.name for reading in readings])
+    other: Floats = (names[:, None] != names[None, :]).astype(np.float64)
+    return other
