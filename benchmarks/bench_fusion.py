@@ -2,9 +2,9 @@
 
     python benchmarks/bench_fusion.py HOME QUESTIONS [--asked 20] [--candidates 100] [--json FILE]
 
-HOME is what `hades eval multihop --home` kept, QUESTIONS a file of rows with `question`. Each question is searched once;
-then its candidates are described and ranked five times and the fastest counts. Processor time of this thread, so that
-a busy machine does not change the figures much.
+HOME is what `hades eval multihop --home` kept, QUESTIONS a file of rows with `question`. Each question is searched
+once; then its candidates are described and ranked five times and the fastest counts. Processor time of this thread, so
+that a busy machine does not change the figures much.
 """
 
 from __future__ import annotations
