@@ -13,6 +13,7 @@ from hades.ports.view import EdgeFacts, NodeFacts
 from hades.retrieval.answer.path_text import path_text, rationale
 from hades.retrieval.answer.token_bound import TokenCounter
 from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.ranking.path_score import DECAY_RATE
 from hades.retrieval.turn.types import FoundPassage, FoundPath
 from schemas.plan import Reason
 from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, Topic
@@ -67,12 +68,26 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
     return 0.0 if min(weights) == 0.0 else math.exp(math.fsum(map(math.log, weights)) / len(weights))
 
 
+def flow_of(nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]) -> float:
+    """The mean flow on the edges when the first node gives out one unit; 1 for a path without edges.
+
+    For paths of searches that compute no flow: an edge passes on what its tail received, times its weight over the
+    edges that leave the tail, times the decay.
+    """
+    flow, total = 1.0, 0.0
+    for node, edge in zip(nodes, edges, strict=False):
+        weight = 1.0 if edge.weight is None else max(0.0, min(1.0, edge.weight))
+        flow *= weight / max(1, node.deg_out) * DECAY_RATE
+        total += flow
+    return total / len(edges) if edges else 1.0
+
+
 def write_path(
     counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
 ) -> Path:
     """A path whose facts have been read, in words and for machines."""
     confidence = confidence_of(edges)
-    reliability = path.reliability or confidence
+    reliability = path.reliability or flow_of(nodes, edges)
     reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
     return Path(
         rank=rank,

@@ -94,6 +94,13 @@ def test_the_path_is_written_with_its_relation_and_where_it_was_read():
     assert path.confidence == pytest.approx(0.9)
 
 
+def test_the_reliability_of_a_path_is_its_flow_whichever_search_found_it():
+    path = ask(plan={"graph": {"hops": 1}}).paths[0]
+    assert path.origin == "beam"
+    assert path.reliability == pytest.approx(0.85 * 0.9 / max(1, path.nodes[0].deg_out))
+    assert path.reliability < path.confidence
+
+
 def test_two_hops_reach_the_sea():
     plan = {"retriever": {"k": 1}, "graph": {"hops": 2}}
     names = [[node.name for node in path.nodes] for path in ask(plan=plan).paths]
