@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import NothingPublished, SettingsError
+from hades.errors import NothingPublished, SettingsError, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
