@@ -269,7 +269,7 @@ def model_cache(settings: Settings) -> Path:
 
 
 def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
-    from hades.stores.arango.endpoints import ArangoEndpoints
+    from hades.stores.arango.endpoints import Account, ArangoEndpoints
     from hades.stores.arango.store import ArangoStore
 
     endpoints = ArangoEndpoints(
@@ -280,6 +280,14 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
         ro_socket=settings.arango_ro_uds,
         rw_socket=settings.arango_rw_uds,
         admin_socket=settings.arango_admin_uds,
+        accounts=tuple(
+            Account(user, password.get_secret_value(), "rw" if right == "rw" else "ro")
+            for user, password, right in (
+                (settings.arango_rw_user, settings.arango_rw_password, "rw"),
+                (settings.arango_ro_user, settings.arango_ro_password, "ro"),
+            )
+            if user is not None and password is not None
+        ),
     )
     limit = settings.arango_transaction_limit_mib
     return ArangoStore.open(

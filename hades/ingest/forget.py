@@ -17,7 +17,7 @@ from hades.ingest.reingest_check import drop_quarantined, sources_holding
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
-from schemas.catalogue import NAMES
+from schemas.catalogue import NAMES, edge_collections
 from schemas.ids import node_id
 
 _SHOWN = 200
@@ -76,6 +76,12 @@ def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, 
     ]
     entries = list(manifest.entries(store, keys).values())
     traces = traces_of(store, keys)
+    owned = [
+        node_id(collection, key)
+        for collection in OWNED_BY_DOCUMENT
+        for held in keys_of_documents(store, collection, keys).values()
+        for key in held
+    ]
     names = {
         row["_key"]: row["name"]
         for row in store.get("entities", list(traces.entities), columns=["_key", "name"]).to_pylist()
@@ -88,6 +94,7 @@ def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, 
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)
     after = store.counts()
+    gone = [*owned, *(node_id("entities", key) for key in traces.entities)]
     kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()
     return Certificate(
         documents=documents,
@@ -98,7 +105,7 @@ def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, 
             for row in kept[:_SHOWN]
         ],
         corrected={name: count for name, count in corrected.items() if count},
-        left_behind={**find_traces(store, traces), **_loose_edges(store)},
+        left_behind={**find_traces(store, traces), **find_loose_edges(store, gone)},
         read_again=[*sources_holding(store, entries), *copies],
     )
 
@@ -140,5 +147,16 @@ def _support(store: RowStore, entity: str) -> str:
     return f"mentioned in {count} other chunk{'s' if count != 1 else ''}" if count else "stated by another document"
 
 
-def _loose_edges(store: GraphStore) -> dict[str, list[str]]:
-    return {f"{name} without an end": keys for name, keys in store.dangling().items()}
+def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str]]:
+    """Edges that still point at one of the nodes (ids) that went; found by their ends, so the cost follows `gone`."""
+    loose: dict[str, list[str]] = {}
+    for edges in edge_collections():
+        keys = {
+            key
+            for end in ("_from", "_to")
+            for batch in store.scan(edges.name, where=[Term(end, "in", list(gone))], columns=["_key"])
+            for key in batch.column("_key").to_pylist()
+        }
+        if keys:
+            loose[f"{edges.name} without an end"] = sorted(keys)
+    return loose

@@ -13,11 +13,11 @@ This module needs numpy only: a process that asks a question must not load more 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -409,4 +409,32 @@ class GraphView(Protocol):
 
     def close(self) -> None:
         """Give back files and connections; arrays that were handed out stay readable."""
+        ...
+
+
+@runtime_checkable
+class RemoteView(Protocol):
+    """A view over a network, where each question costs a round trip."""
+
+    def for_turn(self, may_ask: Callable[[bool], bool]) -> GraphView:
+        """The same graph for one turn, which keeps what it fetched.
+
+        It calls `may_ask` before each question to the server, with True for what is handed over, and finds less where
+        that says no.
+        """
+        ...
+
+
+@runtime_checkable
+class TurnView(Protocol):
+    """What a view over a network can do beside the `GraphView` of one turn.
+
+    `saw_write`: whether rows were read while a write of several transactions was being applied, so that some may be
+    of before it and some of after.
+    """
+
+    saw_write: bool
+
+    def fetch_facts(self, nodes: Iterable[int], edges: Iterable[int]) -> None:
+        """Fetch it now; reading it later asks nothing."""
         ...

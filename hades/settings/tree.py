@@ -39,6 +39,14 @@ class Settings(Section):
     arango_database: str = Field(DATABASE, min_length=1, description="database of the graph")
     arango_user: str | None = Field(None, description="user of the database")
     arango_password: SecretStr | None = Field(None, description="password; environment only, never written or logged")
+    arango_rw_user: str | None = Field(
+        None, description="user that `hades provision` makes for builds, with rw on the database; needs its password"
+    )
+    arango_rw_password: SecretStr | None = Field(None, description="its password; environment only")
+    arango_ro_user: str | None = Field(
+        None, description="user that `hades provision` makes for questions, with ro on the database; needs its password"
+    )
+    arango_ro_password: SecretStr | None = Field(None, description="its password; environment only")
     arango_ro_uds: Path | None = Field(None, description="AF_UNIX endpoint for reading; wins over the URL")
     arango_rw_uds: Path | None = Field(None, description="AF_UNIX endpoint for writing rows; wins over the URL")
     arango_admin_uds: Path | None = Field(None, description="AF_UNIX endpoint for provisioning; wins over the URL")

@@ -30,6 +30,8 @@ RUN = uuid.uuid4().hex[:8]
 DATABASE, VIEW_DATABASE = f"hades_test_{RUN}", f"hades_test_view_{RUN}"
 QUERIES = sorted(path for path in (Path(__file__).resolve().parents[2] / "aql").rglob("*.aql"))
 executed: dict[str, tuple[int, int]] = {}
+bound: dict[str, dict[str, Any]] = {}  # what each query file was first run with, to ask the server for its plan
+plans: dict[str, str] = {}
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,7 @@ def query_log() -> Iterator[None]:
         times, rows = executed.get(names.get(text, ""), (0, 0))
         changed = (cursor.statistics() or {}).get("modified", 0)
         executed[names.get(text, "")] = (times + 1, rows + len(cursor.batch() or ()) + int(changed))
+        bound.setdefault(names.get(text, ""), dict(arguments[0]) if arguments else {})
         return cursor
 
     ArangoSession._execute = noted  # type: ignore[method-assign]
@@ -74,7 +77,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("query files")
     for path in QUERIES:
         times, rows = executed.get(_name(path), (0, 0))
-        terminalreporter.write_line(f"{_name(path):40} executed {times:>6}   rows {rows:>8}")
+        terminalreporter.write_line(
+            f"{_name(path):32} executed {times:>6}   rows {rows:>8}   {plans.get(_name(path), '')}"
+        )
 
 
 @pytest.fixture(params=["sqlite", "arango-socket", "arango"])

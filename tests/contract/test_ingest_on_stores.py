@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hades.ingest.forget import forget_documents
+from hades.ingest.forget import find_loose_edges, forget_documents
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.snapshot.publish import publish
-from tests.contract.examples import everything
+from tests.contract.examples import entity, everything, put, relation
 from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context, passage
 from tests.unit.hades.ingest.later_rows import TERMS, chunk_of, entity_named, put_bridge, put_log, put_topics, quote_of
 
@@ -51,3 +51,12 @@ def test_forgetting_reaches_what_later_stages_built_the_same_everywhere(store: G
     for held in (here, there):  # 1.0 and 1 are one number, which ArangoDB writes the shorter way
         held["query_logs"] = [{**row, "results": json.loads(row["results"])} for row in held["query_logs"]]
     assert here == there
+
+
+def test_an_edge_that_still_points_at_a_removed_node_is_found_by_its_end(store: GraphStore) -> None:
+    put(store, "entities", entity("a"), entity("b"), entity("c"))
+    put(store, "relations", relation("a", "b", _key="r1"), relation("c", "a", _key="r2"))
+    store.delete("entities", keys=["b"])
+    assert find_loose_edges(store, ["entities/b"]) == {"relations without an end": ["r1"]}
+    assert find_loose_edges(store, ["entities/c", "entities/x"]) == {"relations without an end": ["r2"]}
+    assert find_loose_edges(store, ["entities/x"]) == {}

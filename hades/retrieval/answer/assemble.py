@@ -181,6 +181,7 @@ def _paths(
     where it says is dropped. With their ranks by edges, and the number of edges that were checked.
     """
     read: list[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]] = []
+    view.fetch_facts(paths)
     for path in paths:
         if view.turn.expired():
             break

@@ -110,7 +110,7 @@ def _walk(view: MeteredView, question: Question, start: Numbers, rules: PlacedRu
         factors=rules.factors,
         stop=view.turn.expired,
     )
-    if view.info.is_local:  # over a network each expansion was counted as it came
+    if not view.is_remote:  # over a network each expansion was counted as it came
         view.turn.worked(found.work, capped=found.capped)
     ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[: rules.depth]
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))

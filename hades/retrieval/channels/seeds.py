@@ -134,7 +134,7 @@ def _search(
     fused, readable = RankFusion(), RankFusion()
     stage, names = view.turn.current, 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    if not view.info.is_local:  # questions are few there and vectors slow: they come last
+    if view.is_remote:  # questions are few there and vectors slow: they come last
         searches = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT

@@ -107,6 +107,7 @@ def _affordable(view: MeteredView, wanted: int) -> int:
 def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     """The words of each path, as many as may be read."""
     texts: list[str] = []
+    view.fetch_facts(paths)
     for path in paths:
         nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
         if len(nodes) < len(path.nodes) or len(edges) < len(path.edges) or view.turn.expired():

@@ -30,7 +30,9 @@ from hades.ports.view import (
     Numbers,
     Passage,
     RankerState,
+    RemoteView,
     SourceFacts,
+    TurnView,
     ViewInfo,
     Weights,
 )
@@ -40,11 +42,13 @@ from schemas.plan import Reason
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
+    from hades.retrieval.turn.types import FoundPath
 
 ROUND_TRIPS = 12  # questions of one turn to a view over a network
 _WIDER = 8  # how many more are looked at where a question is limited to a domain
 SEARCH_DEPTH = 256  # hits that a search in memory looks for at once; a turn asks for fewer or more of the same later
 KEPT_TRIPS = 4  # of these for nodes, edges, passages and bridges that are handed over
+WALK_TRIPS = 2  # of these for one walk: where it starts, and what lies around
 
 Key = TypeVar("Key")
 Document = TypeVar("Document")
@@ -56,13 +60,29 @@ class MeteredView:
     def __init__(self, view: GraphView, turn: Turn, domain: str | None = None) -> None:
         self.turn = turn
         self.domain = domain
-        self._view = view
         self._is_local = view.info.is_local
+        self._counts_itself = isinstance(view, RemoteView) and not self._is_local
+        self._view = view.for_turn(self._may_question) if isinstance(view, RemoteView) and not self._is_local else view
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
         self._sources: dict[str, SourceFacts | None] = {}
         self._searches: dict[tuple[str | bytes, Kind], tuple[int, Hits]] = {}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether what is read travels over a network."""
+        return not self._is_local
+
+    @property
+    def saw_write(self) -> bool:
+        """Whether rows were read while a large write was being applied."""
+        return isinstance(self._view, TurnView) and self._view.saw_write
+
+    @property
+    def questions_of_walk(self) -> int | None:
+        """How many questions one walk may ask; None where it may ask as many as its work allows."""
+        return WALK_TRIPS if self._counts_itself else None
 
     @property
     def info(self) -> ViewInfo:
@@ -156,6 +176,13 @@ class MeteredView:
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`: as many of the first as may be read."""
         return self._once(self._edges, handles, self._view.edges)
+
+    def fetch_facts(self, paths: Sequence[FoundPath]) -> None:
+        """Let a view over a network fetch what these paths will be told with in one question; a read counts later."""
+        if paths and isinstance(self._view, TurnView):
+            self._view.fetch_facts(
+                (node for path in paths for node in path.nodes), (edge for path in paths for edge in path.edges)
+            )
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`: as many of the first as may be read."""
@@ -267,7 +294,7 @@ class MeteredView:
         may_read = not missing or self.turn.reads_left <= 0 or self._may_ask(kept=True)
         allowed = missing[: self.turn.reads(len(missing))] if may_read else []
         if allowed:
-            known.update(zip(allowed, read(allowed), strict=True))
+            known.update(zip(allowed, read(allowed), strict=not self._counts_itself))
         denied = {key for key in missing if key not in known}
         end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
         return [known[key] for key in wanted[:end]]
@@ -344,8 +371,9 @@ class MeteredView:
 
     def _may_ask(self, *, kept: bool = False) -> bool:
         """Whether one more question may go over the network; it counts from now on."""
-        if self._is_local:
-            return True
+        return self._is_local or self._counts_itself or self._may_question(kept)
+
+    def _may_question(self, kept: bool) -> bool:
         if self.turn.round_trips >= (ROUND_TRIPS if kept else ROUND_TRIPS - KEPT_TRIPS):
             self.turn.trimmed(Reason.CAP_EXCEEDED)
             return False

@@ -151,6 +151,8 @@ def retrieve(
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
+    if metered.saw_write:
+        turn.because(Reason.VIEW_DEGRADED)
     return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
 
 
@@ -210,7 +212,7 @@ def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Reci
 
 def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
     """The time of a stage; over a network, where a question takes milliseconds, at least its share of the turn's."""
-    return float(timeout_ms) if view.info.is_local else max(float(timeout_ms), share * plan.budget.latency_ms)
+    return max(float(timeout_ms), share * plan.budget.latency_ms) if view.is_remote else float(timeout_ms)
 
 
 def _walk(

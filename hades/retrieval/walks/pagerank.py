@@ -73,7 +73,9 @@ def personalized_pagerank(
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
     if adjacency is None:
         assert not isinstance(graph, Adjacency)
-        with RemoteWalk(graph, nodes, mass, mask=mask, factors=_by_name(graph, types, factors)) as remote:
+        questions: int | None = getattr(graph, "questions_of_walk", None)
+        named = _by_name(graph, types, factors)
+        with RemoteWalk(graph, nodes, mass, mask=mask, factors=named, questions=questions) as remote:
             return _push(remote, damping, epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)

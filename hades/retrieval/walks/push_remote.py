@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _ANY: Final = cast("Direction", "any")
-_BATCH = 64  # nodes asked for at once
+_BATCH = 256  # nodes asked for at once
 _FIRST_PIECE, _GROWTH = 64, 8  # entries of a row that are asked for first, and how that grows
 
 
@@ -41,9 +41,16 @@ class RemoteWalk:
     """As `push.Walk`, by questions to a view."""
 
     def __init__(
-        self, view: GraphView, restart: Numbers, weights: Floats, *, mask: Mask, factors: Mapping[str, float]
+        self,
+        view: GraphView,
+        restart: Numbers,
+        weights: Floats,
+        *,
+        mask: Mask,
+        factors: Mapping[str, float],
+        questions: int | None = None,
     ) -> None:
-        self._view, self._mask = view, mask
+        self._view, self._mask, self._questions = view, mask, questions
         self._types = [name for name, factor in factors.items() if factor > 0.0]
         self._factors = np.array([factors.get(name, 0.0) for name in view.type_names])
         self._estimate: dict[int, float] = {}
@@ -59,8 +66,16 @@ class RemoteWalk:
                 return True
             batch = sorted(waiting, key=lambda node: (-self._residual[node], node))[:_BATCH]
             unread = [node for node in batch if not self._row(node).whole]
+            if self._questions is not None and any(not self._row(node).asked for node in unread):
+                if not self._questions:
+                    self._settle(damping)
+                    return True
+                self._questions -= 1
             if unread and not self._read_on(unread, max_work):
-                return False
+                if self._questions is None:
+                    return False
+                self._settle(damping)
+                return True
             for node in batch:
                 row = self._row(node)
                 if row.whole and self._residual[node] > epsilon * row.degree:
@@ -110,6 +125,12 @@ class RemoteWalk:
             row.targets, row.weights = found.target[ours], weights[ours].astype(np.float64)
             row.degree, row.asked, row.whole = float(row.weights.sum()), fanout, int(ours.sum()) < fanout
         return True
+
+    def _settle(self, damping: float) -> None:
+        """End the walk where its questions do: what waits at a node counts there, and goes no further."""
+        for node, held in self._residual.items():
+            if held > 0.0:
+                self._estimate[node] = self._estimate.get(node, 0.0) + (1.0 - damping) * held
 
     def _push(self, node: int, row: _Row, damping: float) -> None:
         held, self._residual[node] = self._residual[node], 0.0

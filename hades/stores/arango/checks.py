@@ -35,9 +35,11 @@ class Finding:
 
 
 def check_version(session: ArangoSession) -> list[str]:
-    """Refuse a server that is too old; advise an upgrade where one only might do harm."""
+    """Refuse a server that is too old; say what is off on one that is older than advised."""
     if _version(session) < OLDEST:
-        raise WrongServer(f"the server is ArangoDB {session.version}; HADES needs 3.12.4 or newer: upgrade the server")
+        raise WrongServer(
+            f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or newer: upgrade the server"
+        )
     if _version(session) < ADVISED:
         return [_old(session)]
     return []
@@ -56,7 +58,7 @@ def check_sharding(session: ArangoSession) -> None:
 def findings(session: ArangoSession) -> Iterator[Finding]:
     """Everything that can be asked with this account."""
     old = _version(session) < ADVISED
-    yield Finding("server version", "fail" if old else "ok", session.version, _old(session) if old else "")
+    yield Finding("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
     sharding = _sharding(session)
     if sharding is None:
         yield Finding("sharding", "ok", "a single server")
@@ -122,6 +124,7 @@ def _version(session: ArangoSession) -> tuple[int, ...]:
 
 def _old(session: ArangoSession) -> str:
     return (
-        f"the server is ArangoDB {session.version}: deployments created before 3.12.4 can become read-only, and "
-        "its transactions end at 128 MiB; upgrade to 3.12.9 or newer"
+        f"the server is ArangoDB {session.version}. Off on it: the vector index (searches compare every vector), and "
+        "transactions larger than 128 MiB unless the server allows more. A deployment created before 3.12.4 can become "
+        "read-only later: upgrade to 3.12.9 or newer before production"
     )

@@ -72,6 +72,7 @@ class ArangoSession:
         self.vector_indexed: set[str] = set()
         self._closed = False
         self._account = endpoints.account
+        self.accounts = endpoints.accounts
         self._max_runtime_s = max_runtime_s
         self._fail_on_warning = fail_on_warning
         self._retry = retry

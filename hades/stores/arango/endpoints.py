@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -31,6 +32,15 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Account:
+    """A user that `hades provision` makes; `right` is what it may do with the database: `rw` or `ro`."""
+
+    user: str
+    password: str = field(repr=False)
+    right: Literal["rw", "ro"]
+
+
+@dataclass(frozen=True)
 class ArangoEndpoints:
     """The server's addresses and the account; the password never shows in a text of it."""
 
@@ -41,6 +51,7 @@ class ArangoEndpoints:
     ro_socket: Path | str | None = None
     rw_socket: Path | str | None = None
     admin_socket: Path | str | None = None
+    accounts: tuple[Account, ...] = ()
 
     def __post_init__(self) -> None:
         if self.url is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aql import load
@@ -28,25 +28,35 @@ def find_named(store: ArangoStore, text: str, limit: int | None) -> NameMatches:
     The server finds names by their letters, so one is found only with the signs it is stored with or with blanks for
     them; whether it is the same name, and where, is then judged here word by word, as a snapshot does.
     """
-    spans: dict[str, list[tuple[int, int]]] = {}
-    names: set[str] = set()
-    for start, end, form in runs_of_words(text):
-        spans.setdefault(form, []).append((start, end))
-        names |= {form, *_spellings(text, start, end)}
+    names = names_in(text)
     binds = {
-        "names": sorted(names),
+        "names": names,
         "analyzer": NAME_ANALYZER,
         "wait": store.wait_for_view,
         "limit": _UNBOUNDED if limit is None else limit,
     }
     found = store.session.query(load("view/list_named"), binds, action="looking for names") if names else []
+    return NameMatches(place_names(text, found), len(found))
+
+
+def names_in(text: str) -> list[str]:
+    """Every name that the text may spell, as the server stores names."""
+    runs = runs_of_words(text)
+    return sorted({one for start, end, form in runs for one in (form, *_spellings(text, start, end))})
+
+
+def place_names(text: str, found: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[int, int, str]]:
+    """Where the text spells the entities, given as id and names; in the order of ids."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for start, end, form in runs_of_words(text):
+        spans.setdefault(form, []).append((start, end))
     places = {
         (start, end, identifier)
         for identifier, spelled in found
         for form in map(normalise, spelled)
         for start, end in spans.get(form, ())
     }
-    return NameMatches(sorted(places, key=lambda place: place[::-1]), len(found))
+    return sorted(places, key=lambda place: place[::-1])
 
 
 def _spellings(text: str, start: int, end: int) -> Iterator[str]:

@@ -13,6 +13,7 @@ from arango.exceptions import ArangoServerError
 from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import ProvisionReport
 from hades.stores.arango import checks, journal, vectors
+from hades.stores.arango.accounts import make_accounts
 from hades.stores.arango.client import ArangoSession
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collection_named
 from schemas.parts import collections_in, graphs_in, notes_on, part_of
@@ -70,6 +71,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         notes += vectors.make_missing(session, created, part)
     else:
         notes += vectors.drop_all(session, part)
+    created += make_accounts(session, session.accounts)
     return ProvisionReport(tuple(created), tuple(notes))
 
 

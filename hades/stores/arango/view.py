@@ -7,7 +7,7 @@ snapshot also finds names that are spelled with other signs than stored, for whi
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -56,10 +56,11 @@ class ArangoView:
     """A `GraphView` on a store handle, which it does not close; `capped` also where `max_work` just sufficed."""
 
     def __init__(self, store: ArangoStore) -> None:
-        self._store = store
-        self._nodes, self._edges = IdTable("node"), IdTable("edge")
+        self.store = store
+        self.node_ids, self.edge_ids = IdTable("node"), IdTable("edge")
+        self._too_slow: set[tuple[Kind, bool]] = set()
         self._type_names = edge_types()
-        self._codes = {name: code for code, name in enumerate(self._type_names)}
+        self.codes = {name: code for code, name in enumerate(self._type_names)}
 
     @cached_property
     def info(self) -> ViewInfo:
@@ -69,10 +70,16 @@ class ArangoView:
             field = _collection(kind).vector_field
             if field is not None:
                 binds = {"@collection": kind.value}
-                models[kind.value] = tuple(sorted(self._query(load("view/list_models"), binds, "listing models")))
-        nodes = {kind.value: self._store.count(kind.value) for kind in KINDS}
-        edges = {name: self._store.count(name) for name in EDGES}
-        return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self._store))
+                models[kind.value] = tuple(sorted(self.ask(load("view/list_models"), binds, "listing models")))
+        nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
+        edges = {name: self.store.count(name) for name in EDGES}
+        return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self.store))
+
+    def for_turn(self, may_ask: Callable[[bool], bool]) -> port.GraphView:
+        """See `RemoteView.for_turn`."""
+        from hades.stores.arango.turn_view import ArangoTurnView  # it is made of this view
+
+        return ArangoTurnView(self, may_ask)
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -81,14 +88,14 @@ class ArangoView:
 
     def number(self, ids: Sequence[str]) -> Numbers:
         """See `GraphView.number`."""
-        strange = [one for one in dict.fromkeys(ids) if one not in self._nodes and one.partition("/")[0] in KINDS]
+        strange = [one for one in dict.fromkeys(ids) if one not in self.node_ids and one.partition("/")[0] in KINDS]
         if strange:
-            self._nodes.add(self._query(load("view/list_known"), {"ids": strange}, "looking for nodes"))
-        return self._nodes.find(ids)
+            self.node_ids.add(self.ask(load("view/list_known"), {"ids": strange}, "looking for nodes"))
+        return self.node_ids.find(ids)
 
     def ids(self, numbers: Numbers) -> list[str]:
         """See `GraphView.ids`."""
-        return self._nodes.names(numbers)
+        return self.node_ids.names(numbers)
 
     def kinds(self, numbers: Numbers) -> Codes:
         """See `GraphView.kinds`."""
@@ -109,9 +116,9 @@ class ArangoView:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
         limit = _UNBOUNDED if max_work is None else max_work
         binds = {
-            "nodes": self._nodes.names(numbers),
+            "nodes": self.node_ids.names(numbers),
             "collections": EDGES,
-            "types": self._check_types(types),
+            "types": self.check_types(types),
             "as_of": None if mask.as_of is None else iso(mask.as_of),
             "known_at": None if mask.known_at is None else iso(mask.known_at),
             "fanout": _UNBOUNDED if fanout is None else fanout,
@@ -123,13 +130,13 @@ class ArangoView:
             text = load("view/expand_inbound")
         else:
             text = load("view/expand_any")
-        found = self._query(text, binds, "following edges") if binds["nodes"] and limit > 0 else []
+        found = self.ask(text, binds, "following edges") if binds["nodes"] and limit > 0 else []
         row, target, edge, kind, weight, outbound = zip(*found, strict=True) if found else ((),) * 6
         return Expansion(
             np.array(row, np.int64),
-            self._nodes.add(target),
-            self._edges.add(edge),
-            np.array([self._codes[name] for name in kind], np.uint8),
+            self.node_ids.add(target),
+            self.edge_ids.add(edge),
+            np.array([self.codes[name] for name in kind], np.uint8),
             np.array([1.0 if one is None else one for one in weight], np.float32),
             np.array(outbound, np.bool_),
             len(found),
@@ -139,11 +146,11 @@ class ArangoView:
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`; two queries for ANY."""
         total = np.zeros(len(numbers), np.int64)
-        binds = {"nodes": self._nodes.names(numbers), "types": self._check_types(types)}
+        binds = {"nodes": self.node_ids.names(numbers), "types": self.check_types(types)}
         if direction != Direction.IN:
-            total += np.array(self._query(load("view/count_outbound"), binds, "counting edges"), np.int64)
+            total += np.array(self.ask(load("view/count_outbound"), binds, "counting edges"), np.int64)
         if direction != Direction.OUT:
-            total += np.array(self._query(load("view/count_inbound"), binds, "counting edges"), np.int64)
+            total += np.array(self.ask(load("view/count_inbound"), binds, "counting edges"), np.int64)
         return total
 
     def adjacency(self) -> Adjacency | None:
@@ -164,39 +171,37 @@ class ArangoView:
 
     def in_domain(self, numbers: Numbers, domain: str) -> Flags:
         """See `GraphView.in_domain`."""
-        ids = self._nodes.names(numbers)
+        ids = self.node_ids.names(numbers)
         binds = {"ids": ids, "domain": domain.lower()}
-        found = self._query(load("view/list_in_domain"), binds, "looking up domains") if ids else []
+        found = self.ask(load("view/list_in_domain"), binds, "looking up domains") if ids else []
         return np.array([bool(one) for one in found], np.bool_)
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
-        ids = self._nodes.names(numbers)
+        ids = self.node_ids.names(numbers)
         binds = {"ids": ids, "columns": facts.NODE_COLUMNS}
-        found = self._query(load("view/list_nodes"), binds, "reading nodes")
+        found = self.ask(load("view/list_nodes"), binds, "reading nodes")
         return [facts.node(one, document) for one, document in zip(ids, found, strict=True)]
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
-        ids = self._edges.names(handles)
+        ids = self.edge_ids.names(handles)
         binds = {"ids": ids, "columns": facts.EDGE_COLUMNS}
-        found = self._query(load("view/list_edges"), binds, "reading edges")
+        found = self.ask(load("view/list_edges"), binds, "reading edges")
         return [facts.edge(one, document) for one, document in zip(ids, found, strict=True)]
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
-        ids = self._nodes.names(numbers)
-        for one in ids:
-            if one.partition("/")[0] in (Kind.ENTITY, Kind.CLUSTER):
-                raise BadQuery(f"{one} has no text of its own; ask for its facts")
+        ids = self.node_ids.names(numbers)
+        self.check_readable(ids)
         binds = {"ids": ids, "columns": facts.PASSAGE_COLUMNS}
-        found = self._query(load("view/list_passages"), binds, "reading passages")
+        found = self.ask(load("view/list_passages"), binds, "reading passages")
         return [facts.passage(one, document) for one, document in zip(ids, found, strict=True)]
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""
         keys = [key for name, _, key in (one.partition("/") for one in document_ids) if name == "documents"]
-        rows = self._store.get("documents", keys, columns=facts.SOURCE_COLUMNS).to_pylist()
+        rows = self.store.get("documents", keys, columns=facts.SOURCE_COLUMNS).to_pylist()
         held = {f"documents/{row['_key']}": facts.source(row) for row in rows}
         return [held.get(one) for one in document_ids]
 
@@ -204,13 +209,13 @@ class ArangoView:
         """See `GraphView.vectors`; one query a kind."""
         held: dict[str, list[float]] = {}
         wanted: dict[str, list[str]] = {}
-        ids = self._nodes.names(numbers)
+        ids = self.node_ids.names(numbers)
         for name, key in map(split_id, ids):
             wanted.setdefault(name, []).append(key)
         for name, keys in wanted.items():
             field = _collection(Kind(name)).vector_field
             if field is not None:
-                rows = self._store.get(name, keys, columns=["_key", field, "embedding_model"]).to_pylist()
+                rows = self.store.get(name, keys, columns=["_key", field, "embedding_model"]).to_pylist()
                 held |= {f"{name}/{row['_key']}": row[field] for row in rows if row["embedding_model"] == model}
         there = np.array([held.get(one) is not None for one in ids], np.bool_)
         dimension = next((len(vector) for vector in held.values() if vector is not None), 0)
@@ -222,7 +227,7 @@ class ArangoView:
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
         """See `GraphView.cosines`; compared on the server, in one query."""
         unit = unit_vector(vector)
-        ids = self._nodes.names(numbers)
+        ids = self.node_ids.names(numbers)
         if not ids:
             return np.zeros(0, np.float32)
         binds = {
@@ -231,7 +236,7 @@ class ArangoView:
             "vector": unit.astype(float).tolist(),
             "fields": {kind.value: field for kind in KINDS if (field := _collection(kind).vector_field)},
         }
-        found = self._query(load("view/list_cosines"), binds, "comparing vectors")
+        found = self.ask(load("view/list_cosines"), binds, "comparing vectors")
         wrong = next((held for held, _ in found if held not in (None, len(unit))), None)
         if wrong is not None:
             raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {wrong}")
@@ -250,16 +255,19 @@ class ArangoView:
         """See `GraphView.nearest`; approximate where the store was opened for that, nothing where it takes too long."""
         where: list[Term] = []
         if within is not None:
-            ours = [split_id(one) for one in self._nodes.names(within)]
+            ours = [split_id(one) for one in self.node_ids.names(within)]
             where.append(Term("_key", "in", [key for name, key in ours if name == kind]))
         if level is not None:
             where.append(Term("level", "==", level))
-        rows = ArangoRows(replace(self._store.scope, runtime_s=_SEARCH_S))
+        if (kind, within is None) in self._too_slow:
+            return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+        rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
         try:
             return self._hits(
                 kind, rows.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
             )
         except QueryTimeout:
+            self._too_slow.add((kind, within is None))  # said once; later turns keep their time
             logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", kind)
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
@@ -269,14 +277,14 @@ class ArangoView:
             raise BadQuery(f"limit must be at least 1, not {limit}")
         if not text.strip() or not _collection(kind).text_fields:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
-        return self._hits(kind, self._store.search(kind.value, text, limit=limit))
+        return self._hits(kind, self.store.search(kind.value, text, limit=limit))
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`."""
-        ids = self._nodes.names(numbers)
-        found = self._query(load("view/list_topics"), {"ids": ids}, "looking for topics") if ids else []
-        self._nodes.add([one for one in found if one is not None])
-        return self._nodes.find([one or "" for one in found])
+        ids = self.node_ids.names(numbers)
+        found = self.ask(load("view/list_topics"), {"ids": ids}, "looking for topics") if ids else []
+        self.node_ids.add([one for one in found if one is not None])
+        return self.node_ids.find([one or "" for one in found])
 
     def bridges(
         self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
@@ -288,7 +296,7 @@ class ArangoView:
         binds = {"starts": starts, "ends": ends, "limit": limit}
         return [
             self._bridge(row, set(starts), ends)
-            for row in self._query(load("bridges/find_bridges"), binds, "looking for bridges")
+            for row in self.ask(load("bridges/find_bridges"), binds, "looking for bridges")
         ]
 
     def fitted(self) -> port.RankerState | None:
@@ -297,8 +305,8 @@ class ArangoView:
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
-        found = find_named(self._store, text, limit)
-        numbers = self._nodes.add([one for _, _, one in found.places])
+        found = find_named(self.store, text, limit)
+        numbers = self.node_ids.add([one for _, _, one in found.places])
         places = outermost(
             np.array([start for start, _, _ in found.places], np.int64),
             np.array([end for _, end, _ in found.places], np.int64),
@@ -310,17 +318,17 @@ class ArangoView:
         """See `GraphView.close`. The store belongs to the caller."""
 
     def _topic_keys(self, numbers: Numbers) -> list[str]:
-        ours = (split_id(one) for one in self._nodes.names(numbers))
+        ours = (split_id(one) for one in self.node_ids.names(numbers))
         return [key for name, key in ours if name == Kind.CLUSTER]
 
     def _bridge(self, row: dict[str, Any], starts: set[str], ends: list[str] | None) -> port.BridgePath:
         """A bridge as it is kept, turned round where only its other end was asked for."""
-        topics = self._nodes.add([f"{Kind.CLUSTER}/{row['from_cluster']}", f"{Kind.CLUSTER}/{row['to_cluster']}"])
+        topics = self.node_ids.add([f"{Kind.CLUSTER}/{row['from_cluster']}", f"{Kind.CLUSTER}/{row['to_cluster']}"])
         path = port.BridgePath(
             int(topics[0]),
             int(topics[1]),
-            tuple(self._nodes.add(row["nodes"]).tolist()),
-            tuple(self._edges.add(row["edges"]).tolist()),
+            tuple(self.node_ids.add(row["nodes"]).tolist()),
+            tuple(self.edge_ids.add(row["edges"]).tolist()),
             tuple(tail == node for tail, node in zip(row["tails"], row["nodes"], strict=False)),
             row["weight"],
             row["cost"],
@@ -330,17 +338,25 @@ class ArangoView:
         return path if as_kept else path.reversed()
 
     def _hits(self, kind: Kind, found: Any) -> Hits:
-        numbers = self._nodes.add([f"{kind}/{key}" for key in found.column("_key").to_pylist()])
+        numbers = self.node_ids.add([f"{kind}/{key}" for key in found.column("_key").to_pylist()])
         return Hits(numbers, found.column("score").to_numpy().astype(np.float32))
 
-    def _check_types(self, types: Sequence[str] | None) -> list[str] | None:
+    def check_readable(self, ids: Sequence[str]) -> None:
+        """Refuse nodes that have no text."""
+        for one in ids:
+            if one.partition("/")[0] in (Kind.ENTITY, Kind.CLUSTER):
+                raise BadQuery(f"{one} has no text of its own; ask for its facts")
+
+    def check_types(self, types: Sequence[str] | None) -> list[str] | None:
+        """The types, or an error that names one that there is not."""
         for name in types or ():
-            if name not in self._codes:
+            if name not in self.codes:
                 raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._type_names)}")
         return None if types is None else list(types)
 
-    def _query(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:
-        return self._store.session.query(text, binds, action=action)
+    def ask(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:
+        """All rows of a query."""
+        return self.store.session.query(text, binds, action=action)
 
 
 def _collection(kind: Kind) -> Collection:

@@ -1,0 +1,324 @@
+"""The live graph for one turn: what was fetched is kept, and what is likely asked next comes along.
+
+A turn of a snapshot makes hundreds of small reads; over a network each would be a question to the server. Here names
+and words of a text are searched in one question, edges are fetched for many nodes at once together with those of the
+best hits, and passages bring their vectors, their short sources and the names they mention. Every question is asked
+for first: `may_ask` counts it, and where it refuses, less is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports import view as port
+from hades.ports.store import Direction
+from hades.ports.view import Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
+from hades.snapshot.names import normalise, outermost, runs_of_words
+from hades.snapshot.vectors import unit_vector
+from hades.stores.arango.adjacent_rows import ROW_EDGES, NodeRow, join_rows, split_rows
+from hades.stores.arango.view import ArangoView
+from hades.stores.arango.view_ahead import find_text, read_facts, read_passages
+from schemas.intervals import Mask
+
+MayAsk = Callable[[bool], bool]
+
+_HITS = 256  # of one search; what a turn asks of it later it then has
+_HINTS = 96  # nodes whose edges come along with those of others
+_NEAR_HINTS, _WORD_HINTS = 50, 16
+_EDGES = 30_000  # of one question
+
+
+@dataclass(frozen=True)
+class _TextHits:
+    names: NameMatches
+    words: dict[Kind, Hits]
+
+
+class ArangoTurnView:
+    """A `GraphView` that asks an `ArangoView` as rarely as it can; it lasts one turn."""
+
+    def __init__(self, live: ArangoView, may_ask: MayAsk) -> None:
+        self._live, self._may_ask = live, may_ask
+        self._texts: dict[str, _TextHits] = {}
+        self._near: dict[tuple[bytes, Kind], tuple[int, Hits]] = {}
+        self._rows: dict[int, NodeRow] = {}
+        self._hints: dict[int, None] = {}
+        self._names: dict[str, set[int]] = {}
+        self._nodes: dict[int, port.NodeFacts] = {}
+        self._edges: dict[int, port.EdgeFacts] = {}
+        self._passages: dict[int, port.Passage] = {}
+        self._sources: dict[str, port.SourceFacts | None] = {}
+        self._vectors: dict[int, list[float]] = {}
+        self._domains: dict[tuple[int, str], bool] = {}
+        self._model = ""
+        self.saw_write = False
+        self.info: ViewInfo = replace(live.info, is_local=True)
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """See `GraphView.type_names`."""
+        return self._live.type_names
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """See `GraphView.number`."""
+        known = self._live.node_ids.find(ids)
+        if (known >= 0).all() or not self._may_ask(False):
+            return known
+        return self._live.number(ids)
+
+    def ids(self, numbers: Numbers) -> list[str]:
+        """See `GraphView.ids`."""
+        return self._live.ids(numbers)
+
+    def kinds(self, numbers: Numbers) -> Codes:
+        """See `GraphView.kinds`."""
+        return self._live.kinds(numbers)
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        """See `GraphView.expand`: of a node its `ROW_EDGES` heaviest edges. A past moment is asked of the server."""
+        if not mask.is_open:
+            allowed = max_work if self._may_ask(False) else 0
+            return self._live.expand(
+                numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=allowed
+            )
+        nodes = np.asarray(numbers, np.int64).tolist()
+        wanted = self._live.check_types(types)
+        codes = None if wanted is None else np.array([self._live.codes[name] for name in wanted], np.uint8)
+        refused = not self._fetch_rows(nodes)
+        places = [place for place, node in enumerate(nodes) if node in self._rows]
+        rows = [self._rows[nodes[place]].select(nodes[place], direction, codes, fanout) for place in places]
+        found = join_rows(rows, places, max_work)
+        return replace(found, capped=found.capped or refused)
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """See `GraphView.degree`; counted to `ROW_EDGES`."""
+        found = self.expand(numbers, direction=direction, types=types)
+        return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
+
+    def adjacency(self) -> port.Adjacency | None:
+        """See `GraphView.adjacency`: never in memory."""
+        return None
+
+    def file_chunks(self) -> Numbers:
+        """See `GraphView.file_chunks`: never in memory."""
+        return self._live.file_chunks()
+
+    def commit_chunks(self) -> Numbers:
+        """See `GraphView.commit_chunks`: never in memory."""
+        return self._live.commit_chunks()
+
+    def domains(self) -> tuple[str, ...]:
+        """See `GraphView.domains`: never in memory."""
+        return self._live.domains()
+
+    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
+        """See `GraphView.in_domain`; a node that may not be looked up does not belong."""
+        nodes = np.asarray(numbers, np.int64).tolist()
+        missing = [node for node in dict.fromkeys(nodes) if (node, domain) not in self._domains]
+        if missing and self._may_ask(False):
+            inside = self._live.in_domain(np.array(missing, np.int64), domain).tolist()
+            self._domains.update(zip(((node, domain) for node in missing), inside, strict=True))
+        return np.array([self._domains.get((node, domain), False) for node in nodes], np.bool_)
+
+    def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
+        """See `GraphView.nodes`: as many of the first as may be fetched."""
+        return _first(self._nodes, numbers, lambda missing: self._fetch_facts(missing, []))
+
+    def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
+        """See `GraphView.edges`: as many of the first as may be fetched."""
+        return _first(self._edges, handles, lambda missing: self._fetch_facts([], missing))
+
+    def fetch_facts(self, nodes: Iterable[int], edges: Iterable[int]) -> None:
+        """Fetch what paths will be told with in one question; reading it later asks nothing."""
+        wanted = [node for node in dict.fromkeys(nodes) if node not in self._nodes]
+        handles = [edge for edge in dict.fromkeys(edges) if edge not in self._edges]
+        if wanted or handles:
+            self._fetch_facts(wanted, handles)
+
+    def passages(self, numbers: Numbers) -> list[port.Passage]:
+        """See `GraphView.passages`: as many of the first as may be fetched."""
+        return _first(self._passages, numbers, self._fetch_passages)
+
+    def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
+        """See `GraphView.sources`: as many of the first as may be fetched."""
+        missing = [one for one in dict.fromkeys(document_ids) if one not in self._sources]
+        if missing and self._may_ask(True):
+            self._sources.update(zip(missing, self._live.sources(missing), strict=True))
+        known = [one in self._sources for one in document_ids]
+        return [self._sources[one] for one in document_ids[: known.index(False) if False in known else None]]
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """See `GraphView.vectors`; only of passages that were read, others count as without."""
+        nodes = np.asarray(numbers, np.int64).tolist()
+        held = [self._vectors.get(node) if model == self._model else None for node in nodes]
+        there = np.array([one is not None for one in held], np.bool_)
+        dimension = next((len(one) for one in held if one is not None), 1)
+        values = np.zeros((len(nodes), dimension), np.float32)
+        for place in np.flatnonzero(there).tolist():
+            values[place] = held[place]
+        return values, there
+
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """See `GraphView.cosines`; of passages by the search that was made, its last hit standing for the others."""
+        near = self._near.get((_bytes(vector), Kind.CHUNK))
+        codes = self.kinds(numbers) if len(numbers) else np.empty(0, np.uint8)
+        if near is not None and (codes == port.KINDS.index(Kind.CHUNK)).all():
+            scores = dict(zip(near[1].numbers.tolist(), near[1].scores.tolist(), strict=True))
+            least = min(scores.values(), default=0.0) if len(scores) >= near[0] else 0.0
+            return np.array([scores.get(node, least) for node in np.asarray(numbers).tolist()], np.float32)
+        if not len(numbers) or not self._may_ask(False):
+            return np.zeros(len(numbers), np.float32)
+        return self._live.cosines(vector, numbers, model=model)
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        kind: Kind,
+        model: str,
+        limit: int,
+        level: int | None = None,
+        within: Numbers | None = None,
+    ) -> Hits:
+        """See `GraphView.nearest`."""
+        self._model = model
+        if level is not None or within is not None:
+            if not self._may_ask(False):
+                return _NO_HITS
+            return self._live.nearest(vector, kind=kind, model=model, limit=limit, level=level, within=within)
+        held = self._near.get((_bytes(vector), kind))
+        if held is None or (held[0] < limit and len(held[1]) >= held[0]):
+            if not self._may_ask(False):
+                return _NO_HITS if held is None else held[1]
+            most = max(limit, _HITS if kind is Kind.CHUNK else 0)
+            held = most, self._live.nearest(vector, kind=kind, model=model, limit=most)
+            self._near[_bytes(vector), kind] = held
+            self._hint(held[1].numbers[:_NEAR_HINTS])
+        return Hits(held[1].numbers[:limit], held[1].scores[:limit])
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """See `GraphView.lexical`."""
+        found = self._find_text(text)
+        if found is None:
+            return _NO_HITS
+        if kind not in found.words:
+            return self._live.lexical(text, kind=kind, limit=limit) if self._may_ask(False) else _NO_HITS
+        hits = found.words[kind]
+        return Hits(hits.numbers[:limit], hits.scores[:limit])
+
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        """See `GraphView.clusters_of`."""
+        if not len(numbers) or not self._may_ask(False):
+            return np.full(len(numbers), -1, np.int64)
+        return self._live.clusters_of(numbers)
+
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[port.BridgePath]:
+        """See `GraphView.bridges`."""
+        return self._live.bridges(clusters_from, clusters_to, limit=limit) if self._may_ask(False) else []
+
+    def fitted(self) -> port.RankerState | None:
+        """See `GraphView.fitted`."""
+        return self._live.fitted()
+
+    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
+        """See `GraphView.match_names`; once passages were read, a new text is compared with the names they mention."""
+        if text not in self._texts and self._names:
+            return self._match_held(text)
+        found = self._find_text(text)
+        return _NO_NAMES if found is None else found.names
+
+    def close(self) -> None:
+        """See `GraphView.close`."""
+
+    def _hint(self, numbers: Numbers) -> None:
+        self._hints.update(dict.fromkeys(np.asarray(numbers, np.int64).tolist()))
+
+    def _fetch_rows(self, nodes: Sequence[int]) -> bool:
+        """Fetch edges of nodes that are not known and of some that will be asked for; False where that is refused."""
+        missing = [node for node in dict.fromkeys(nodes) if node not in self._rows]
+        if not missing:
+            return True
+        if not self._may_ask(False):
+            return False
+        taken = set(missing)
+        also = [node for node in self._hints if node not in self._rows and node not in taken][:_HINTS]
+        asked = [*missing, *also]
+        found = self._live.expand(np.array(asked, np.int64), direction=Direction.ANY, fanout=ROW_EDGES, max_work=_EDGES)
+        self._rows.update(zip(asked, split_rows(found, len(asked)), strict=False))
+        return all(node in self._rows for node in missing)
+
+    def _find_text(self, text: str) -> _TextHits | None:
+        if text not in self._texts and text.strip():
+            if not self._may_ask(False):
+                return None
+            found = find_text(self._live, text, _HITS)
+            self.saw_write |= found.writing
+            self._nodes.update(found.facts)
+            self._texts[text] = _TextHits(found.names, found.words)
+            self._hint(found.names.numbers)
+            self._hint(found.words[Kind.CHUNK].numbers[:_WORD_HINTS])
+        return self._texts.get(text)
+
+    def _match_held(self, text: str) -> NameMatches:
+        found = [
+            (start, end, node) for start, end, form in runs_of_words(text) for node in sorted(self._names.get(form, ()))
+        ]
+        starts, ends, numbers = (np.array([one[place] for one in found], np.int64) for place in range(3))
+        return outermost(starts, ends, numbers)
+
+    def _fetch_facts(self, nodes: Sequence[int], edges: Sequence[int]) -> None:
+        if self._may_ask(True):
+            found_nodes, found_edges, writing = read_facts(self._live, nodes, edges)
+            self.saw_write |= writing
+            self._nodes.update(zip(nodes, found_nodes, strict=True))
+            self._edges.update(zip(edges, found_edges, strict=True))
+
+    def _fetch_passages(self, numbers: Sequence[int]) -> None:
+        if not self._may_ask(True):
+            return
+        found = read_passages(self._live, np.array(numbers, np.int64), self._model)
+        for number, one in zip(numbers, found, strict=True):
+            self._passages[number] = one.passage
+            self.saw_write |= one.writing
+            if one.vector is not None:
+                self._vectors[number] = one.vector
+            if one.source is not None:
+                self._sources[one.source.id] = one.source
+            for node, names in one.named:
+                for form in {normalise(name) for name in names} - {""}:
+                    self._names.setdefault(form, set()).add(node)
+            self._hint(np.array([node for node, _ in one.named], np.int64))
+
+
+def _first(known: dict[int, Any], numbers: Numbers, fetch: Callable[[list[int]], None]) -> list[Any]:
+    """What is known of the first numbers, after an attempt to fetch the rest."""
+    wanted = np.asarray(numbers, np.int64).tolist()
+    missing = [one for one in dict.fromkeys(wanted) if one not in known]
+    if missing:
+        fetch(missing)
+    end = next((place for place, one in enumerate(wanted) if one not in known), len(wanted))
+    return [known[one] for one in wanted[:end]]
+
+
+def _bytes(vector: NDArray[np.float32]) -> bytes:
+    return unit_vector(vector).astype(np.float32).tobytes()
+
+
+_NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+_NO_NAMES = NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
