@@ -19,7 +19,7 @@ from hades.ingest.ingest_api import Ingest
 from hades.ingest.openie import Estimate, ExtractionReport, estimate, extract
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.report import IngestReport, Progress, silent
-from hades.ingest.sources.history_documents import HistoryRules
+from hades.ingest.sources.history_rules import HistoryRules
 from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer

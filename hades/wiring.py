@@ -37,7 +37,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     """
     from hades.api import Hades
     from hades.cache.place import CachePlace
-    from hades.ingest.sources.history_documents import HistoryRules
+    from hades.ingest.sources.history_rules import HistoryRules
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
     from hades.stages.build_context import BuildContext
@@ -255,7 +255,12 @@ def open_tracker(settings: Settings) -> Tracker:
         return FileTracker(home / "registry.db", home / "artifacts")
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
-    tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+    tracker: Tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+    if settings.mlflow_uri is None:
+        from hades.providers.deferred_tracker import DeferredTracker
+        from hades.providers.registry_files import stamp_of
+
+        return DeferredTracker(tracker, home / "registry-outbox", lambda: stamp_of(home / "mlflow.db"))
     if settings.tenant is None or settings.mlflow_uri is None:
         return tracker
     from hades.providers.tenant_tracker import TenantTracker

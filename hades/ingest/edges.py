@@ -42,7 +42,7 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 4  # raise it with any change of what is derived: the next run derives anew
+DERIVE_VERSION = 5  # raise it with any change of what is derived: the next run derives anew
 SIMILAR_THRESHOLD = 0.8
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes

@@ -13,10 +13,6 @@ from hades.ingest.report import IngestReport
 from hades.ingest.source_document import Material, RejectedInput, Source
 from hades.ingest.source_fingerprint import is_unread, note_read
 from hades.ingest.source_registry import known, remember
-from hades.ingest.sources.arxiv import ArxivSource
-from hades.ingest.sources.documents import DocumentsSource
-from hades.ingest.sources.passages import PassagesSource
-from hades.ingest.sources.workspace import WorkspaceSource
 from schemas.nodes import SourceKind
 from schemas.sources import SourceSpec
 
@@ -116,14 +112,23 @@ class Ingest:
         return gone
 
     def _open(self, spec: SourceSpec) -> Source:
+        """The source of a corpus; each loads parsers that the others do not need."""
         path = Path(spec.path)
         if spec.source == SourceKind.WORKSPACE:
+            from hades.ingest.sources.workspace import WorkspaceSource
+
             history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
             return WorkspaceSource(path, history=history, exclude=spec.exclude)
         if spec.source == SourceKind.DOCUMENTS:
+            from hades.ingest.sources.documents import DocumentsSource
+
             return DocumentsSource(path)
         if spec.source == SourceKind.ARXIV:
+            from hades.ingest.sources.arxiv import ArxivSource
+
             return ArxivSource(path, _path(spec.citations), _path(spec.code_links))
+        from hades.ingest.sources.passages import PassagesSource
+
         return PassagesSource(path, _path(spec.triples))
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:

@@ -27,7 +27,7 @@ from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
 from hades.ingest.source_document import Material, RejectedInput, Source
-from hades.ingest.sources.history_documents import HistoryRules
+from hades.ingest.sources.history_rules import HistoryRules
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES

@@ -271,6 +271,14 @@ class GraphStore(RowStore, Protocol):
         """
         ...
 
+    def reading(self) -> AbstractContextManager[RowStore]:
+        """Read several collections as of one moment, while others write.
+
+        SQLite reads one state of its file. ArangoDB has no such view over collections of any size: there each
+        collection is read as it is, and whoever needs all of them as of one moment lets no other write.
+        """
+        ...
+
     def counts(self) -> dict[str, int]:
         """Rows per collection, in catalogue order; 0 for one that a smaller database does not have."""
         ...

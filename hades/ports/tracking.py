@@ -61,6 +61,10 @@ class Tracker(Protocol):
         """Every version, newest first; none for a name nobody registered."""
         ...
 
+    def version_of(self, name: str, data_hash: str) -> str | None:
+        """The version that was made of this data, or None."""
+        ...
+
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """Add tags to a version."""
         ...
@@ -80,3 +84,20 @@ class Tracker(Protocol):
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
         ...
+
+    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+        """Delete all but the newest `keep` versions, those an alias names and those with a needed tag; what went."""
+        ...
+
+
+def delete_older(tracker: Tracker, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+    """What `keep_newest` does, by the other methods."""
+    gone = [one for one in tracker.versions(name)[keep:] if not one.aliases and set(needed).isdisjoint(one.tags)]
+    for one in gone:
+        tracker.delete_version(name, one.version)
+    return [one.version for one in gone]
+
+
+def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:
+    """The newest of these versions that was made of this data, or None."""
+    return next((one.version for one in versions if one.tags.get(DATA_HASH) == data_hash), None)

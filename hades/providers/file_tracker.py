@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ports.tracking import DATA_HASH, TrackingError, Version
+from hades.ports.tracking import DATA_HASH, TrackingError, Version, delete_older, version_with_hash
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, experiment TEXT, name TEXT, data_hash TEXT, tags TEXT,
@@ -77,6 +77,14 @@ class FileTracker:
         """See `Tracker.versions`."""
         with self._changing() as rows:
             return _versions(rows, name)
+
+    def version_of(self, name: str, data_hash: str) -> str | None:
+        """See `Tracker.version_of`."""
+        return version_with_hash(self.versions(name), data_hash)
+
+    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+        """See `Tracker.keep_newest`."""
+        return delete_older(self, name, keep, needed)
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""

@@ -5,7 +5,6 @@ Files are plain (Parquet, pictures): no model flavour and no pickle, so reading 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import socket
@@ -17,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hades.ports.tracking import DATA_HASH, TrackingError, Version
+from hades.ports.tracking import DATA_HASH, TrackingError, Version, delete_older, version_with_hash
+from hades.providers.registry_files import hold_lock
 from hades.settings.quiet import keep_libraries_quiet
 
 if TYPE_CHECKING:
@@ -96,6 +96,14 @@ class MlflowTracker:
             if not token:
                 return sorted(found, key=lambda one: -int(one.version))
 
+    def version_of(self, name: str, data_hash: str) -> str | None:
+        """See `Tracker.version_of`."""
+        return version_with_hash(self.versions(name), data_hash)
+
+    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+        """See `Tracker.keep_newest`."""
+        return delete_older(self, name, keep, needed)
+
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""
         self._known(name, version)
@@ -138,7 +146,7 @@ class MlflowTracker:
     @cached_property
     def _client(self) -> MlflowClient:
         """Made by one process at a time: the first creates the tables, and two at once would trip over each other."""
-        with _hold(self._lock.with_name(f"{self._lock.name}.setup")):
+        with hold_lock(self._lock.with_name(f"{self._lock.name}.setup")):
             client = _quiet_client(self._uri)
             client.get_experiment_by_name("Default")
             return client
@@ -151,7 +159,7 @@ class MlflowTracker:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Be the only one of this home who writes."""
-        with _hold(self._lock):
+        with hold_lock(self._lock):
             yield
 
     def _experiment(self, name: str) -> str:
@@ -207,15 +215,6 @@ class MlflowTracker:
         if self._artifacts is not None:
             return self._artifacts / run / "artifacts" / artifact
         return Path(self._client.download_artifacts(run, artifact))
-
-
-@contextmanager
-def _hold(path: Path) -> Iterator[None]:
-    """Wait for a lock and hold it. The system lets go of it when the process dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _quiet_client(uri: str) -> MlflowClient:

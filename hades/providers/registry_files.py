@@ -6,8 +6,10 @@ the files of old weights where they were.
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 _EXPERIMENTS = "SELECT DISTINCT artifact_location FROM experiments WHERE artifact_location LIKE 'file://%'"
@@ -28,3 +30,21 @@ def relocate_artifacts(database: Path, artifacts: Path) -> int:
                 moved += registry.execute(_MOVE_RUNS, (there, here)).rowcount
                 registry.execute(_MOVE_EXPERIMENTS, (there, here))
     return moved
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[None]:
+    """Wait for a lock and hold it. The system lets go of it when the process dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def stamp_of(database: Path) -> list[int]:
+    """Size and time of the last change of the registry's file; zeros where there is none."""
+    try:
+        found = database.stat()
+    except FileNotFoundError:
+        return [0, 0]
+    return [found.st_size, found.st_mtime_ns]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hades.ports.tracking import Tracker, Version
+from hades.ports.tracking import Tracker, Version, delete_older, version_with_hash
 
 
 class TenantTracker:
@@ -38,6 +38,14 @@ class TenantTracker:
     def versions(self, name: str) -> list[Version]:
         """See `Tracker.versions`."""
         return [replace(one, name=name) for one in self._tracker.versions(self._mine(name))]
+
+    def version_of(self, name: str, data_hash: str) -> str | None:
+        """See `Tracker.version_of`."""
+        return version_with_hash(self.versions(name), data_hash)
+
+    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+        """See `Tracker.keep_newest`."""
+        return delete_older(self, name, keep, needed)
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""

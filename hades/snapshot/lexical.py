@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Numbers, Weights
+from hades.snapshot.analysed_texts import AnalysedTexts, digest_text
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.lookup import find, hash_texts
@@ -30,9 +31,13 @@ _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bo
 class LexicalWriter:
     """Takes the texts of a collection in row order, then writes `<name>.hash`, `.starts`, `.row`, `.share`, `.top`."""
 
-    def __init__(self, scratch: Path, name: str) -> None:
-        self._scratch, self._name = scratch, name
+    def __init__(self, scratch: Path, name: str, known: AnalysedTexts | None = None) -> None:
+        self._scratch, self._name, self._known = scratch, name, known
         self._vocabulary = Vocabulary()
+        if known is not None:
+            self._vocabulary.terms.update((term, number) for number, term in enumerate(known.terms))
+        self._digests: list[bytes] = []
+        self._kept: list[NDArray[np.int32]] = []
         self._lengths: list[int] = []
         self._words: list[int] = []
         self._first_row = 0
@@ -42,7 +47,7 @@ class LexicalWriter:
     def append(self, texts: Iterable[str]) -> None:
         """Index more rows."""
         for text in texts:
-            found = self._vocabulary.numbers(text)
+            found = self._analyse(text)
             self._lengths.append(len(found))
             self._words += found
             if len(self._words) >= _BLOCK_WORDS:
@@ -51,9 +56,13 @@ class LexicalWriter:
     def write(self, folder: Folder) -> None:
         """Merge the blocks. A term's share is idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))."""
         self._put_aside()
+        if self._known is not None:
+            words = np.concatenate([np.zeros(0, np.int32), *self._kept])
+            self._known.keep(self._digests, self._lengths, words, tuple(self._vocabulary.terms))
         lengths = np.array(self._lengths, np.float64)
         hashes = hash_texts(self._vocabulary.terms)
         order = np.argsort(hashes, kind="stable")
+        order = order[self._rows_with[order] > 0]  # a term of an earlier publishing may be in no text of this one
         rows_with = self._rows_with[order]
         starts = np.concatenate(([0], np.cumsum(rows_with)))
         rarity = np.log1p((len(lengths) - self._rows_with + 0.5) / (self._rows_with + 0.5))
@@ -61,7 +70,7 @@ class LexicalWriter:
         penalty = K1 * (1 - B + B * lengths / mean)
         folder.whole(f"{self._name}.hash", hashes[order])
         folder.whole(f"{self._name}.starts", starts)
-        next_free = np.empty(len(order), np.int64)
+        next_free = np.zeros(len(hashes), np.int64)
         next_free[order] = starts[:-1]
         with (
             folder.scattered(f"{self._name}.row", np.int32, int(starts[-1])) as rows,
@@ -80,11 +89,23 @@ class LexicalWriter:
             top = np.maximum.reduceat(shares, starts[:-1]) if len(order) else np.empty(0, np.float32)
             folder.whole(f"{self._name}.top", np.asarray(top))
 
+    def _analyse(self, text: str) -> list[int]:
+        """The term of each word; of a text that an earlier publishing met, as it was found then."""
+        if self._known is None:
+            return self._vocabulary.numbers(text)
+        digest = digest_text(text)
+        self._digests.append(digest)
+        found = self._known.find(digest)
+        return self._vocabulary.numbers(text) if found is None else found
+
     def _put_aside(self) -> None:
         """Count the words since the last block and keep (term, row, times) on the disk, by term, then row."""
         rows = np.arange(self._first_row, len(self._lengths), dtype=np.int64)
         row = np.repeat(rows, np.array(self._lengths[self._first_row :], np.int64))
-        pairs, times = np.unique(np.array(self._words, np.int64) << 32 | row, return_counts=True)
+        words = np.array(self._words, np.int64)
+        if self._known is not None:
+            self._kept.append(words.astype(np.int32))
+        pairs, times = np.unique(words << 32 | row, return_counts=True)
         self._first_row, self._words = len(self._lengths), []
         term = pairs >> 32
         counts = np.bincount(term, minlength=len(self._vocabulary.terms))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from hades.ports.store import RowStore
 from hades.ports.view import ALWAYS, KINDS, Kind
+from hades.snapshot.analysed_texts import AnalysedTexts
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels, spans, texts
 from hades.snapshot.document_rows import DocumentRows
@@ -56,10 +58,10 @@ class NodeSpace:
 
 
 class NodeRows:
-    """Writes all nodes of a store."""
+    """Writes all nodes of a store. In `cache` lies what an earlier publishing knew of the same texts."""
 
-    def __init__(self, folder: Folder, documents: DocumentRows) -> None:
-        self._folder, self._documents = folder, documents
+    def __init__(self, folder: Folder, documents: DocumentRows, cache: Path | None = None) -> None:
+        self._folder, self._documents, self._cache = folder, documents, cache
         self._key, self._name, self._summary = (
             HeapWriter(folder, f"node.{name}") for name in ("key", "name", "summary")
         )
@@ -112,7 +114,10 @@ class NodeRows:
     def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
         collection = collection_named(kind.value)
         assert collection is not None
-        words = LexicalWriter(self._folder.path, f"lexical.{kind}") if collection.text_fields else None
+        words = None
+        if collection.text_fields:
+            known = AnalysedTexts(self._cache / f".analysed_{kind}.npz") if self._cache else None
+            words = LexicalWriter(self._folder.path, f"lexical.{kind}", known)
         vectors = VectorWriter(self._folder, kind.value) if collection.vector_field else None
         columns = ("_key", *_COLUMNS[kind])
         rows = 0

@@ -12,13 +12,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from hades.errors import SnapshotError
 from hades.snapshot import manifest
-from hades.snapshot.verification import verify
+from hades.snapshot.verification import keep_verified, verify
 
 CURRENT = "current"
 PREVIOUS = "previous"
@@ -151,10 +151,11 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         there = folders(root)
         recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
         gone = sorted(there - set(recent) - set(pins(root).values()))
-        for one in gone:
-            leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
-            (root / one).rename(leaving)
-            shutil.rmtree(leaving)
+        with keep_verified(root, there - set(gone)) if gone else nullcontext():
+            for one in gone:
+                leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
+                (root / one).rename(leaving)
+                shutil.rmtree(leaving)
     return gone
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hades.build_state import ledger, ranker_file
 from hades.errors import SnapshotError
-from hades.ports.store import RowStore
+from hades.ports.store import GraphStore, RowStore
 from hades.ports.view import EDGES, KINDS
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
@@ -25,7 +25,7 @@ from hades.snapshot.edge_rows import EdgeRows, edge_types
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.node_rows import NodeRows, Progress
 from hades.snapshot.ranker_part import write_ranker
-from hades.snapshot.verification import note, stamps_of, verify
+from hades.snapshot.verification import keep_verified, link_equal_parts, note, stamps_of, verify
 from hades.snapshot.view import SnapshotView
 from models.ranker.infer import BadModel
 from schemas.catalogue import collection_named
@@ -44,7 +44,8 @@ class PublishReport:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
     `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
-    `ranker_left_out` says why the learned ranker is not in it, though there should be one.
+    `ranker_left_out` says why the learned ranker is not in it, though there should be one. Of its `files`,
+    `files_linked` are those of an older snapshot.
     """
 
     snapshot: str
@@ -57,10 +58,12 @@ class PublishReport:
     bridges_left_out: int = 0
     parts: dict[str, str] = field(default_factory=dict)
     ranker_left_out: str = ""
+    files: int = 0
+    files_linked: int = 0
 
 
 def publish(
-    store: RowStore,
+    store: GraphStore,
     home: Path,
     *,
     created_at: datetime | None = None,
@@ -69,8 +72,9 @@ def publish(
 ) -> PublishReport:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
-    Each collection is scanned once; nobody may write the store meanwhile, and an edge that lost its end refuses the
-    whole. Killed at any moment, the snapshot that served before still does. `created_at` is kept beside, unhashed.
+    Each collection is scanned once, all as of one moment where the store can do that, so that others may go on
+    writing. An edge that lost its end refuses the whole. Killed at any moment, the snapshot that served before still
+    does. `created_at` is kept beside, unhashed.
     `approve` sees the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
     """
     root = pointer.root_of(home)
@@ -79,14 +83,18 @@ def publish(
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
         try:
-            contents, left_out = build(store, building, progress)
+            with store.reading() as rows:
+                contents, left_out = build(rows, building, progress, cache=root)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifests.hash_of(body)
             snapshot = manifests.id_of(manifest_hash)
             is_new = not _is_sound(root / snapshot)
+            linked = 0
             if is_new:
-                _finish(building, body, contents, created_at)
+                with keep_verified(root, pointer.folders(root)):
+                    linked = link_equal_parts(building, contents.arrays, _served_before(root))
+                    _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
             pointer.move(root, snapshot)
@@ -103,16 +111,18 @@ def publish(
         left_out,
         contents.parts,
         no_ranker,
+        len(contents.arrays),
+        linked,
     )
 
 
-def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, int]:
+def build(store: RowStore, path: Path, progress: Progress, cache: Path | None = None) -> tuple[Manifest, int]:
     """Write every array of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
     parts = parts_of(store)
     with Folder(path) as folder:
         documents = DocumentRows(store, folder)
         progress("documents", documents.stored)
-        nodes = NodeRows(folder, documents).write(store, progress)
+        nodes = NodeRows(folder, documents, cache).write(store, progress)
         edges = EdgeRows(folder, documents, nodes)
         counts = edges.write(store, progress)
         rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
@@ -169,6 +179,13 @@ def catalogue_hash() -> str:
         columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
         digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
     return digest.hexdigest()
+
+
+def _served_before(root: Path) -> Path | None:
+    """The snapshot that served before the present one, whose files a new one may share; None where there is none."""
+    now = pointer.read_or_none(root, pointer.CURRENT)
+    older = [root / one for one in (now.before if now else ()) if (root / one).is_dir()]
+    return older[0] if older else None
 
 
 def sweep(root: Path) -> None:

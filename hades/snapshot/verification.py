@@ -1,18 +1,24 @@
-"""Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards."""
+"""Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards.
+
+A snapshot shares files with the one that served before the present one, as links, and never with the present one:
+should a file of what serves be damaged, the snapshot before it has files of its own and serves instead.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hades.errors import SnapshotError
+from hades.snapshot import manifest as manifests
 from hades.snapshot.arrays import ArrayFile, sha256_of
 
 VERIFIED = "verified.json"
+_LINK = ".link"
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +64,11 @@ def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]
     return {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
 
 
+def is_noted(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
+    """Whether the files are those of the last full look, without looking again."""
+    return _note(folder) == stamps_of(folder, arrays)
+
+
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
     """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
     partial = folder / f".{VERIFIED}.{os.getpid()}"
@@ -85,4 +96,44 @@ def _note(folder: Path) -> object:
     try:
         return json.loads((folder / VERIFIED).read_text("utf-8"))
     except (OSError, ValueError):  # no mark, or half a mark: look again
+        return None
+
+
+def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Path | None) -> int:
+    """Replace each array of a new snapshot that the older one also has by a link to its file; how many.
+
+    Equal means equal hashes in the two manifests, so a file of the old folder that was changed since is not linked:
+    the folder must be as it was verified. Where the file system has no links, the new files stay.
+    """
+    known = _noted_arrays(older) if older is not None else None
+    if older is None or known is None:
+        return 0
+    linked = 0
+    for name, one in arrays.items():
+        if known.get(name) != one or not one.size:
+            continue
+        try:
+            os.link(older / name, building / _LINK)
+        except OSError:
+            return linked
+        (building / _LINK).replace(building / name)
+        linked += 1
+    return linked
+
+
+@contextmanager
+def keep_verified(root: Path, names: set[str]) -> Iterator[None]:
+    """Around a change of links: it touches the times of files that other snapshots share, whose marks must follow."""
+    marked = [(root / name, arrays) for name in sorted(names) if (arrays := _noted_arrays(root / name)) is not None]
+    yield
+    for folder, arrays in marked:
+        if folder.is_dir():
+            note(folder, stamps_of(folder, arrays))
+
+
+def _noted_arrays(folder: Path) -> Mapping[str, ArrayFile] | None:
+    try:
+        arrays = manifests.load(folder)[0].arrays
+        return arrays if is_noted(folder, arrays) else None
+    except SnapshotError:
         return None

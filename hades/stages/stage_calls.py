@@ -10,6 +10,7 @@ from hades.build_state import ledger
 from hades.snapshot.pointer import served
 from hades.stages.bridges.build_bridges import BridgeRules, build_bridges
 from hades.stages.build_context import BuildContext, Mode, derivation, generation_of
+from hades.stages.ranker.ranker_questions import QUESTIONS, too_few_judgements
 from hades.stages.topics.build_topics import build_hierarchy
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.weights.weigh_edges import weigh_relations
@@ -81,10 +82,6 @@ def train(
     Without sets the file of questions under HADES_HOME is one, where there is one. It is left for another night when
     the time box is nearly spent: what serves goes on serving.
     """
-    from hades.stages.ranker.train_ranker import QUESTIONS, QuestionSet, train_ranker
-
-    own = context.home / QUESTIONS
-    chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
     if seconds_left is not None and seconds_left < RANKER_SECONDS:
         return {
             "skipped": True,
@@ -92,4 +89,10 @@ def train(
         }
     if context.open_tools is None or not served(context.home):
         return {"skipped": True, "why": "nothing is published that questions could be asked of"}
+    own = context.home / QUESTIONS
+    if not sets and not own.is_file() and (why := too_few_judgements(context.store)):
+        return {"skipped": True, "why": why}
+    from hades.stages.ranker.train_ranker import QuestionSet, train_ranker  # all of retrieval and more
+
+    chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
     return train_ranker(context, context.open_tools(), chosen, as_of)

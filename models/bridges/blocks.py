@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,7 +88,11 @@ def region_of(blocks: Blocks, topics: Longs) -> Region:
 
 def hash_texts(ends: Longs, text: NDArray[np.uint8]) -> Hashes:
     """FNV-1a of each text, where text i is `text[ends[i]:ends[i + 1]]`; the same on every machine."""
-    hashes: Hashes = _fnv(ends, text)
+    hashes: Hashes = np.full(len(ends) - 1, 0xCBF29CE484222325, np.uint64)
+    sizes, begins = np.diff(ends), ends[:-1]
+    for place in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > place)
+        hashes[rows] = (hashes[rows] ^ text[begins[rows] + place]) * np.uint64(0x100000001B3)
     return hashes
 
 
@@ -99,14 +102,3 @@ def _mix(values: Hashes) -> Hashes:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-@numba.njit(cache=True)
-def _fnv(ends, text):  # type: ignore[no-untyped-def]  # pragma: no cover
-    hashes = np.empty(len(ends) - 1, np.uint64)
-    for row in range(len(ends) - 1):
-        value = np.uint64(0xCBF29CE484222325)
-        for place in range(ends[row], ends[row + 1]):
-            value = (value ^ np.uint64(text[place])) * np.uint64(0x100000001B3)
-        hashes[row] = value
-    return hashes

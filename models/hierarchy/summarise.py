@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from models.hierarchy.arrays import NONE, Labels
+from models.hierarchy.stop_words import STOP_WORDS
 
 _WORD = re.compile(r"\w+", re.UNICODE)
+_TERM = re.compile(r"(?u)\b[^\W\d_]\w+\b")
+_FINISHED = re.compile(r"(?:[!?]|(?<!\b[A-Z])\.)[\"\u201d\u2019')\]]*$")
 MIN_SENTENCE, MAX_SENTENCE = 40, 320
 
 
@@ -29,13 +32,21 @@ class TermCounts:
 
 def term_counts(names: Sequence[str]) -> TermCounts:
     """Words and word pairs of names, without stop words and numbers; there may be none."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    counter = CountVectorizer(ngram_range=(1, 2), stop_words="english", token_pattern=r"(?u)\b[^\W\d_]\w+\b")
-    if not any(map(counter.build_analyzer(), names)):
-        return TermCounts(sparse.csr_matrix((len(names), 0)), np.zeros(0, str))
-    counts = counter.fit_transform(names)
-    return TermCounts(counts, counter.get_feature_names_out())
+    numbers: dict[str, int] = {}
+    columns: list[int] = []
+    ends = [0]
+    for name in names:
+        words = [word for word in _TERM.findall(name.lower()) if word not in STOP_WORDS]
+        said = [*words, *(f"{first} {second}" for first, second in pairwise(words))]
+        columns += [numbers.setdefault(term, len(numbers)) for term in said]
+        ends.append(len(columns))
+    terms = sorted(numbers)
+    place = np.empty(len(terms), np.int64)
+    place[[numbers[term] for term in terms]] = np.arange(len(terms))
+    found = place[np.array(columns, np.int64)]
+    counts = sparse.csr_matrix((np.ones(len(found), np.int64), found, ends), shape=(len(names), len(terms)))
+    counts.sum_duplicates()
+    return TermCounts(counts, np.array(terms, str))
 
 
 def characteristic_terms(said: TermCounts, labels: Labels, groups: int, limit: int) -> list[dict[str, float]]:
@@ -67,16 +78,25 @@ def topic_name(terms: Mapping[str, float], parts: int = 3) -> str:
 def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]) -> tuple[int, int] | None:
     """Of the sentences of a text, the one that says most of the topic's terms for its length.
 
-    Long ones are cut after a word. Headings, which do not end like a sentence, and very short ones are quoted only
-    where there is nothing else. No sentences give None.
+    It is quoted whole. One of more than `MAX_SENTENCE` characters is quoted only where no other ends like a sentence.
+    Headings and very short sentences are quoted only where there is nothing else, and are cut after a word. No
+    sentences give None.
     """
     if not spans:
         return None
     long_enough = [span for span in spans if span[1] - span[0] >= MIN_SENTENCE]
-    finished = [span for span in long_enough if text[span[1] - 1] in ".!?"]
-    candidates = finished or long_enough or [max(spans, key=lambda span: (span[1] - span[0], -span[0]))]
+    finished = [span for span in long_enough if _is_finished(text[slice(*span)])]
+    short = [span for span in finished if span[1] - span[0] <= MAX_SENTENCE]
+    if finished and not short:
+        return min(finished, key=lambda span: (span[1] - span[0], span[0]))
+    candidates = short or long_enough or [max(spans, key=lambda span: (span[1] - span[0], -span[0]))]
     best = max(candidates, key=lambda span: (_says(text[slice(*span)], terms), -span[0]))
-    return _cut(text, best)
+    return best if short else _cut(text, best)
+
+
+def _is_finished(sentence: str) -> bool:
+    """Whether a text ends like a sentence: with a full stop that is not that of an initial, and opens with a word."""
+    return _FINISHED.search(sentence) is not None and not sentence[:1].islower()
 
 
 def _top(row: Any, weigh: np.ndarray, terms: NDArray[np.str_], limit: int) -> dict[str, float]:

@@ -2,10 +2,14 @@
 
 The score is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each
 thing keeps only its strongest partners, so that what is everywhere does not tie everything to everything.
+
+From 256 sentences on their number counts in steps of 2^(1/4): a document that is added or removed then leaves the score
+of every pair that it does not name as it was, and topics, weights and bridges have only its own pairs to follow.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +18,8 @@ from numpy.typing import NDArray
 from hades.ingest.entities.rules import EntityRules
 from hades.text.arrays import Flags, Ints, Longs, distinct, place_in_run
 
+_FEW = 256
+_STEPS = 4  # to a doubling of the number of sentences
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
 
@@ -53,22 +59,29 @@ def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together
     enough = count >= rules.min_together
     begin, count = begin[enough], count[enough]
     alone = np.bincount(distinct(_codes(sentence, thing, size)) % max(1, size), minlength=size)
-    total = max(2, len(distinct(sentence)))
+    total = nearest_step(len(distinct(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & _strongest(left[begin], right[begin], strength, count, rules.max_related)
     begin = begin[keep]
     return Together(left[begin], right[begin], count[keep], strength[keep], first[begin])
 
 
+def nearest_step(count: int) -> float:
+    """The count, at least 2; of a larger corpus the nearest power of 2^(1/4)."""
+    if count < _FEW:
+        return float(max(2, count))
+    return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
+
+
 def _codes(sentence: Longs, thing: Ints, size: int) -> Longs:
     return sentence * np.int64(max(1, size)) + thing
 
 
-def _strength(count: Longs, left: Longs, right: Longs, total: int) -> NDArray[np.float64]:
+def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[np.float64]:
     """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen apart."""
     together = np.minimum(count / total, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.log(count * float(total) / (left * right.astype(np.float64))) / -np.log(together)
+        score = np.log(count * total / (left * right.astype(np.float64))) / -np.log(together)
     return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
 
 

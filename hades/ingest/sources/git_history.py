@@ -17,9 +17,8 @@ from typing import IO
 
 from hades.ingest.sources.file_languages import CODE_SUFFIXES
 from hades.ingest.sources.git_command import resolve_commit, run_git, stream_git
+from hades.ingest.sources.history_rules import MAX_AGE_DAYS, MAX_COMMITS
 
-MAX_COMMITS = 2_000
-MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
 MAX_MESSAGE_CHARS = 8_000
 MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
 _IDS_PER_CALL = 1_000

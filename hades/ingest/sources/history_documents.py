@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,30 +15,19 @@ import orjson
 from hades.ingest.source_document import CommitFacts, Material, Section
 from hades.ingest.sources.git_command import find_git_dir, is_ancestor, resolve_commit
 from hades.ingest.sources.git_history import (
-    MAX_AGE_DAYS,
-    MAX_COMMITS,
     Commit,
     FileChange,
     Hunk,
     name_as_newest,
     read_history,
 )
+from hades.ingest.sources.history_rules import HistoryRules
 from schemas.chunks import CHANGED_FILES, ChunkKind
 from schemas.nodes import SourceKind
 
 _CACHE_VERSION = 1
 _LISTED_FILES = 30
 KEPT_FILES = 200
-
-
-@dataclass(frozen=True)
-class HistoryRules:
-    """How much of a repository's history is read; `cache` is a folder that keeps what was read."""
-
-    max_commits: int = MAX_COMMITS
-    max_age_days: int = MAX_AGE_DAYS
-    keep_emails: bool = False
-    cache: Path | None = None
 
 
 def history_documents(root: Path, rules: HistoryRules) -> Iterator[Material]:

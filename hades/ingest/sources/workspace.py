@@ -11,7 +11,8 @@ from hades.ingest.source_document import Material, RejectedInput
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
-from hades.ingest.sources.history_documents import HistoryRules, history_documents
+from hades.ingest.sources.history_documents import history_documents
+from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
 from hades.ingest.sources.walk import FileEntry, walk

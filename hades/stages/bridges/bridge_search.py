@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Trust:
     as_of: datetime
     restless: Set[str] | None
 
-    @property
+    @cached_property
     def told(self) -> str:
         """The rules as bridges carry them."""
         return hashlib.blake2b(canonical_json([VERSION, asdict(self.rules)]).encode(), digest_size=8).hexdigest()

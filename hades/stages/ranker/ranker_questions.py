@@ -12,9 +12,11 @@ import orjson
 
 from hades.errors import HadesError
 from hades.ports.store import RowStore
+from hades.stages.ranker.ranker_gate import LEAST_QUESTIONS
 from schemas.telemetry import Feedback, ShownResults
 
 FILE, FEEDBACK = "file", "feedback"
+QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file
 
 
 class BadQuestions(HadesError):
@@ -65,6 +67,17 @@ def read_questions(path: Path) -> list[LabelledQuestion]:
     if not found:
         raise BadQuestions(f"{path} holds no question")
     return found
+
+
+def too_few_judgements(store: RowStore) -> str:
+    """Why judged answers alone do not suffice to learn from; empty when they do."""
+    count = len(judge_questions(store))
+    return describe_shortage(count) if count < LEAST_QUESTIONS else ""
+
+
+def describe_shortage(count: int) -> str:
+    """That this number of questions is too small."""
+    return f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from"
 
 
 def judge_questions(store: RowStore) -> list[LabelledQuestion]:

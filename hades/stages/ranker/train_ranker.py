@@ -29,7 +29,12 @@ from hades.stages.ranker import ranker_registry as registry
 from hades.stages.ranker.fit_ranker import Fit, Material, RankerRules, fit_ranker
 from hades.stages.ranker.ranker_data import EXPORT, QuestionCandidates, RankerExport, write_export
 from hades.stages.ranker.ranker_gate import LEAST_QUESTIONS, Quality, Verdict, decide, quality
-from hades.stages.ranker.ranker_questions import LabelledQuestion, judge_questions, read_questions
+from hades.stages.ranker.ranker_questions import (
+    LabelledQuestion,
+    describe_shortage,
+    judge_questions,
+    read_questions,
+)
 from hades.stages.ranker.ranker_report import confusion_of, draw
 from hades.stages.ranker.replay_questions import SEARCHED, WALKED, ReplayedQuestion, offline, rank_by, replay
 from models.ranker.calibrate import expected_calibration_error
@@ -39,7 +44,6 @@ from models.ranker.infer import RankerModel
 STAGE = "ranker_training"  # of the ledger: what the last training saw
 HEADS_OF = {SEARCHED: ("reach", "again", "read", "sure"), WALKED: ("walk",), "paths": ("path",)}
 HOME = "this graph"
-QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def train_ranker(
     questions = _questions(context, sets)
     count = sum(len(own) for _, _, own in questions)
     if count < LEAST_QUESTIONS:
-        return _skip(f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from")
+        return _skip(describe_shortage(count))
     with ExitStack() as opened:
         views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
         digest = ledger.digest_of(

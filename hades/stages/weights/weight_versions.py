@@ -49,8 +49,8 @@ def log_weights(
     about = report or WeightReport(**done.report)
     if about.data_hash != done.report[DATA_HASH]:
         raise WeightError(f"the report is about other weights ({about.data_hash[:12]}) than the store's; weigh again")
-    known = [one.version for one in tracker.versions(WEIGHTS_MODEL) if one.tags.get(DATA_HASH) == about.data_hash]
-    version = known[0] if known else _log(store, tracker, about, rows, as_of)
+    known = tracker.version_of(WEIGHTS_MODEL, about.data_hash)
+    version = known or _log(store, tracker, about, rows, as_of)
     if snapshot is not None:
         promote(tracker, version, snapshot)
     return version
@@ -82,11 +82,7 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> l
     """Delete all but the newest `keep` versions, those an alias names and those of these snapshots; what went."""
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
-    needed = {f"{_SERVED}{snapshot}" for snapshot in snapshots}
-    gone = [one for one in tracker.versions(WEIGHTS_MODEL)[keep:] if not one.aliases and needed.isdisjoint(one.tags)]
-    for one in gone:
-        tracker.delete_version(WEIGHTS_MODEL, one.version)
-    return [one.version for one in gone]
+    return tracker.keep_newest(WEIGHTS_MODEL, keep, [f"{_SERVED}{snapshot}" for snapshot in snapshots])
 
 
 def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
@@ -104,15 +100,15 @@ def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
 def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
     contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / artifact.FILE
+        table, picture = Path(folder) / artifact.FILE, Path(folder) / plots.FILE
         artifact.write(table, contents)
-        pictures = plots.draw_distributions(report, Path(folder) / plots.FILE)
+        plots.draw_distributions(report, picture)
         run = tracker.log_run(
             WEIGHTS_MODEL,
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, *pictures],
+            artifacts=[table, picture],
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,

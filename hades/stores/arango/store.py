@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Self
 
 import pyarrow as pa
@@ -141,6 +141,10 @@ class ArangoStore(ArangoRows):
             with suppress(StoreError):
                 writer.give_up()
             raise
+
+    def reading(self) -> AbstractContextManager[RowStore]:
+        """See `GraphStore.reading`: each collection as it is when it is read."""
+        return nullcontext(self)
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""

@@ -85,6 +85,10 @@ class SqliteStore:
         """See `GraphStore.bulk`: one transaction, whatever its size, so nothing is ever unfinished."""
         return self.transaction(collections)
 
+    def reading(self) -> AbstractContextManager[RowStore]:
+        """See `GraphStore.reading`: one read transaction."""
+        return self._reading()
+
     def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""
         return self._each_batch(rows_given, lambda one, table: one.upsert(collection, table, check_rev=check_rev))

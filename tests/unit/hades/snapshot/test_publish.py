@@ -153,3 +153,19 @@ def test_arrays_are_read_only_and_outlive_their_files(tmp_path: Path) -> None:
     assert adjacency is not None
     with pytest.raises(ValueError, match="read-only"):
         adjacency.out.weight[0] = 0
+
+
+def test_what_others_write_meanwhile_is_in_the_next_snapshot_and_not_half_in_this_one(tmp_path: Path) -> None:
+    store = chain_store(tmp_path / "graph.db")
+    told: list[str] = []
+
+    def write_meanwhile(stage: str, rows: int) -> None:
+        if not told:
+            put(store, "entities", entity("later"))
+            put(store, "relations", relation("e1", "later"))
+        told.append(stage)
+
+    publish(store, tmp_path, progress=write_meanwhile)
+    assert open_snapshot(tmp_path).number(["entities/later"]).tolist() == [-1]
+    publish(store, tmp_path)
+    assert open_snapshot(tmp_path).number(["entities/later"]).tolist() != [-1]

@@ -56,3 +56,29 @@ def test_a_heading_is_quoted_where_there_is_nothing_else_and_long_sentences_are_
     assert span is not None
     assert span[1] - span[0] <= 320
     assert long[slice(*span)].endswith("word")
+
+
+def test_terms_are_counted_as_the_vectoriser_of_scikit_learn_counts_them() -> None:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    names = [
+        "The Analytical Engine of Charles Babbage",
+        "engine ENGINE room 42",
+        "",
+        "of the",
+        "Zürich 4th x",
+        "_a b_c",
+    ]
+    counter = CountVectorizer(ngram_range=(1, 2), stop_words="english", token_pattern=r"(?u)\b[^\W\d_]\w+\b")
+    wanted = counter.fit_transform(names).toarray()
+    said = term_counts(names)
+    assert said.terms.tolist() == counter.get_feature_names_out().tolist()
+    assert said.counts.toarray().tolist() == wanted.tolist()
+
+
+def test_a_sentence_is_quoted_whole_or_another_one_is_quoted() -> None:
+    long = "Engines " + "that compute tables of logarithms " * 12 + "were built."
+    text = f"{long} The film was directed by Robert Z. Leonard and shows engines. and so on with engines Robert Z."
+    spans = [(0, len(long)), (len(long) + 1, text.index(" and so on")), (text.index("and so on"), len(text))]
+    assert best_sentence(text, spans, {"engines": 1.0}) == spans[1]
+    assert best_sentence(long, [(0, len(long))], {"engines": 1.0}) == (0, len(long))

@@ -42,3 +42,16 @@ def test_nobody_keeps_more_partners_than_allowed(sentences: list[list[int]], mos
     assert np.bincount(ends, minlength=1).max() <= most
     assert (found.left < found.right).all()
     assert ((found.strength > 0) & (found.strength <= 1)).all()
+
+
+def strength_by_pair(found: Together) -> dict[tuple[int, int], float]:
+    pairs = zip(found.left.tolist(), found.right.tolist(), strict=True)
+    return dict(zip(pairs, found.strength.tolist(), strict=True))
+
+
+def test_one_sentence_more_changes_only_the_pairs_it_names_in_a_large_corpus() -> None:
+    corpus = [[index, index + 1] for index in range(0, 120, 2) for _ in range(5)]
+    corpus += [[index] for index in range(120)]
+    before, after = (strength_by_pair(together(sentences)) for sentences in (corpus, [*corpus, [0]]))
+    assert before.keys() == after.keys()
+    assert {pair for pair in before if before[pair] != after[pair]} == {(0, 1)}

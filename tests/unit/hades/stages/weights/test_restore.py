@@ -142,9 +142,9 @@ def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store:
     rows = snapshots._check_rows(store, report.generation)
     for name in ("one", "two"):
         artifact.write(tmp_path / name, artifact.WeightFile(rows, [], report.lasting()))
-        draw_distributions(report, tmp_path / f"{name}.png")
+        draw_distributions(report, tmp_path / f"{name}.svg")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Nights after no change and after one document changed, and forgetting one document; all against the first night.
+
+    python benchmarks/bench_nights.py [--limit N] [--files N] [--json FILE]
+
+Reads `hotpotqa/corpus.jsonl.gz` below HADES_DATA (default ../shared/data) and, for the workspace, modules of the Python
+standard library, which every machine has. Each night is the command `hades run nightly` in a process of its own with
+the hashing embedder; seconds are those of the processor, user and system, the start of the process included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / "data"))
+CORPUS = DATA / "hotpotqa" / "corpus.jsonl.gz"
+ADDED = " Ada Lovelace wrote to Charles Babbage about the Analytical Engine."
+CHANGED_LINE = '\n\ndef describe_change() -> str:\n    """Say that this module was changed."""\n    return "changed"\n'
+
+
+def main() -> None:
+    """Measure both corpora and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int, help="only the first passages")
+    parser.add_argument("--files", type=int, default=160, help="modules of the workspace")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if not CORPUS.is_file():
+        sys.exit(f"{CORPUS} is not there; set HADES_DATA. Nothing was measured.")
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        figures |= measure_passages(Path(folder), arguments.limit)
+        figures |= measure_workspace(Path(folder), arguments.files)
+    show(figures)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+def measure_passages(folder: Path, limit: int | None) -> dict[str, float]:
+    """Nights over passages, and forgetting one of them."""
+    with gzip.open(CORPUS, "rt") as lines:
+        passages = [json.loads(line) for line in lines][:limit]
+    corpus, home = folder / "corpus.jsonl", folder / "passages"
+    write_passages(corpus, passages)
+    first = run_hades(home, "ingest", "passages", str(corpus)) + run_hades(home, "run", "nightly")
+    same = run_hades(home, "run", "nightly")
+    passages[len(passages) // 2]["text"] += ADDED
+    write_passages(corpus, passages)
+    changed = run_hades(home, "run", "nightly")
+    forget = run_hades(home, "forget", str(passages[1]["id"]))
+    return {
+        "passages": len(passages),
+        "passages: first night": first,
+        "passages: night after no change": same,
+        "passages: night after one changed": changed,
+        "passages: one changed, of the first": round(changed / first, 3),
+        "passages: forget one": forget,
+    }
+
+
+def measure_workspace(folder: Path, files: int) -> dict[str, float]:
+    """Nights over modules of the standard library."""
+    home, workspace = folder / "code", folder / "workspace"
+    workspace.mkdir()
+    library = Path(sysconfig.get_path("stdlib"))
+    for module in sorted(library.glob("*.py"))[:files]:
+        shutil.copy(module, workspace / module.name)
+    first = run_hades(home, "ingest", "workspace", str(workspace)) + run_hades(home, "run", "nightly")
+    same = run_hades(home, "run", "nightly")
+    with sorted(workspace.glob("*.py"))[files // 2].open("a") as module:
+        module.write(CHANGED_LINE)
+    changed = run_hades(home, "run", "nightly")
+    return {
+        "files": len(list(workspace.glob("*.py"))),
+        "files: first night": first,
+        "files: night after no change": same,
+        "files: night after one changed": changed,
+        "files: one changed, of the first": round(changed / first, 3),
+    }
+
+
+def run_hades(home: Path, *arguments: str) -> float:
+    """Processor seconds of one command."""
+    environment = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "NO_COLOR": "1"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command: Sequence[str] = (sys.executable, "-m", "hades.surfaces.cli.main", *arguments)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)} failed with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2)
+
+
+def write_passages(path: Path, passages: Sequence[dict[str, object]]) -> None:
+    """The corpus as the source reads it."""
+    path.write_text("".join(json.dumps(one) + "\n" for one in passages))
+
+
+def show(figures: dict[str, float]) -> None:
+    """One row a figure."""
+    table = Table("what", "processor seconds or share", title="nights and forgetting, hashing embedder")
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()
