@@ -159,7 +159,7 @@ class DeferredTracker:
         return not self._is_open and bool(self._known()["stamp"] == self._stamp())
 
     def _is_full(self) -> bool:
-        return sum(one["do"] == "log_run" for _, one in self._waiting()) >= MOST_RUNS
+        return len([number for number, one in self._waiting() if one["do"] == "log_run"]) >= MOST_RUNS
 
     def _is_known(self, name: str, version: str) -> bool:
         return version.isdigit() and int(version) <= self._last(name)
