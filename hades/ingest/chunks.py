@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from hades.errors import HadesError
@@ -154,8 +155,14 @@ class LineNumbers:
         """The line that holds a character."""
         if self._key != document.key:
             self._key = document.key
-            self._starts = [0, *(found.end() for found in _LINE_END.finditer(document.text))]
+            self._starts = _line_starts(document.text)
         return bisect_right(self._starts, position)
+
+
+def _line_starts(text: str) -> list[int]:
+    if "\r" in text:
+        return [0, *(found.end() for found in _LINE_END.finditer(text))]
+    return list(accumulate([len(line) + 1 for line in text.split("\n")[:-1]], initial=0))
 
 
 def _bounds(text: str, section: Section) -> tuple[int, int]:

@@ -49,6 +49,8 @@ class CodeNames:
         self.qualified: dict[str, str] = {}
         for document in documents:
             self._add(document)
+        named = (*self._symbols, *self._aliases)
+        self._last_names = {name.rpartition(".")[2] for name in named}
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
@@ -61,6 +63,9 @@ class CodeNames:
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""
         head, _, rest = name.partition(".")
+        imported = self._scopes[document.file].get(head)
+        if (rest or imported is None) and name.rpartition(".")[2] not in self._last_names:
+            return None  # most calls are of other libraries: nothing here is called so
         owner = around.rpartition(".")[0]
         if head in _RECEIVERS:
             return self._member([owner, *self.ancestors(owner)], rest) if rest else None
@@ -69,7 +74,6 @@ class CodeNames:
         enclosing = around.split(".")
         candidates = [".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)]
         candidates.append(f"{document.module}.{name}" if document.module else name)
-        imported = self._scopes[document.file].get(head)
         if imported is not None:
             candidates.insert(0, f"{imported}.{rest}" if rest else imported)
         for candidate in candidates:

@@ -118,7 +118,7 @@ class Ingest:
             from hades.ingest.sources.workspace import WorkspaceSource
 
             history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
-            return WorkspaceSource(path, history=history, exclude=spec.exclude)
+            return WorkspaceSource(path, history=history, exclude=spec.exclude, scratch=self._context.scratch)
         if spec.source == SourceKind.DOCUMENTS:
             from hades.ingest.sources.documents import DocumentsSource
 

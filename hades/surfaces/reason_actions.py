@@ -31,6 +31,7 @@ SHOWN = (
     Reason.EMBEDDINGS_MISSING,
     Reason.ANALYZER_MISMATCH,
     Reason.VIEW_DEGRADED,
+    Reason.NOT_BUILT,
     Reason.ABSTAINED,
 )
 

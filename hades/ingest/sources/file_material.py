@@ -19,6 +19,7 @@ from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.documents import read_prose
 from hades.ingest.sources.file_languages import CONFIGURATION_LANGUAGES, PROSE_LANGUAGES, language_of
 from hades.ingest.sources.import_forms import path_module, python_module
+from hades.ingest.sources.parse_cache import ParseCache, parse_key
 from hades.ingest.sources.reading import Unusable, decode, require_short_lines
 from schemas.chunks import ChunkKind
 from schemas.nodes import FuncKind, SourceKind
@@ -35,8 +36,11 @@ _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 class FileReader:
     """Reads the files of one workspace; `is_package` says whether a folder is a Python package."""
 
-    def __init__(self, name: str, is_package: Callable[[str], bool], go_mod: str = "") -> None:
+    def __init__(
+        self, name: str, is_package: Callable[[str], bool], go_mod: str = "", cache: ParseCache | None = None
+    ) -> None:
         self._name, self._is_package = name, is_package
+        self._cache = cache or ParseCache(None)
         declared = _GO_MODULE.search(go_mod)
         self._go_prefix = declared.group(1) if declared else ""
 
@@ -83,11 +87,16 @@ class FileReader:
             return CodeFacts(module)
         if len(text) > MAX_PARSED_CHARS:
             return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
+        key = parse_key(text, path, language, module)
+        known = self._cache.find(key)
+        if known is not None:
+            return known
         allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
         try:
             facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
         except ParserStopped as stopped:
             return plain_facts(text, module, stopped.reason)
+        self._cache.keep(key, facts)
         return facts
 
     def _import(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
@@ -14,13 +15,17 @@ from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.history_documents import history_documents
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
+from hades.ingest.sources.parse_cache import ParseCache
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
 from hades.ingest.sources.walk import FileEntry, walk
 from schemas.nodes import SourceKind
 
 
 class WorkspaceSource:
-    """Code and documentation below a folder, or in the named packages of it; other files are passed over."""
+    """Code and documentation below a folder, or in the named packages of it; other files are passed over.
+
+    `scratch` is a folder that keeps what was parsed, so that the next reading parses only what changed.
+    """
 
     kind = SourceKind.WORKSPACE
 
@@ -30,6 +35,7 @@ class WorkspaceSource:
         packages: Sequence[str] = (),
         history: HistoryRules | None = None,
         exclude: Sequence[str] = (),
+        scratch: Path | None = None,
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
@@ -41,7 +47,9 @@ class WorkspaceSource:
         self._history = history if not packages else None
         self.mirrors = not packages  # what is outside the named packages is not gone
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
-        self._reader = FileReader(self._root.name, is_package, _go_mod(self._root))
+        name = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:24]
+        self._cache = ParseCache(None if scratch is None else scratch / f"parsed-{name}.jsonl")
+        self._reader = FileReader(self._root.name, is_package, _go_mod(self._root), self._cache)
 
     def estimate(self) -> int | None:
         """Files that will be read."""
@@ -51,6 +59,7 @@ class WorkspaceSource:
         """Files in the order of their paths, then commits, newest first."""
         with ConfinedPool(PARSER, WORKERS) as parsers:
             yield from in_order(partial(self._outcome, parsers), self._files())
+        self._cache.save()
         if self._history is not None:
             yield from history_documents(self._root, self._history)
 

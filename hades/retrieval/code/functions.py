@@ -23,6 +23,11 @@ from hades.text.identifiers import split_identifier
 
 _DOCUMENTATION = re.compile(r"\"\"\"(.*?)\"\"\"|'''(.*?)'''|/\*\*(.*?)\*/", re.S)
 _DOCUMENTATION_CHARACTERS = 300
+# "how to sort a list in python": the language of all the code tells no two functions apart, and pulls a vector aside.
+_LANGUAGE = re.compile(
+    r"(?:\b(?:in|using|with)\s+)?(?<![\w.])(?:python|javascript|typescript|java|golang|rust|ruby|php|c\+\+|c#)\s*\d?(?!\w)",
+    re.I,
+)
 
 
 def describe_function(name: str, text: str) -> str:
@@ -32,6 +37,12 @@ def describe_function(name: str, text: str) -> str:
     first = " ".join(documentation.strip().partition("\n\n")[0].split())[:_DOCUMENTATION_CHARACTERS]
     words = " ".join(split_identifier(name)) or name.lower()
     return f"{words}. {first}"
+
+
+def question_forms(question: str) -> tuple[str, str]:
+    """A question as it is asked, and without the names of programming languages; their vectors are averaged."""
+    plain = " ".join(_LANGUAGE.sub(" ", question).split())
+    return question, plain or question
 
 
 def score_functions(index: CodeIndex, question: str, cosines: NDArray[np.float32] | None) -> Scores:
@@ -49,5 +60,7 @@ def function_weights() -> dict[str, float]:
     place = files("models.code_ranker").joinpath("functions.json")
     stored = json.loads(place.read_text("utf-8"))
     if stored.get("format") != FORMAT or not {"cosine", "words"} <= stored.get("weights", {}).keys():
-        raise DamagedRanker(f"{place} does not hold weights of format {FORMAT}; restore the file of this version")
+        raise DamagedRanker(
+            f"{place} does not hold weights of format {FORMAT}; fit them with benchmarks/fit_code_functions.py"
+        )
     return {name: float(value) for name, value in stored["weights"].items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from hades.text.code_question import read_code_question
 _SAYS_SOMETHING = ("words_all", "path_exact", "path_all", "frame_any", "name_mark", "dotted", "past_like")
 _NEAR_SHARE = 0.9  # of the distinct words of two units together, which both must hold to be near-duplicates
 _NEAR_WORDS = 12  # shorter units must be equal: one word more or less is a tenth of them
+_IMPORT_LINE = re.compile(r"(?:import|from|use|require|include|using|#include)\b|[\w.* ]+,?$|[)}\]]|if TYPE_CHECKING")
 _UNITS_OF_A_SYMBOL = 1  # of a long function the best part is shown
 
 
@@ -72,13 +74,19 @@ def _units(index: CodeIndex, scores: CodeScores, limit: int) -> Iterator[tuple[i
         queue += [(float(place), one) for one in rows]
     for place, file in enumerate(files[:limit]):
         top = best_of_file.get(file)
-        if top is not None and index.unit_symbol[top] < 0:
+        if top is not None and index.unit_symbol[top] < 0 and not _is_import_block(index.units[top].text):
             queue.append((place + 0.5, top))
     shown: list[int] = []
     for _, row in sorted(queue):
         if len(shown) < limit and not any(_is_near(index, row, other) for other in shown):
             yield row, _place_score(len(shown))
             shown.append(row)
+
+
+def _is_import_block(text: str) -> bool:
+    """Whether most lines of a region import names: it holds the words of a question and answers none."""
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
+    return 2 * sum(_IMPORT_LINE.match(line) is not None for line in lines) > len(lines)
 
 
 def _is_near(index: CodeIndex, first: int, second: int) -> bool:

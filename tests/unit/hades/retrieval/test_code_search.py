@@ -104,6 +104,16 @@ def test_near_duplicates_are_shown_once() -> None:
     assert len(hits.files) == 3
 
 
+def test_blocks_of_imports_are_not_shown_and_other_regions_are() -> None:
+    units = [
+        CodeUnit("shop/all.py", "", "module", 1, 3, "from shop.cart import cart_total\nimport cart_tax\nimport cart\n"),
+        CodeUnit("shop/rates.py", "", "module", 1, 2, 'CART_TAX = {"cart": 0.2}\nCART_TOTAL = 7 + len(CART_TAX)\n'),
+    ]
+    hits = search_code(CodeIndex(units), "cart total and cart tax", 5)
+    assert [units[row].path for row, _ in hits.units] == ["shop/rates.py"]
+    assert {one.id for one in hits.files} == {"shop/all.py", "shop/rates.py"}
+
+
 def test_identifiers_are_found_whole_and_in_parts() -> None:
     assert code_terms("parseHTTPHeader") == ["pars", "http", "header", "parsehttpheader"]
     assert code_terms("max_retries") == ["max", "retri", "max_retries"]
