@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -10,18 +11,20 @@ from prefect import flow
 from pydantic import Field
 
 from flows.embed import embed_shards
-from hades.stages.night import NIGHT, Night, begin
+from hades.stages.night import Night, begin, stages_of
 from schemas.sources import SourceSpec
 from tasks import policies
 from tasks.contracts import check
 from tasks.reports import write_report
-from tasks.stages import STAGE_TASKS
+from tasks.stages import STAGE_TASKS, tell_lineage
 from tasks.unit import run_flow
 
 
 def embed_in_shards(night: Night) -> dict[str, Any]:
     """Shards of chunks side by side, on the task runner of the settings."""
-    return run_flow(embed_shards)
+    report = run_flow(embed_shards)
+    tell_lineage(night, "embeddings")
+    return report
 
 
 RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {**STAGE_TASKS, "embeddings": embed_in_shards}
@@ -42,6 +45,10 @@ def nightly(
     time_box_minutes: Annotated[
         float | None, Field(gt=0, description="publish what is complete after this many minutes")
     ] = None,
+    from_stage: Annotated[
+        Literal["sources", "embeddings", "edges", "topics"],
+        Field(description="first stage to run; earlier ones are left out"),
+    ] = "sources",
 ) -> dict[str, Any]:
     """Bring the graph up to date and publish it; after a failure the next run continues from the last completed stage.
 
@@ -51,10 +58,11 @@ def nightly(
         mode: topics: rebuild them, or place what changed
         keep: how many of the newest snapshots and weights to keep
         time_box_minutes: publish what is complete after this many minutes
+        from_stage: first stage to run; earlier ones are left out
     """
-    night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep)
+    night = replace(begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep), from_stage=from_stage)
     report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
-    for stage in NIGHT:
+    for stage in stages_of(night):
         report[stage.name] = RUNS[stage.name](night)
         report["contracts"] += check.over([stage.contracts] if stage.contracts else [])
     return write_report(night, report)

@@ -58,6 +58,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         learning=settings.learning,
         cache=CachePlace.under(settings.home, settings.cache),
         open_tools=lambda: answers().tools,
+        emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
     )
     return Hades(
         store,

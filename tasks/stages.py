@@ -7,6 +7,7 @@ from typing import Any
 
 from hades.stages.night import NIGHT, Night, Stage
 from hades.stages.ranker.train_ranker import QuestionSet
+from hades.stages.run_stage import run_stage, tell_stage
 from hades.stages.stage_calls import train
 from hades.stages.stage_tables import table_of
 from hades.wiring import open_hades
@@ -18,16 +19,23 @@ from tasks.unit import Unit, unit
 
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
     @unit(stage.title, policies.of_stage(is_light=stage.is_light))
-    def run_stage(night: Night) -> dict[str, Any]:
+    def run(night: Night) -> dict[str, Any]:
         with open_hades(progress=progress_of(stage.name)) as hades:
-            report = stage.run(hades.build_context, hades.ingest, night)
+            report = run_stage(stage, hades.build_context, hades.ingest, night)
         artifacts.table(stage.name, *table_of(stage.name, report))
         return report
 
-    return run_stage
+    return run
 
 
 STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for stage in NIGHT}
+
+
+@unit("tell lineage", policies.LOCAL)
+def tell_lineage(night: Night, stage: str) -> None:
+    """Lineage of a stage that ran as a flow of its own."""
+    with build_context(stage) as context:
+        tell_stage(stage, context, night)
 
 
 @unit("train ranker", policies.HEAVY)

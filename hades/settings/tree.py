@@ -83,6 +83,9 @@ class Settings(Section):
     otlp_endpoint: str | None = Field(
         None, description="OpenTelemetry collector (OTLP over HTTP) that spans of turns and builds are sent to"
     )
+    lineage_url: str | None = Field(
+        None, description="OpenLineage endpoint that events of builds are sent to; a file under logs/ has them always"
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
     serve_rate: float = Field(
@@ -106,14 +109,14 @@ class Settings(Section):
         default_factory=PathragSettings, description="how MemoryEnhancedPathRAG scores, packs and keeps paths"
     )
 
-    @field_validator("arango_url", "llm_base_url", "prefect_api_url", "otlp_endpoint")
+    @field_validator("arango_url", "llm_base_url", "prefect_api_url", "otlp_endpoint", "lineage_url")
     @classmethod
     def _is_an_http_address(cls, address: str | None) -> str | None:
         if address is not None and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc):
             raise ValueError("expected an address that begins with http:// or https:// and names a host")
         return address
 
-    @field_validator("arango_url", "llm_base_url", "otlp_endpoint")
+    @field_validator("arango_url", "llm_base_url", "otlp_endpoint", "lineage_url")
     @classmethod
     def _holds_no_credential(cls, address: str | None) -> str | None:
         if address is not None and _CREDENTIALS.search(address):

@@ -18,6 +18,7 @@ from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.ports.tracking import Tracker
 from hades.settings.learning import LearningSettings
+from hades.telemetry.lineage import Emit, emit_nothing
 from schemas.edges import RelationType
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class BuildContext:
     learning: LearningSettings = field(default_factory=LearningSettings)
     cache: CachePlace | None = None
     open_tools: Callable[[], Tools] | None = None
+    emit_lineage: Emit = emit_nothing
 
     @property
     def answer_cache(self) -> CachePlace:

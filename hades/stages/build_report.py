@@ -65,7 +65,9 @@ def build_name(began: datetime) -> str:
 def summary_lines(report: Mapping[str, Any]) -> list[str]:
     """One line per stage, for the terminal."""
     lines = [
-        f"{stage.name:<11} {report[stage.name]['took']:7.1f} s  {stage.describe(report[stage.name])}" for stage in NIGHT
+        f"{stage.name:<11} {report[stage.name]['took']:7.1f} s  {stage.describe(report[stage.name])}"
+        for stage in NIGHT
+        if stage.name in report
     ]
     rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["contracts"])
     seconds = sum(one["took"] for one in report["contracts"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +19,8 @@ from hades.stages.stage_calls import bridge, build_topics, train, weigh
 from schemas.sources import SourceSpec
 
 KEEP_SNAPSHOTS = 7
+# Where a build may begin; stages after topics are skipped by their own records where nothing changed.
+FirstStage = Literal["sources", "embeddings", "edges", "topics"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Night:
     sources: tuple[SourceSpec, ...] | None = None
     mode: Mode = "auto"
     keep: int = KEEP_SNAPSHOTS
+    from_stage: FirstStage = "sources"
 
     def seconds_left(self) -> float | None:
         """What is left of the time box; None without one, 0 when it is over."""
@@ -56,10 +59,12 @@ class NightParameters(BaseModel):
     mode: Mode = "auto"
     keep: int = Field(KEEP_SNAPSHOTS, ge=1)
     time_box_minutes: float | None = Field(None, gt=0)
+    from_stage: FirstStage = "sources"
 
     def begin(self) -> Night:
         """A night with these parameters that begins now."""
-        return begin(self.as_of, self.time_box_minutes, sources=self.sources, mode=self.mode, keep=self.keep)
+        night = begin(self.as_of, self.time_box_minutes, sources=self.sources, mode=self.mode, keep=self.keep)
+        return replace(night, from_stage=self.from_stage)
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,11 @@ NIGHT: tuple[Stage, ...] = (
 )
 STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in NIGHT)
 STORE_CONTRACTS: tuple[str, ...] = tuple(contract for stage in NIGHT for contract in stage.contracts)
+
+
+def stages_of(night: Night) -> tuple[Stage, ...]:
+    """The stages that a build runs: those from its first one on."""
+    return NIGHT[STAGE_NAMES.index(night.from_stage) :]
 
 
 def stage_named(name: str) -> Stage:

@@ -14,7 +14,8 @@ from hades.ingest.ingest_api import Ingest
 from hades.stages.build_context import BuildContext
 from hades.stages.build_report import build_name, write_reports
 from hades.stages.contracts.check_contracts import check_contracts
-from hades.stages.night import NIGHT, Night, NightParameters
+from hades.stages.night import Night, NightParameters, stages_of
+from hades.stages.run_stage import run_stage
 from hades.telemetry.traces import span
 
 
@@ -23,9 +24,9 @@ def build(
 ) -> dict[str, Any]:
     """Run every stage in order, each followed by its contracts; what each stage reported and how long it took."""
     report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
-    for stage in NIGHT:
+    for stage in stages_of(night):
         with span(f"hades.build.{stage.name}"):
-            report[stage.name] = _time(lambda: stage.run(context, ingest, night), clock)  # noqa: B023  called at once
+            report[stage.name] = _time(lambda: run_stage(stage, context, ingest, night), clock)  # noqa: B023  called at once
         if stage.contracts:
             with span("hades.build.contracts", contracts=stage.contracts):
                 checked = _time(lambda: check_contracts(context, stage.contracts).require().as_dict(), clock)  # noqa: B023

@@ -33,7 +33,7 @@ def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 @pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda one: one.name)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_rows_come_back_as_they_were(form: Form, collection: Collection, data: st.DataObject) -> None:
     strategy = st.fixed_dictionaries(

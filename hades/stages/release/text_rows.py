@@ -95,7 +95,7 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 
 def _is_vector(collection: Collection, name: str) -> bool:
     kind = collection.schema.field(name).type
-    return pa.types.is_list(kind) and pa.types.is_float32(kind.value_type)
+    return bool(pa.types.is_list(kind) and pa.types.is_float32(kind.value_type))
 
 
 def _pack(value: list[float] | None) -> str | None:

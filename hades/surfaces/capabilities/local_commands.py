@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from hades.surfaces.capabilities.capability import LocalCommand, Request, Shell
-from hades.surfaces.capabilities.fields import Id
+from hades.surfaces.capabilities.fields import Id, Moment
 
 FLOWS = (
     "nightly",
@@ -30,6 +30,7 @@ FLOWS = (
 READS_FILES = "reads files of this machine and may run for hours"
 WRITES_HOME = "changes the store and the files of HADES_HOME on this machine"
 Domain = Annotated[str, Field(min_length=1, max_length=200)]
+FirstStageName = Literal["sources", "embeddings", "edges", "topics"]  # hades.stages.night, which is not light
 Phase = Literal["nodes", "chunks", "embeddings", "edges"]
 
 
@@ -167,6 +168,32 @@ class RunRequest(Request):
     ] = Field(default_factory=dict, description="Parameters of the flow.")  # fmt: skip
 
 
+class BuildRequest(Request):
+    """Bring the graph up to date and publish it: the nightly build, here and now, without a server.
+
+    Work that is done is not repeated: an unchanged stage is skipped. With --until one build is made for each day, each
+    with its own snapshot.
+    """
+
+    from_stage: Annotated[FirstStageName, Shell(flags=("--from",))] = Field(
+        "sources", description="First stage to run; earlier ones are left out."
+    )
+    as_of: Moment | None = Field(None, description="The moment the build stands at; by default the beginning of today.")
+    until: Moment | None = Field(None, description="Backfill: one build a day from --as-of to this day.")
+    mode: Literal["auto", "full", "incremental"] = Field(
+        "auto", description="Topics: rebuild them, or place what changed."
+    )
+    keep: Annotated[int, Field(ge=1)] = Field(7, description="Number of newest snapshots to keep.")
+    dry_run: bool = Field(False, description="Only say which stages would run, and how long they took last time.")
+
+    @model_validator(mode="after")
+    def until_follows_as_of(self) -> Self:
+        """A range has two ends in order."""
+        if self.until is not None and (self.as_of is None or self.until < self.as_of):
+            raise ValueError("--until needs an earlier --as-of, for example --as-of 2026-01-01 --until 2026-01-03")
+        return self
+
+
 class RepairRequest(Request):
     """Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published."""
 
@@ -246,6 +273,7 @@ LOCAL_COMMANDS = (
     LocalCommand(("forget",), ForgetRequest, f"{_INGEST}:run_forget", WRITES_HOME, ("ids",)),
     LocalCommand(("publish",), PublishRequest, f"{_INGEST}:run_publish", WRITES_HOME),
     LocalCommand(("run",), RunRequest, "hades.surfaces.cli.build_views:run_flow_here", WRITES_HOME, ("flow",)),
+    LocalCommand(("build",), BuildRequest, "hades.surfaces.cli.build_command:run_build", WRITES_HOME),
     LocalCommand(("repair",), RepairRequest, "hades.surfaces.cli.build_views:repair_contracts", WRITES_HOME,
                  ("names",)),
     LocalCommand(("backup",), BackupRequest, "hades.surfaces.cli.backup_views:run_backup", WRITES_HOME, ("target",)),

@@ -65,7 +65,7 @@ def _put_back(file: Path, before: str | None) -> None:
 
 def show_completion(shell: str) -> Answer:
     """The script that lets a shell complete `hades`."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name="hades", complete_var="_HADES_COMPLETE", shell=shell)
     return Answer({"shell": shell, "script": script}, (Text(script, no_wrap=True, overflow="ignore"),))

@@ -37,7 +37,7 @@ ARROW_ALONE = ("forget", "ingest", "publish", "rollback", "repair", "snapshots")
 def main() -> None:
     """Entry point of the console script."""
     if "_HADES_COMPLETE" in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     elif sys.argv[1:2] and (sys.argv[1] in ARROW_ALONE or sys.argv[1:3] == ["run", "nightly"]):
