@@ -41,6 +41,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
     from hades.ports.progress import silent
     from hades.providers.tokens import MiniLmTokenizer
     from hades.stages.build_context import BuildContext
+    from hades.telemetry.lineage import emitter
 
     settings = settings or load_settings()
     store = open_written_store(settings)

@@ -19,7 +19,7 @@ class AnswerSource(Shape):
     id: str = Field(description="id of the passage; for a path, ids of its nodes with blanks between")
     document: str = Field("", description="the id that came in with the corpus")
     title: str = ""
-    where: str = Field("", description="page, slide, cells, cell, time or headings")
+    where: str = Field("", description="path:line of code; else page, slide, cells, cell, time or headings")
     span: tuple[int, int] = (0, 0)
     text: str
 

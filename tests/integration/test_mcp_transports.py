@@ -176,6 +176,8 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(settings: Settings) 
     refused = {"success": False, "error": "Not authenticated"}
 
     async def as_nobody(client: Client) -> None:
+        with pytest.raises(Exception, match="Not authenticated"):
+            await client.list_tools()
         for tool, arguments in (
             ("pathrag_retrieve", {"query": QUESTION}),
             ("memory_latest", {"topic": "a"}),
@@ -188,6 +190,7 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(settings: Settings) 
             await client.read_resource("hades://snapshot/current")
 
     async def as_reader(client: Client) -> None:
+        assert (await client.list_tools()).tools
         assert (await client.call_tool("pathrag_retrieve", {"query": QUESTION})).structured_content["success"]
         denied = await client.call_tool("memory_add", {"topic": "http", "content": "b"})
         assert "needs 'rw'" in denied.structured_content["error"]
@@ -242,6 +245,18 @@ def test_over_http_without_tokens_only_this_machine_by_its_own_name(settings: Se
     )  # fmt: skip
     assert done.returncode == 1
     assert "callers need tokens" in done.stderr
+
+
+def test_over_http_a_call_that_is_let_go_leaves_the_server_answering(settings: Settings) -> None:
+    async def talk(client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "pathrag_retrieve", {"query": "a question nobody waits for"})
+            await anyio.sleep(0.05)
+            group.cancel_scope.cancel()
+        assert (await client.call_tool("memory_latest", {"topic": "nothing"})).structured_content["state"] is None
+
+    with listening(settings, "--no-token") as address:
+        talked(over_http(address), talk)
 
 
 def test_over_http_a_client_that_goes_away_leaves_the_server_answering(settings: Settings) -> None:

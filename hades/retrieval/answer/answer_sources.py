@@ -36,7 +36,7 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
             "id": one.id,
             "document": one.document,
             "title": one.title,
-            "where": ", ".join(one.headings),
+            "where": f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings),
             "span": one.span,
             "text": one.text,
         }

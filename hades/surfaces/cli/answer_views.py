@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -52,6 +53,8 @@ def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]
 
 
 def _place(source: Mapping[str, Any]) -> str:
+    if re.search(r":\d+$", source["where"]):  # code: a terminal opens path:line
+        return str(source["where"])
     parts = [source["document"] or source["title"], source["where"]]
     return ", ".join(part for part in parts if part)
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 
 from hades.errors import HadesError
@@ -24,6 +26,8 @@ from hades.telemetry.turn import Stage, watched
 
 NOT_AUTHENTICATED = "Not authenticated"
 QUERY_REQUIRED = "Query is required"
+LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "prompts/list"})
+REFUSED_CODE = -32001  # of the range that JSON-RPC leaves to servers
 
 
 class CallRefused(HadesError):
@@ -68,6 +72,20 @@ def caller_of(service: Service, context: Context[Any, Any]) -> Caller:
         caller = _remote_caller(service, headers or {})
     noted().who = caller.name
     return caller
+
+
+def admitting(service: Service) -> ServerMiddleware[Any]:
+    """Refuses lists to a caller without a token where one is needed: what a server offers is told to its users only."""
+
+    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method in LISTS and service.door.needs_token:
+            try:
+                _remote_caller(service, getattr(ctx.request, "headers", None) or {})
+            except CallRefused as error:
+                raise MCPError(REFUSED_CODE, str(error)) from None
+        return await call_next(ctx)
+
+    return middleware
 
 
 def _local_caller(door: Door) -> Caller:

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp.server import MCPServer
 
+from hades.surfaces.mcp.calls import admitting
 from hades.surfaces.mcp.notes import auditing
 from hades.surfaces.mcp.resources import add_resources
 from hades.surfaces.mcp.service import Service
@@ -29,7 +30,7 @@ def build_server(service: Service) -> MCPServer[Any]:
         version=version("hades-graphrag"),
         log_level="WARNING",
         subscriptions=False,
-        middleware=[auditing(service.audit, WRITING_TOOLS)],
+        middleware=[auditing(service.audit, WRITING_TOOLS), admitting(service)],
     )
     add_tools(server, service)
     add_resources(server, service)

@@ -120,7 +120,7 @@ export async function ask(view, { attempt }) {
   function passageItem(passage, quotes) {
     const where = [passage.path && passage.lines ? `${passage.path}:${passage.lines[0]}` : passage.document, ...(passage.headings ?? []).slice(-2)].filter(Boolean);
     const text = looksLikeCode(passage) ? code(passage.text)
-      : prose(passage.text, { words: contentWords(state.answer.query), quotes: quotes.get(passage.id) ?? [] });
+      : prose(withoutHeading(passage), { words: contentWords(state.answer.query), quotes: quotes.get(passage.id) ?? [] });
     return el("li", { class: "passage", id: `passage-${passage.rank}` },
       el("strong", {}, `${passage.rank}. ${passage.title || passage.document}`), el("span", { class: "meta" }, where.join(" › ")), text,
       el("span", { class: "meta" }, `score ${passage.score.toFixed(3)}, found by ${passage.from.join(", ")}`), judges && judge("passages", passage.rank));
@@ -230,3 +230,8 @@ function worded(text) {
   });
 }
 
+// A heading that stands above the passage already is not shown again as `# Heading`.
+function withoutHeading(passage) {
+  const rest = passage.text.replace(/^#{1,6}[ \t].*\n+/, "");
+  return (passage.headings ?? []).length && rest.trim() ? rest : passage.text;
+}

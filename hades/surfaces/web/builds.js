@@ -9,14 +9,14 @@ export async function builds(view, { attempt, refresh }) {
   ]);
   const slowest = Math.max(...runs.flatMap((run) => Object.values(run.seconds)), 0.001);
   const nights = runs.map((run) => el("details", { open: run === runs[0] },
-    el("summary", {}, `${run.as_of.slice(0, 16).replace("T", " ")} · ${run.snapshot}`),
+    el("summary", {}, `${run.as_of.slice(0, 16).replace("T", " ")} · ${run.snapshot} · ${Object.values(run.seconds).reduce((sum, one) => sum + one, 0).toFixed(1)} s`),
     Object.entries(run.seconds).map(([name, seconds]) => bar(name, seconds, slowest, `${seconds.toFixed(2)} s`))));
   const back = (snapshot) => el("button", { type: "button", onclick: async () => {
     if (!confirm(`Let ${snapshot} serve from now on?`)) return;
     const done = await attempt(() => post("/snapshots/rollback", { what: "graph", to: snapshot }));
     if (done) { refresh(); fill(view); await builds(view, { attempt, refresh }); }
   } }, "Serve this one");
-  const done = stages.map((stage) => el("details", {}, el("summary", {}, `${stage.stage ?? stage._key} `, el("small", {}, (stage.as_of ?? "").slice(0, 10))),
+  const done = stages.filter((stage) => !/^source-/.test(stage.stage ?? stage._key)).map((stage) => el("details", {}, el("summary", {}, `${stage.stage ?? stage._key} `, el("small", {}, (stage.as_of ?? "").slice(0, 10))),
     el("dl", { class: "facts" }, facts(stage.report).flatMap(([name, value]) => [el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, value)]))));
   const rows = snapshots.map((one) => el("tr", {}, el("td", {}, el("code", {}, one.snapshot.slice(0, 14))),
     el("td", {}, (one.created_at ?? "").slice(0, 16).replace("T", " ")), el("td", {}, `${count(one.nodes)} nodes, ${count(one.edges)} edges`),

@@ -104,7 +104,7 @@ function fitLabels(graph) {
     const box = { left: x - width / 2, right: x + width / 2, top: y + 10, bottom: y + 14 + 14 * lines };
     const free = taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
     if (free) taken.push(box);
-    node.style({ "font-size": size, "text-opacity": free && !node.hasClass("faded") ? 1 : 0, "text-max-width": `${150 / zoom}px`, "text-margin-y": 4 / zoom,
+    node.style({ "font-size": size, "text-opacity": free ? 1 : 0, "text-max-width": `${150 / zoom}px`, "text-margin-y": 4 / zoom,
       width: 16 / Math.sqrt(zoom), height: 16 / Math.sqrt(zoom) });
   }
   graph.edges().forEach((edge) => edge.style({ "font-size": 11 / zoom, "arrow-scale": 0.9 / Math.sqrt(zoom) }));
@@ -145,6 +145,6 @@ function style() {
     { selector: "edge.named, edge.onpath", style: { label: "data(label)", opacity: 1, "text-rotation": "autorotate", ...backed } },
     { selector: "node.onpath", style: { "border-width": 3, "border-color": ink } },
     { selector: "edge.onpath", style: { width: 5 } },
-    { selector: ".faded", style: { opacity: 0.18 } },
+    { selector: ".faded", style: { opacity: 0.35 } },
   ];
 }
