@@ -93,7 +93,7 @@ def _write_file(store: RowStore, path: Path, collection: Collection, form: Form)
     return rows
 
 
-def _batches(path: Path, collection: Collection, form: Form) -> Iterator[pa.Table]:
+def _batches(path: Path, collection: Collection, form: Form) -> Iterator[pa.RecordBatch]:
     with path.open(encoding="utf-8", newline="\n") as file:
         rows = read_rows(file, collection, form, path.name)
         while part := list(islice(rows, _BATCH_ROWS)):

@@ -58,10 +58,10 @@ def read_rows(lines: Iterable[str], collection: Collection, form: Form, name: st
         raise ExportError(f"{name}: the last block of JSON is not closed; the file was cut off, export again")
 
 
-def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.Table:
+def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.RecordBatch:
     """Rows as the store takes them: columns that are still declared."""
     held = [field for field in collection.schema if any(field.name in row for row in rows)]
-    return pa.Table.from_pylist([{f.name: row.get(f.name) for f in held} for row in rows], schema=pa.schema(held))
+    return pa.RecordBatch.from_pylist([{f.name: row.get(f.name) for f in held} for row in rows], schema=pa.schema(held))
 
 
 def _dump(row: Mapping[str, Any]) -> str:
