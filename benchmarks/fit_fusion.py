@@ -107,12 +107,14 @@ def main() -> None:
         }
     hashes = {name: kept["data_sha256"][name] for name in kept.get("told", ())}
     hashes |= {folder.name: digest(folder) for folder, _ in [*named.values(), *told.values()]}
+    options_told = ["--told", *(f"{name}=HOME" for name in told)] if told else []
+    command = " ".join(["python benchmarks/fit_fusion.py", *(f"{name}=HOME" for name in named), *options_told])
     body = {
         "version": VERSION,
         "data_sha256": hashes,
         "metric": metric,
-        "command": "python benchmarks/fit_fusion.py "
-        + " ".join([*(f"{name}=HOME" for name in named), "--told", *(f"{name}=HOME" for name in told or kept["told"])]),
+        "command": command,
+        "told_command": command if told else kept.get("told_command", kept["command"]),
         "told": list(told) or kept["told"],
         "heads": heads(next(one for own in plain.values() for one in own), weights, kept.get("heads", {})),
     }
