@@ -28,6 +28,8 @@ TITLE_VOICE = 10.0  # what the entity of the passage's title counts against anot
 NEXT_STEPS = 3  # first passages whose own entities a path may also start from
 NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
 NO_NAME = "the passage names no entity of the graph"
+NO_START = "the question names no entity of the graph, and neither do the first passages"
+NO_TIME = "no time was left to look for a path"
 NO_WAY = "no path of at most {hops} edges leads from what the question names to the passage"
 
 
@@ -60,8 +62,10 @@ def explain_passages(
     ends = _ends(view, question, passages, read)
     starts = _starts(sources, ends)
     targets = sorted({node for own in ends for node in own})
-    if not starts or not targets or view.turn.expired():
-        return Explained((), (None,) * len(passages), (NO_NAME,) * len(passages))
+    if view.turn.expired():
+        return Explained((), (None,) * len(passages), (NO_TIME,) * len(passages))
+    if not starts or not targets:
+        return Explained((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
     found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
     chosen: dict[frozenset[int], int] = {}
     paths: list[FoundPath] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hades.evaluation.rankings import MOMENT, path_documents
@@ -13,9 +14,12 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.recipes import DEFAULT
+from hades.retrieval.turn.types import FoundPassage, Question
+from hades.retrieval.walks.explain_paths import NO_TIME, explain_passages
+from hades.retrieval.walks.flow import FlowRules
 from schemas.plan import Plan, Profile, Reason
 from schemas.retrieval import Retrieval
-from tests.unit.hades.retrieval.films import published
+from tests.unit.hades.retrieval.films import metered, published
 
 ACTOR = "Where was the Irish actor of Glass Harbour born?"
 FOREIGN = "Which enzyme limits the Zorblax cycle of Quuxfield?"
@@ -54,6 +58,15 @@ def test_each_passage_names_the_path_that_leads_to_it_or_says_why_there_is_none(
     bread = next(one for one in found.passages if one.document == "Cold Bread")
     assert bread.explained_by is None
     assert bread.no_path
+
+
+def test_a_turn_without_time_says_so_and_not_that_a_passage_names_nothing(view: GraphView):
+    found = [FoundPassage(int(number), 1.0) for number in view.number([one.id for one in ask(view).passages[:2]])]
+    read = view.passages(np.array([one.node for one in found], np.int64))
+    late = metered(view, ms=0.0)
+    marked = explain_passages(late, Question(ACTOR), [], found, read, FlowRules()).mark(found)
+    assert late.turn.expired()
+    assert [one.no_path for one in marked] == [NO_TIME, NO_TIME]
 
 
 def test_the_confidence_falls_below_one_half_where_it_abstains(view: GraphView):
