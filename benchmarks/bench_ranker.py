@@ -28,7 +28,7 @@ from hades.snapshot.pointer import served
 from hades.snapshot.ranker_part import graph_of
 from models.ranker.dataset import Graph, undirected
 from models.ranker.features import HEADS
-from models.ranker.fit import StateRules, fit_states
+from models.ranker.fit_states import StateRules, fit_states
 from models.ranker.infer import Head, RankerModel, node_states
 
 NODES, EDGES, WIDTH, DIMENSION = 65_000, 218_000, 396, 384

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -34,6 +33,7 @@ from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
+from models.linear_looks.fit import fit_listwise  # noqa: E402
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=400, work_max=100_000_000, latency_ms=600_000)
@@ -115,29 +115,9 @@ def fitted(sets: list[list[Case]], penalty: float) -> tuple[Floats, Floats]:
     rows = [(case, 1.0 / len(cases)) for cases in sets for case in cases if 0 < case.wanted.sum() < len(case.documents)]
     counts = [weight for _, weight in rows]
     wanted = [case.wanted for case, _ in rows]
-    first = listwise([case.first() for case, _ in rows], wanted, counts, penalty)
-    second = listwise([case.second(first)[1] for case, _ in rows], wanted, counts, penalty)
+    first = fit_listwise([case.first() for case, _ in rows], wanted, counts, penalty)
+    second = fit_listwise([case.second(first)[1] for case, _ in rows], wanted, counts, penalty)
     return first, second
-
-
-def listwise(columns: list[Floats], wanted: list[Floats], counts: list[float], penalty: float) -> Floats:
-    """Softmax regression over lists, on columns scaled to unit spread, with a penalty on the squares."""
-    everything = np.concatenate(columns)
-    spread = everything.std(axis=0) + 1e-9
-    scaled, goal = everything / spread, np.concatenate([one / one.sum() for one in wanted])
-    lengths = np.array([len(one) for one in wanted])
-    starts, group = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
-    share = np.repeat(np.array(counts), lengths)
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        score = scaled @ weights
-        score = score - np.maximum.reduceat(score, starts)[group]
-        total = np.add.reduceat(np.exp(score), starts)[group]
-        value = -(share * goal * (score - np.log(total))).sum() + penalty * weights @ weights
-        return float(value), scaled.T @ (share * (np.exp(score) / total - goal)) + 2.0 * penalty * weights
-
-    solved: Floats = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x / spread
-    return solved
 
 
 def recall(cases: list[Case], weights: tuple[Floats, Floats], k: int = 5) -> tuple[float, float]:

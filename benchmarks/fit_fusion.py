@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -44,6 +43,7 @@ from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
 from models.fusion.infer import HEADS, VERSION  # noqa: E402
+from models.linear_looks.fit import fit_listwise  # noqa: E402
 from schemas.plan import Plan, Profile  # noqa: E402
 
 Floats = NDArray[np.float64]
@@ -174,31 +174,11 @@ def fit(sets: dict[str, list[Case]], penalty: float) -> Fit:
         counts += [1.0 / len(usable)] * len(usable)
     wanted = [one.wanted for one in cases]
     tables = [one.alone() for one in cases]
-    fitted = [listwise(tables, wanted, counts, penalty)]
+    fitted = [fit_listwise(tables, wanted, counts, penalty)]
     for _ in HEADS[1:]:
         tables = [case.beside(table @ fitted[-1]) for case, table in zip(cases, tables, strict=True)]
-        fitted.append(listwise(tables, wanted, counts, penalty))
+        fitted.append(fit_listwise(tables, wanted, counts, penalty))
     return tuple(fitted)
-
-
-def listwise(tables: list[Floats], wanted: list[Floats], counts: list[float], penalty: float) -> Floats:
-    """Softmax regression over lists, on columns scaled to unit spread, with a penalty on the squares."""
-    everything = np.concatenate(tables)
-    spread = everything.std(axis=0) + 1e-9
-    scaled, goal = everything / spread, np.concatenate([one / one.sum() for one in wanted])
-    lengths = np.array([len(one) for one in wanted])
-    starts, group = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
-    share = np.repeat(np.array(counts), lengths)
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        score = scaled @ weights
-        score = score - np.maximum.reduceat(score, starts)[group]
-        total = np.add.reduceat(np.exp(score), starts)[group]
-        value = -(share * goal * (score - np.log(total))).sum() + penalty * weights @ weights
-        return float(value), scaled.T @ (share * (np.exp(score) / total - goal)) + 2.0 * penalty * weights
-
-    solved: Floats = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x / spread
-    return solved
 
 
 def cross_validate(sets: dict[str, list[Case]], penalty: float) -> dict[str, Any]:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from models.ranker.dataset import Graph, undirected  # noqa: E402
-from models.ranker.fit import StateRules, fit_states  # noqa: E402
+from models.ranker.fit_states import StateRules, fit_states  # noqa: E402
 
 WIDTH = 384 + 12
 COMMUNITIES = 1_000

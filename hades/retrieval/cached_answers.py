@@ -20,6 +20,7 @@ from hades.cache.report import CacheReport
 from hades.cache.tier import MemoryTier, TierHit
 from hades.cache.tiers import TieredMemoryManager
 from hades.ports.clock import utc_now
+from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.query_log import log_of
@@ -177,4 +178,6 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, WindowSize):
+        return [value.max_tokens, value.reserve_tokens]
     return list(value) if isinstance(value, tuple) else value

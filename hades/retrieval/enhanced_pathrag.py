@@ -12,8 +12,9 @@ from hades.cache.report import CacheReport
 from hades.cache.tiers import TieredMemoryManager
 from hades.errors import HadesError
 from hades.retrieval.answer import prompt
-from hades.retrieval.cached_answers import CachedAnswers
-from hades.retrieval.functions import FailedCall, FoundPaths, FoundPrompt, at_least_one, paths_before_cut
+from hades.retrieval.answer.context_window import WindowSize
+from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
+from hades.retrieval.functions import FailedCall, FoundPaths, FoundPrompt, at_least_one, describe_paths, describe_prompt
 from hades.retrieval.ranking import path_score as scoring
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.answers import Answers
@@ -21,7 +22,7 @@ from hades.retrieval.turn.pipeline import BadQuestion
 from hades.retrieval.turn.plan import clamp
 from hades.retrieval.turn.recipes import DEFAULT
 from hades.settings.cache import PathragSettings
-from schemas.plan import HARD_CAPS, Plan, Profile, Reason
+from schemas.plan import HARD_CAPS, Plan, Profile
 
 
 class CachedPaths(FoundPaths):
@@ -78,33 +79,12 @@ class EnhancedPathRAG:
         hard caps of its profile.
         """
         try:
-            chosen = clamp(plan) if plan is not None else _widen(self.answers.plan, at_least_one(max_paths))
-            turn = self.cached.ask(
-                _check(query),
-                version=as_of_version,
-                pruning=self._pruning(),
-                recipe=recipe,
-                plan=chosen,
-                max_paths=at_least_one(max_paths),
-                domain=domain_filter,
-                as_of=as_of,
-                known_at=known_at,
+            turn = self._ask(
+                query, max_paths, domain_filter, as_of_version, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at
             )
         except HadesError as error:
             return {"success": False, "query": query, "error": str(error)}
-        answer = turn.answer
-        return {
-            "success": True,
-            "query": query,
-            "paths": [path.model_dump(mode="json") for path in answer.paths],
-            "count": len(answer.paths),
-            "pruned_from": paths_before_cut(answer),
-            "reason": None if answer.paths else str(Reason.NO_PATHS),
-            "reasons": [str(reason) for reason in answer.reasons],
-            "query_id": turn.query_id,
-            "snapshot": answer.snapshot,
-            "tier": turn.tier.name,
-        }
+        return {**describe_paths(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
 
     def retrieve_and_format(
         self,
@@ -116,29 +96,16 @@ class EnhancedPathRAG:
     ) -> CachedPrompt | FailedCall:
         """The prompt for a question. An error, no paths and a prompt are three distinct results.
 
-        No more paths are asked for than the window could hold; the prompt is written anew each time, so it always fits.
+        No more paths are asked for than the window could hold; the turn writes the prompt so that it fits.
         """
         room = (self.rules.context_window_tokens - self.rules.reserve_tokens) // self.rules.path_token_estimate
-        found = self.retrieve_paths(query, min(max_paths, max(1, room)), domain_filter, as_of_version, **options)
-        if not found["success"]:
-            return found
+        window = WindowSize(self.rules.context_window_tokens, self.rules.reserve_tokens)
+        most = min(max_paths, max(1, room))
         try:
-            text = self.format_paths_for_prompt(found["paths"], query) if found["paths"] else ""
-        except ValueError as error:  # the question alone is longer than the window
+            turn = self._ask(query, most, domain_filter, as_of_version, window=window, **options)
+        except HadesError as error:
             return {"success": False, "query": query, "error": str(error)}
-        tokens = self.answers.tools.tokenizer.count(text)
-        return {
-            "success": True,
-            "query": query,
-            "formatted_prompt": text,
-            "count": found["count"],
-            "reason": found["reason"],
-            "reasons": found["reasons"],
-            "tokens": {"prompt": tokens, "hierarchy": 0, "paths": tokens},
-            "query_id": found["query_id"],
-            "snapshot": found["snapshot"],
-            "tier": found["tier"],
-        }
+        return {**describe_prompt(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
 
     def calculate_path_score(
         self,
@@ -184,6 +151,28 @@ class EnhancedPathRAG:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _ask(
+        self,
+        query: str,
+        max_paths: int,
+        domain: str | None,
+        version: str | None,
+        *,
+        plan: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> CachedTurn:
+        """The one answer path, with the flow pruning of the settings as an option of the turn."""
+        most = at_least_one(max_paths)
+        return self.cached.ask(
+            _check(query),
+            version=version,
+            pruning=self._pruning(),
+            plan=clamp(plan) if plan is not None else _widen(self.answers.plan, most),
+            max_paths=most,
+            domain=domain,
+            **options,
+        )
 
     def _pruning(self) -> FlowPruning | None:
         """The flow pruning that somebody set; None leaves it to the recipe."""

@@ -106,17 +106,7 @@ def retrieve_paths(
         )  # fmt: skip
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
-    return {
-        "success": True,
-        "query": query,
-        "paths": [path.model_dump(mode="json") for path in found.paths],
-        "count": len(found.paths),
-        "pruned_from": paths_before_cut(found),
-        "reason": None if found.paths else str(Reason.NO_PATHS),
-        "reasons": [str(reason) for reason in found.reasons],
-        "query_id": found.query_id,
-        "snapshot": found.snapshot,
-    }
+    return describe_paths(query, found)
 
 
 def retrieve_and_format(
@@ -139,6 +129,26 @@ def retrieve_and_format(
         )  # fmt: skip
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
+    return describe_prompt(query, found)
+
+
+def describe_paths(query: str, found: Retrieval) -> FoundPaths:
+    """An answer as its paths."""
+    return {
+        "success": True,
+        "query": query,
+        "paths": [path.model_dump(mode="json") for path in found.paths],
+        "count": len(found.paths),
+        "pruned_from": paths_before_cut(found),
+        "reason": None if found.paths else str(Reason.NO_PATHS),
+        "reasons": [str(reason) for reason in found.reasons],
+        "query_id": found.query_id,
+        "snapshot": found.snapshot,
+    }
+
+
+def describe_prompt(query: str, found: Retrieval) -> FoundPrompt:
+    """An answer as its prompt."""
     return {
         "success": True,
         "query": query,

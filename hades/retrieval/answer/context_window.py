@@ -24,6 +24,14 @@ class Summarizer(Protocol):
 
 
 @dataclass(frozen=True)
+class WindowSize:
+    """The context window of a reader: its tokens, and those reserved for its answer."""
+
+    max_tokens: int = 4096
+    reserve_tokens: int = 512
+
+
+@dataclass(frozen=True)
 class WindowItem:
     """A path in the window. `tokens` include what parts it from the next one."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
 
-from hades.retrieval.answer.context_window import ContextWindowManager
+from hades.retrieval.answer.context_window import ContextWindowManager, WindowSize
 from hades.retrieval.answer.path_text import MAX_PATH_TOKENS, WrittenPath, cite, plain
-from hades.retrieval.answer.prompt import MAX_HIERARCHY_TOKENS, fill, short_summary
+from hades.retrieval.answer.prompt import MAX_HIERARCHY_TOKENS, fill, format_paths_for_prompt, short_summary
 from hades.retrieval.answer.token_bound import TokenCounter, shorten
 
 
@@ -137,6 +137,19 @@ def pack(
         },
         trimmed=len(paths) + len(passages) + len(hierarchy) - len(lines) - len(topics) + sum(one.cut for one in lines),
     )
+
+
+def pack_window(
+    packed: PackedPrompt[P, S, T], query: str, paths: Sequence[P], window: WindowSize, tokenizer: TokenCounter
+) -> PackedPrompt[P, S, T]:
+    """The same result with a prompt of the question and the paths that fit the window, the most reliable last."""
+    prompt = ""
+    if paths:
+        prompt = format_paths_for_prompt(
+            paths, query, max_tokens=window.max_tokens, reserve_tokens=window.reserve_tokens, tokenizer=tokenizer
+        )
+    tokens = tokenizer.count(prompt)
+    return replace(packed, prompt=prompt, tokens={"prompt": tokens, "hierarchy": 0, "paths": tokens})
 
 
 @dataclass(frozen=True)

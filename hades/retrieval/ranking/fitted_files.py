@@ -15,7 +15,7 @@ from models.linear_looks.infer import BadLooks, LinearLooks, read_looks
 
 log = logging.getLogger(__name__)
 FILE = "default.json"
-# Where the fitted file is missing: answer wherever a word or a likeness speaks for it.
+# Written by hand, for an installation without the fitted file: answer where a word or a similarity supports it.
 RULES_BY_HAND = Rules(Rule(20.0, 0.5, 2.0, -9.0), Rule(0.0, 10.0, 2.0, -9.0))
 
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 from hades.errors import HadesError, NothingPublished
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
+from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.code.answer_files import answer_from_files
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
@@ -122,6 +123,7 @@ class Answers:
         near: Sequence[str] = (),
         domain: str | None = None,
         pruning: FlowPruning | None = None,
+        window: WindowSize | None = None,
         level: str = PASSAGE,
         anyway: bool = False,
     ) -> Retrieval:
@@ -147,6 +149,7 @@ class Answers:
                 domain=domain,
                 anyway=anyway,
                 pruning=pruning,
+                window=window,
                 level=level,
             )
             mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])

@@ -16,9 +16,10 @@ from hades.ports.memory import MemoryHit, MemorySearch
 from hades.ports.text import Embedder, LoadsModel, ProviderError, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import AnswerParts, show
+from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.answer.domain_filter import passages_inside, paths_inside
 from hades.retrieval.answer.memory_paths import add_memory_paths
-from hades.retrieval.answer.pack import pack
+from hades.retrieval.answer.pack import pack, pack_window
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.code import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level
@@ -90,6 +91,7 @@ def retrieve(
     near: Sequence[str] = (),
     domain: str | None = None,
     pruning: FlowPruning | None = None,
+    window: WindowSize | None = None,
     level: str = PASSAGE,
     anyway: bool = False,
 ) -> Retrieval:
@@ -98,9 +100,10 @@ def retrieve(
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
     from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With a
     `domain`, only passages and remembered states of that domain are shown, and paths whose every vertex belongs to it.
-    With `pruning`, paths that carry less flow than its threshold are dropped. `level` asks for a ranking of files or
-    symbols beside the passages. The default recipe searches code where the graph holds files of a workspace. `anyway`
-    shows evidence that is too weak to answer from; the reason and the doubt stay.
+    With `pruning`, paths that carry less flow than its threshold are dropped. With a `window`, the prompt is that of
+    specification 000: the question and the paths that fit the reader's context window. `level` asks for a ranking of
+    files or symbols beside the passages. The default recipe searches code where the graph holds files of a workspace.
+    `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
     if not isinstance(text, str):
         raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
@@ -153,7 +156,16 @@ def retrieve(
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
     if metered.saw_write:
         turn.because(Reason.VIEW_DEGRADED)
+    if window is not None:
+        turned = _fit_window(turned, text, window, tools.tokenizer)
     return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
+
+
+def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:
+    try:
+        return replace(turned, packed=pack_window(turned.packed, text, turned.shown.paths, window, tokenizer))
+    except ValueError as error:  # the question alone is longer than the window
+        raise BadQuestion(str(error)) from error
 
 
 def _load_model(tools: Tools, vector: NDArray[np.float32] | None) -> None:

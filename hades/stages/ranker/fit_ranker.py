@@ -25,7 +25,9 @@ from hades.stages.ranker.replay_questions import SEARCHED, WALKED, ReplayedQuest
 from models.ranker.calibrate import doubt_threshold, isotonic
 from models.ranker.dataset import Choices, folds, hold_out, join, stacked
 from models.ranker.features import HEADS, VERSION, matrix, prior_of
-from models.ranker.fit import Curve, HeadRules, StateRules, fit_head, fit_states
+from models.ranker.fit_curve import Curve
+from models.ranker.fit_heads import HeadRules, fit_head
+from models.ranker.fit_states import StateRules, fit_states
 from models.ranker.infer import FORMAT, Head, RankerModel, node_states
 
 Floats = NDArray[np.float64]

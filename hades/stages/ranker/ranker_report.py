@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.ranker.calibrate import reliability
-from models.ranker.fit import Curve
+from models.ranker.fit_curve import Curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

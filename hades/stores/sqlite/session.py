@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +25,16 @@ from hades.ports.store import (
 from hades.stores import cheapest, questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
+from hades.stores.sqlite.row_batches import (
+    declare_columns,
+    distinct_heads,
+    make_outward,
+    outward_columns,
+    places_of,
+    rebatch,
+    row_of,
+    sort_by_key,
+)
 from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import Mask
@@ -60,7 +68,7 @@ class Session:
                 checked = checked.drop_columns([rows.REV])
             if target.edge:
                 self._check_ends(target, checked)
-            self._put(target, _sort(checked))
+            self._put(target, sort_by_key(checked))
             written, batches = written + checked.num_rows, batches + 1
         return WriteReport(written, batches)
 
@@ -70,7 +78,7 @@ class Session:
         written = batches = 0
         for table in rows.as_tables(rows_given):
             given = rows.prepare(target, table, partial=True)
-            changes = _sort(given)
+            changes = sort_by_key(given)
             present = self.get(collection, changes.column("_key").to_pylist())
             if present.num_rows < changes.num_rows:
                 self._refuse_missing(target, given, present)
@@ -105,10 +113,10 @@ class Session:
         target = rows.require(collection)
         names = [*questions.check_columns(target, columns), *([rows.REV] if with_rev else [])]
         found = list(self._rows_by_key(target, sorted(set(keys)), names))
-        schema = _declare(target, names)
+        schema = declare_columns(target, names)
         if len(found) == 1:
-            return pa.Table.from_arrays(_outward_columns(found[0], schema), schema=schema)
-        return pa.Table.from_batches([_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
+            return pa.Table.from_arrays(outward_columns(found[0], schema), schema=schema)
+        return pa.Table.from_batches([make_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
 
     def scan(
         self,
@@ -123,8 +131,8 @@ class Session:
         terms = questions.check_terms(target, where)
         names = questions.check_columns(target, columns)
         questions.check_limit("batch_rows", batch_rows)
-        schema = _declare(target, names)
-        return (_outward(batch, schema) for batch in _rebatch(self._matching(target, terms, names), batch_rows))
+        schema = declare_columns(target, names)
+        return (make_outward(batch, schema) for batch in rebatch(self._matching(target, terms, names), batch_rows))
 
     def last(
         self,
@@ -148,7 +156,7 @@ class Session:
             return found.take(pc.sort_indices(found, order)[:limit]).select(names)
         tree = self._registry.lookup(target, lookup)
         keys = lookups.last_keys(self._connection, tree, equality.value, bound.value, limit)
-        return self.get(collection, keys, columns=names).take(_places(keys))
+        return self.get(collection, keys, columns=names).take(places_of(keys))
 
     def changes(self, collection: str, since: int) -> Changes | None:
         """See `RowStore.changes`."""
@@ -244,7 +252,7 @@ class Session:
     def missing_nodes(self, identifiers: pa.Array) -> pa.Array:
         """Those of these distinct `_id`s that name nothing that is stored."""
         missing = identifiers
-        for name in _distinct_heads(identifiers):
+        for name in distinct_heads(identifiers):
             collection = collection_named(name)
             lookup = next((one for one in lookups_of(collection) if one.name == "#keys"), None) if collection else None
             if collection is None or lookup is None:
@@ -315,7 +323,7 @@ class Session:
             wanted = pa.array(part, pa.string()) if len(part) > 1 else None
             for batch in pages.pages_of_keys(self._connection, tree, part):
                 if wanted is None:  # finding the one row and cutting it out beats testing and copying every row
-                    kept = _row_of(batch, part[0]).select(names)
+                    kept = row_of(batch, part[0]).select(names)
                 else:
                     kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=wanted))
                 if kept.num_rows:
@@ -355,74 +363,8 @@ class Session:
         raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
 
 
-def _row_of(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
-    """The row of a key in a page that is sorted by it; no row when it is not there."""
-    held = batch.column("_key")
-    place = bisect_left(range(len(held)), key, key=lambda number: held[number].as_py())
-    return batch.slice(place, int(place < len(held) and held[place].as_py() == key))
-
-
-def _places(keys: Sequence[str]) -> pa.Array:
-    """Where each of these keys stands when they are sorted."""
-    place = {key: number for number, key in enumerate(sorted(keys))}
-    return pa.array([place[key] for key in keys], pa.int64())
-
-
 def _edges(name: str) -> Collection:
     collection = rows.require(name)
     if collection.edge is None:
         raise BadQuery(f"{name} holds no edges; name an edge collection")
     return collection
-
-
-def _distinct_heads(identifiers: pa.Array) -> list[str]:
-    """The collections named by `_id`s, each once."""
-    heads: list[str] = pc.unique(pc.extract_regex(identifiers, r"^(?P<head>[^/]*)/").field("head")).to_pylist()
-    return [head for head in heads if head]
-
-
-def _sort(table: pa.Table) -> pa.Table:
-    keys = table.column("_key").combine_chunks()
-    if len(keys) < 2 or pc.all(pc.less_equal(keys.slice(0, len(keys) - 1), keys.slice(1))).as_py():
-        return table
-    return table.take(pc.sort_indices(keys))
-
-
-def _declare(collection: Collection, names: Sequence[str]) -> pa.Schema:
-    """The catalogue's fields of these columns; revisions are text, because to callers they are opaque."""
-    return _declare_once(collection.name, tuple(names))
-
-
-@cache
-def _declare_once(collection: str, names: tuple[str, ...]) -> pa.Schema:
-    revision, schema = pa.field(rows.REV, pa.string()), rows.require(collection).schema
-    return pa.schema([revision if name == rows.REV else schema.field(name) for name in names])
-
-
-def _outward(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch as callers see it."""
-    return pa.RecordBatch.from_arrays(_outward_columns(batch, schema), schema=schema)
-
-
-def _outward_columns(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
-    columns: list[pa.Array] = batch.columns
-    if rows.REV in schema.names:
-        place = schema.get_field_index(rows.REV)
-        columns[place] = columns[place].cast(pa.string())
-    return columns
-
-
-def _rebatch(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly `batch_rows`, the last one shorter."""
-    held: list[pa.RecordBatch] = []
-    rows_held = 0
-    for batch in batches:
-        held.append(batch)
-        rows_held += batch.num_rows
-        if rows_held >= batch_rows:
-            merged = pa.Table.from_batches(held).combine_chunks().to_batches(max_chunksize=batch_rows)
-            rest = merged.pop() if merged[-1].num_rows < batch_rows else None
-            yield from merged
-            held, rows_held = ([rest], rest.num_rows) if rest is not None else ([], 0)
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

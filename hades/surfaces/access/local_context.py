@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hades.ports.progress import Progress
     from hades.ports.store import GraphStore
     from hades.ports.text import Embedder
+    from hades.retrieval.answer.context_window import WindowSize
     from hades.retrieval.turn.answers import Answers
     from hades.settings import Settings
     from schemas.retrieval import Retrieval
@@ -85,12 +86,12 @@ class LocalContext:
 
         return open_hades(self.settings, progress=self.progress)
 
-    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
         """See `CallContext.ask`."""
         from hades.retrieval.versions import retrieve_version
 
         options = turn_arguments(request)
-        found = retrieve_version(self.answers, request.query, version, plan=request.plan, **options)
+        found = retrieve_version(self.answers, request.query, version, plan=request.plan, window=window, **options)
         note = self._log(found) if self._logs_turns and found.snapshot else ""
         return JsonReply(found.model_dump_json().encode(), found.query_id, note=note)
 

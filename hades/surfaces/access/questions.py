@@ -8,6 +8,7 @@ from typing import Any
 from hades.cache.tier import MIB
 from hades.cache.tiers import TieredMemoryManager
 from hades.ports.store import Mode
+from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.cached_answers import CachedAnswers
 from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.plan import clamp
@@ -27,10 +28,10 @@ class Questions:
     def __init__(self, cached: CachedAnswers, turns: TurnLog) -> None:
         self.cached, self.turns = cached, turns
 
-    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
         """The answer, from the cache or computed."""
         plan = None if request.plan is None else limit_plan(request.plan)
-        turn = self.cached.ask(request.query, version=version, plan=plan, **turn_arguments(request))
+        turn = self.cached.ask(request.query, version=version, plan=plan, window=window, **turn_arguments(request))
         return JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
 
     def close(self) -> None:

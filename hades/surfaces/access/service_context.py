@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder
+from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.turn.answers import Answers
 from hades.settings import Settings
 from hades.surfaces.access.questions import Questions
@@ -67,9 +68,9 @@ class ServiceContext:
 
         return open_hades(self.settings)
 
-    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
+    def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
         """See `CallContext.ask`."""
-        return self.questions.ask(request, version)
+        return self.questions.ask(request, version, window)
 
     def find_turn(self, query_id: str) -> QueryLog:
         """See `CallContext.find_turn`."""

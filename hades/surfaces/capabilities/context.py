@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hades.memory.service import Memory
     from hades.ports.store import GraphStore
     from hades.ports.text import Embedder
+    from hades.retrieval.answer.context_window import WindowSize
     from hades.retrieval.turn.answers import Answers
     from hades.settings import Settings
     from hades.surfaces.capabilities.capability import JsonReply
@@ -60,8 +61,11 @@ class CallContext(Protocol):
         """The whole library, to ingest and build."""
         ...
 
-    def ask(self, request: QueryRequest, version: str | None = None) -> JsonReply:
-        """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
+    def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
+        """Answer a question and log the turn; `version` is the id of a snapshot or a time.
+
+        With a `window`, the prompt holds the question and the paths that fit it.
+        """
         ...
 
     def find_turn(self, query_id: str) -> QueryLog:

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from hades.errors import SettingsError
 from hades.surfaces.capabilities.capability import Shell
 
-TEXT_CHARACTERS = 8_000
 QUESTION_CHARACTERS = 40_000  # an issue report with its stack trace
 ID_CHARACTERS = 320
 CONTENT_CHARACTERS = 100_000

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.errors import HadesError
 from hades.surfaces.capabilities.capability import Capability, Mcp, OmittedSurface, Request, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.query import QueryRequest, Question, require_domain
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 QUESTION = "The question, in plain words."
 NAMES_PER_PASSAGE = 12
 _HIPPO_RECIPES = {"single": "hipporag", "multi_hop": "hipporag_multihop"}
-
-
-class WindowTooSmall(HadesError):
-    """A question that does not fit into the context window."""
 
 
 class RetrievePathsRequest(Request):
@@ -71,16 +66,20 @@ class QueryPathsRequest(Request):
 
 
 def retrieve_paths(request: RetrievePathsRequest, context: CallContext) -> dict[str, Any]:
-    """The paths of the one answer path, or a prompt of them."""
-    from hades.retrieval.answer.prompt import format_paths_for_prompt
+    """The paths of the one answer path, or a prompt of them that fits the context window of the settings."""
+    from hades.retrieval.answer.context_window import WindowSize
     from schemas.plan import Reason
 
+    rules = context.settings.pathrag
+    window = WindowSize(rules.context_window_tokens, rules.reserve_tokens) if request.format_for_llm else None
     asked = QueryRequest(query=request.query, max_paths=request.max_paths, domain=request.domain_filter)
-    reply = context.ask(asked, version=request.as_of_version)
+    reply = context.ask(asked, version=request.as_of_version, window=window)
     answer = reply.document
     if request.domain_filter is not None and not answer["paths"]:
         require_domain(request.domain_filter, context)
-    document = {
+    if request.format_for_llm:
+        return {"formatted_prompt": answer["prompt"]}
+    return {
         "query": request.query,
         "paths": answer["paths"],
         "count": len(answer["paths"]),
@@ -91,20 +90,6 @@ def retrieve_paths(request: RetrievePathsRequest, context: CallContext) -> dict[
         "snapshot": answer["snapshot"],
         "tier": reply.tier,
     }
-    if not request.format_for_llm:
-        return document
-    rules = context.settings.pathrag
-    try:
-        prompt = format_paths_for_prompt(
-            answer["paths"],
-            request.query,
-            max_tokens=rules.context_window_tokens,
-            reserve_tokens=rules.reserve_tokens,
-            tokenizer=context.answers.tools.tokenizer,
-        )
-    except ValueError as error:
-        raise WindowTooSmall(str(error)) from error
-    return {"formatted_prompt": prompt if answer["paths"] else ""}
 
 
 def retrieve_passages(request: RetrievePassagesRequest, context: CallContext) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import pytest
 from hades.ports.text import EmbeddingModel, ProviderError
 from hades.ports.view import Kind
 from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.context_window import WindowSize
+from hades.retrieval.answer.prompt import format_paths_for_prompt
 from hades.retrieval.turn.pipeline import BadQuestion, Tools, retrieve
 from hades.retrieval.turn.recipes import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
 from schemas.plan import Plan, Reason
@@ -99,6 +101,16 @@ def test_the_reliability_of_a_path_is_its_flow_whichever_search_found_it():
     assert path.origin == "beam"
     assert path.reliability == pytest.approx(0.85 * 0.9 / max(1, path.nodes[0].deg_out))
     assert path.reliability < path.confidence
+
+
+def test_with_a_window_the_turn_writes_the_paths_that_fit_it():
+    whole, small = ask(window=WindowSize(4096, 512)), ask(window=WindowSize(90, 20))
+    assert whole.paths == small.paths == ask().paths
+    assert whole.prompt == format_paths_for_prompt(whole.paths, "where is Basel", tokenizer=ByteTokenizer())
+    assert whole.tokens.prompt == ByteTokenizer().count(whole.prompt)
+    assert small.tokens.prompt <= 70
+    with pytest.raises(BadQuestion, match="shorten it"):
+        ask("where is Basel" + " really" * 50, window=WindowSize(30, 10))
 
 
 def test_two_hops_reach_the_sea():

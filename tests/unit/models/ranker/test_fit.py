@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from models.ranker.dataset import Choices, Graph, folds, stacked
-from models.ranker.fit import HeadRules, StateRules, fit_head, fit_states
+from models.ranker.fit_heads import HeadRules, fit_head
+from models.ranker.fit_states import StateRules, fit_states
 from models.ranker.infer import Head, RankerModel, node_states
 from tests.unit.models.ranker.rankers import ring
 

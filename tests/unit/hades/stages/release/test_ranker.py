@@ -20,7 +20,8 @@ from hades.stages.ranker.train_ranker import QuestionSet, train_ranker
 from hades.stages.release.publish_snapshot import release
 from hades.stages.release.rollback import roll_back
 from hades.stages.stage_calls import train
-from models.ranker.fit import HeadRules, StateRules
+from models.ranker.fit_heads import HeadRules
+from models.ranker.fit_states import StateRules
 from models.ranker.infer import RankerModel
 from schemas.plan import Reason
 from schemas.telemetry import Judged

@@ -1,0 +1,34 @@
+"""Fit the coefficients of a linear ranking to lists of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def fit_listwise(
+    columns: Sequence[Floats], wanted: Sequence[Floats], counts: Sequence[float], penalty: float
+) -> Floats:
+    """Softmax regression over lists, on columns scaled to unit spread, with a penalty on the squares."""
+    from scipy.optimize import minimize
+
+    everything = np.concatenate(columns)
+    spread = everything.std(axis=0) + 1e-9
+    scaled, goal = everything / spread, np.concatenate([one / one.sum() for one in wanted])
+    lengths = np.array([len(one) for one in wanted])
+    starts, group = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
+    share = np.repeat(np.array(counts), lengths)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        score = scaled @ weights
+        score = score - np.maximum.reduceat(score, starts)[group]
+        total = np.add.reduceat(np.exp(score), starts)[group]
+        value = -(share * goal * (score - np.log(total))).sum() + penalty * weights @ weights
+        return float(value), scaled.T @ (share * (np.exp(score) / total - goal)) + 2.0 * penalty * weights
+
+    solved: Floats = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x / spread
+    return solved
