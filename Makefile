@@ -14,7 +14,7 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $
 FIND_PYTHON := for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done; true
 
-# No part phones home, and Prefect keeps its files in the project.
+# No telemetry is sent, and Prefect keeps its files in the project.
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME ?= $(CURDIR)/.hades/prefect
@@ -28,7 +28,7 @@ export TOKENIZERS_PARALLELISM := false
 
 .PHONY: help install demo test test-wheel check lint-deployments format bench bench-homes serve up test-arango soak docs clean
 
-help:  ## this table
+help:  ## show this table
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP)  ## create .venv and install everything, pinned; skipped when nothing changed
@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m hades.retrieval.turn.warm_up
 	@touch $@
 
-demo: $(STAMP)  ## build a graph from the standard library, ask it things; on a terminal the explorer then serves
+demo: $(STAMP)  ## build a graph from the standard library and ask three questions; on a terminal, then serve the explorer
 	@$(BIN)/hades demo
 	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
@@ -63,7 +63,7 @@ check: $(STAMP) lint-deployments  ## ruff, mypy --strict, import contracts, depl
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest -q tests/architecture
 
-lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML, each by a tool that knows it; offline
+lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML, each with its own linter; offline
 	@$(BIN)/yamllint --strict deployments prefect.yaml .yamllint
 	@$(BIN)/hadolint --no-color deployments/Dockerfile
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deployments/compose.yaml
@@ -87,7 +87,7 @@ bench: $(STAMP) bench-homes  ## the ratio benchmarks of benchmarks/, one table e
 	done; \
 	$(BIN)/python benchmarks/report.py
 
-bench-homes: $(STAMP)  ## the two graphs that some benchmarks ask; embedded once, minutes
+bench-homes: $(STAMP)  ## build the two graphs that some benchmarks use; takes minutes, once
 	@[ -d $(DATA)/arxiv ] || { echo "the benchmarks need HADES_DATA; $(DATA)/arxiv is not there" >&2; exit 1; }
 	@export HADES_HOME=$(BENCH)/arxiv; [ -e $$HADES_HOME/snapshots/current ] || { \
 		$(BIN)/hades ingest arxiv $(DATA)/arxiv/papers.jsonl.gz --citations $(DATA)/arxiv/citations.jsonl.gz \
@@ -95,7 +95,7 @@ bench-homes: $(STAMP)  ## the two graphs that some benchmarks ask; embedded once
 	@export HADES_HOME=$(BENCH)/hotpotqa; [ -e $$HADES_HOME/snapshots/current ] || { \
 		$(BIN)/hades ingest passages $(DATA)/hotpotqa/corpus.jsonl.gz; $(BIN)/hades run nightly; }
 
-serve: $(STAMP)  ## REST and the explorer page on 127.0.0.1, read-only, for whoever sits at this machine
+serve: $(STAMP)  ## REST and the explorer page on 127.0.0.1, read-only, for every user of this machine
 	@exec $(BIN)/hades serve --no-token
 
 up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_ARANGO_PASSWORD)
@@ -107,7 +107,7 @@ test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL
 		echo "set HADES_TEST_ARANGO_URL to a server, for example http://127.0.0.1:8529, and HADES_TEST_ARANGO_PASSWORD" >&2; exit 1; fi
 	@$(BIN)/python -m pytest -q -p no:randomly tests/contract
 
-soak: $(STAMP)  ## minutes of random work on both stores, and the properties on ten times as many examples
+soak: $(STAMP)  ## random operations on both stores for minutes, and property tests with ten times the examples
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600
 	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rl "examples(" tests --include="test_*.py")
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from schemas.record import Json, Keyed, Record, Vector
 
-LOST = "lost"  # in a cluster's metadata: members taken out since the last build, which words it anew
+LOST = "lost"  # in a cluster's metadata: members taken out since the last build, which rewrites its summary
 
 
 class ClusterParams(Record):

@@ -67,7 +67,7 @@ def check_words(who: str, why: str) -> None:
         if len(text) > SAID_MOST or not all(character.isprintable() for character in text):
             raise BadEdit(f"`{what}` must be one line of at most {SAID_MOST} characters")
     if not who.strip():
-        raise BadEdit("`who` is empty; an edit needs somebody who answers for it")
+        raise BadEdit("`who` is empty; name the person responsible for the edit")
 
 
 def entity_row(store: RowStore, entity_id: str) -> Row:

@@ -91,7 +91,7 @@ def agree(store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: E
     if edit.state == EditState.APPLIED or who in edit.approved_by:
         return report_of(edit, row, changed=False, note="it stood so already")
     if who == edit.who:
-        raise BadEdit(f"edit {edit.key} was made by {who}; somebody else must agree to it")
+        raise BadEdit(f"edit {edit.key} was made by {who}; another person must approve it")
     approved = edit.model_copy(update={"approved_by": (*edit.approved_by, who)})
     if 1 + len(approved.approved_by) < approved.quorum:
         keep(store, approved)

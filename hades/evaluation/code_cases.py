@@ -77,7 +77,7 @@ def find_repository(place: Path, repo: str) -> Path:
             if folder and _is_repository(found):
                 return found
     raise BadCases(
-        f"{place} is no git repository and holds none called {repo!r}; "
+        f"{place} is not a git repository and holds none called {repo!r}; "
         f"expected {place}/{owner}+{name}, {place}/{name} or a repository"
     )
 

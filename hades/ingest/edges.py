@@ -2,7 +2,7 @@
 
 Entities, mentions, relations and code edges are a function of the set of documents, so after any history of ingesting,
 changing and forgetting the store holds what a build from scratch would. One bulk write: all of it or none, and
-with it what later stages built on rows that go (`hades/ingest/aftermath`).
+with it what later stages built on rows that go (`hades/ingest/cleanup`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 5  # raise it with any change of what is derived: the next run derives anew
+DERIVE_VERSION = 5  # raise it with any change of what is derived: the next run derives all edges again
 SIMILAR_THRESHOLD = 0.8
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes

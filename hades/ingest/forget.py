@@ -34,7 +34,7 @@ class Certificate:
 
     `corrected` counts rows that stay without what they took from the documents. `left_behind` names rows, by
     collection, in which a search of the whole store still finds them. `read_again` are the files, as far as known, from
-    which a nightly build would read them anew. `answers_removed` counts kept answers that were deleted.
+    which a nightly build would read them again. `answers_removed` counts kept answers that were deleted.
     """
 
     documents: list[dict[str, str]]

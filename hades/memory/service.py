@@ -341,7 +341,7 @@ class Memory(Recall):
     def erase(self, names: str | Sequence[str], *, who: str, why: str) -> Certificate:
         """Erase states by id or whole topics by name, for good, with all that was made of them; says who and why."""
         if not who.strip() or not why.strip():
-            raise MemoryRefused("erasing loses something for good; say who asks for it and why")
+            raise MemoryRefused("erasing is permanent; state who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
         gone = self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
         return finish_erasure(self.store, self.home, gone)

@@ -138,7 +138,7 @@ class MlflowTracker:
                 raise TrackingError(
                     f"{name} version {version} is named by {', '.join(known.aliases)}; let the alias name another first"
                 )
-            self._client.set_tag(known.run, _RETIRED, version)  # its data may be logged anew from here on
+            self._client.set_tag(known.run, _RETIRED, version)  # its data may be logged again
             self._client.delete_model_version(name, version)
             if self._artifacts is not None:
                 self._path(known.run, known.tags[_ARTIFACT]).unlink(missing_ok=True)

@@ -306,7 +306,7 @@ def _number(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np.n
     """Numbers of ids; one that is no node is an error that names it."""
     numbers = view.number(list(mass))
     if unknown := [one for one, number in zip(mass, numbers.tolist(), strict=True) if number < 0]:
-        raise HadesError(f"{unknown[0]!r} is no node of snapshot {view.info.snapshot}; ids look like entities/name")
+        raise HadesError(f"{unknown[0]!r} is not a node of snapshot {view.info.snapshot}; ids look like entities/name")
     return numbers, np.array(list(mass.values()), np.float64)
 
 

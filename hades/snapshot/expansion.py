@@ -94,7 +94,7 @@ def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
 
 
 def heaviest_first(row: Numbers, weight: NDArray[np.float32], edge: Numbers) -> Numbers:
-    """By row, then falling weight, then edge: two runs in this order are merged, where `lexsort` would sort anew."""
+    """By row, then falling weight, then edge: merges two sorted runs, where `lexsort` would sort everything."""
     bits = (weight + np.float32(0)).view(np.int32).astype(np.int64)  # ordered as the weights are, once signs are turned
     key = (row << 32) - np.where(bits < 0, bits ^ 0x7FFF_FFFF, bits)
     order = np.argsort(key, kind="stable")

@@ -57,14 +57,14 @@ def read(root: Path, name: str = CURRENT) -> Pointer | None:
     except (ValueError, TypeError, KeyError) as error:
         raise SnapshotError(f"{path} does not say which snapshot serves; publish again") from error
     if not all(isinstance(one, str) and _SNAPSHOT_ID.fullmatch(one) for one in (pointer.snapshot, *pointer.before)):
-        raise SnapshotError(f"{path} names something that is no snapshot id; publish again")
+        raise SnapshotError(f"{path} names something that is not a snapshot id; publish again")
     return pointer
 
 
 def move(root: Path, snapshot: str) -> Pointer:
     """Let this snapshot serve from now on. Hold `changing` around it; rolling back is moving to an older one."""
     if not (root / snapshot).is_dir():
-        raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists those that are")
+        raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them")
     try:
         now = read(root)
     except SnapshotError:
@@ -120,7 +120,7 @@ def pin(home: Path, name: str, snapshot: str | None) -> None:
             path.unlink(missing_ok=True)
             return
         if not (root / snapshot).is_dir():
-            raise SnapshotError(f"there is no snapshot {snapshot} to pin; `hades snapshots` lists those that are")
+            raise SnapshotError(f"there is no snapshot {snapshot} to pin; `hades snapshots` lists them")
         path.parent.mkdir(exist_ok=True)
         _write(path, Pointer(snapshot))
 

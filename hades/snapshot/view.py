@@ -295,7 +295,7 @@ class SnapshotView:
 
     def _code(self, name: str) -> int:
         if name not in self._codes:
-            raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._contents.types)}")
+            raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self._contents.types)}")
         return self._codes[name]
 
     def _by_space(self, asked: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
@@ -327,7 +327,7 @@ def _within(numbers: Numbers, count: int, what: str) -> Numbers:
     asked = np.asarray(numbers, np.int64)
     if asked.size and (asked.min() < 0 or asked.max() >= count):
         wrong = int(asked[(asked < 0) | (asked >= count)][0])
-        raise BadQuery(f"{wrong} is no {what} of this view; numbers come from the view that is asked")
+        raise BadQuery(f"{wrong} is not a {what} of this view; numbers come from the view that is asked")
     return asked
 
 

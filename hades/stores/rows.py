@@ -192,12 +192,12 @@ def _check_keys(collection: Collection, table: pa.Table) -> None:
         seen: set[str] = set()
         for row, key in enumerate(keys.to_pylist()):
             if key in seen:
-                raise BadRows(collection.name, row, "_key stands twice in one batch", key)
+                raise BadRows(collection.name, row, "_key occurs twice in one batch", key)
             seen.add(key)
 
 
 def _are_like(values: pa.Array | pa.ChunkedArray, pattern: str) -> pa.Array | pa.ChunkedArray:
-    """Which texts have the form of the pattern. Arrow compiles it anew each time, which a few texts do not repay."""
+    """Which texts match the pattern. Arrow compiles it for each call, which is slower for a few texts."""
     if len(values) > _FEW_ROWS:
         return pc.match_substring_regex(values, pattern)
     form = re.compile(pattern)

@@ -164,7 +164,7 @@ def _gaps(codes: NDArray[np.uint32], starts: Longs, ends: Longs, shapes: Bits, o
         long = long[size[long] > step]
         bits[long + 1] |= gap_bits(codes[ends[long] + step])
     bits[1:][size > _WIDEST_GAP] |= STOP
-    # A wrapped line goes on in lower case; anything else on a new line starts anew.
+    # A wrapped line goes on in lower case; anything else on a new line is a new sentence.
     broken = (bits & NEWLINE) != 0
     bits[broken] = np.where(shapes[broken] & CAPITAL, STOP, (bits[broken] ^ NEWLINE) | SPACE)
     bits[1:][of_text[1:] != of_text[:-1]] = STOP

@@ -54,7 +54,7 @@ class ArxivSource:
                     raise row
                 material = _paper(row, citations, code_links)
                 if material.origin in seen:
-                    raise Unusable(RejectReason.DUPLICATE, f"paper {material.origin} stands in an earlier line")
+                    raise Unusable(RejectReason.DUPLICATE, f"paper {material.origin} is already in an earlier line")
             except Unusable as problem:
                 yield _reject(self._papers, line, problem)
                 continue

@@ -51,7 +51,7 @@ class PassagesSource:
                     raise row
                 identifier = _identifier(row)
                 if identifier in seen:
-                    raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} stands in an earlier line")
+                    raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} is already in an earlier line")
                 material = _passage(identifier, row, stated.get(identifier, _PassageTriples()))
             except Unusable as problem:
                 yield _reject(self._corpus, line, problem)

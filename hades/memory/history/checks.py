@@ -27,7 +27,7 @@ def repeat(once: Callable[[], Result]) -> Result:
 def check_relation(relation: str) -> str:
     """A relation's name in the form that the stores keep."""
     if not re.fullmatch(RELATION_PATTERN, relation):
-        raise MemoryRefused(f"{relation!r} is no relation; use small letters, digits and _, for example blocked_by")
+        raise MemoryRefused(f"{relation!r} is not a relation; use small letters, digits and _, for example blocked_by")
     return relation
 
 

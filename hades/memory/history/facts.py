@@ -196,7 +196,7 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Conf
             f"no conflict {conflict!r} waits to be decided; `hades memory conflicts` lists those that do"
         )
     if keep not in (Outcome.NEW, Outcome.OLD):
-        raise MemoryRefused(f"{keep!r} is no decision; keep 'new' or 'old'")
+        raise MemoryRefused(f"{keep!r} is not a decision; keep 'new' or 'old'")
     one = waiting[conflict]
     edges = [believe(rows, name) for name in (one.old_edge, one.new_edge) if name]
     loser, winner = edges if keep == Outcome.NEW else reversed(edges)

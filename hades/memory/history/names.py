@@ -31,7 +31,7 @@ def check_topic(topic: str) -> str:
     name = check_text("the topic", topic).strip()
     if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
         raise MemoryRefused(
-            f"{topic[:60]!r} is no topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
+            f"{topic[:60]!r} is not a topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
         )
     return name
 
@@ -115,5 +115,5 @@ def aware(name: str, moment: datetime) -> datetime:
 def legal(kind: str, name: str) -> str:
     """A key that the stores take, or a refusal that names it."""
     if not is_legal_key(name):
-        raise UnknownMemory(f"{name!r} is no {kind}; copy the id as `--json` prints it")
+        raise UnknownMemory(f"{name!r} is not a valid {kind}; copy the id as `--json` prints it")
     return name

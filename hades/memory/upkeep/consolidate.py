@@ -109,7 +109,7 @@ def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> l
     """What a summary was made of, in order of time: summaries of the level below, or the originals."""
     found = named(rows, summary, NEWEST)
     if not found.is_consolidated:
-        raise UnknownMemory(f"{summary!r} is no summary; `hades memory search --level 1 QUESTION` finds some")
+        raise UnknownMemory(f"{summary!r} is not a summary; `hades memory search --level 1 QUESTION` finds some")
     below = by_keys(rows, sorted(found.consolidated_from))
     while to_originals and any(state.is_consolidated for state in below):
         keys = {key for state in below for key in state.consolidated_from or (state.key,)}

@@ -26,7 +26,7 @@ from schemas.intervals import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
 
 HISTORY = 5
-MADE_BY_PROMOTION = ("reason", "made_from", "superseded", "conflicts")  # metadata that each promotion writes anew
+MADE_BY_PROMOTION = ("reason", "made_from", "superseded", "conflicts")  # metadata that each promotion replaces
 NEIGHBOURS = (str(MemoryRelation.RELATES_TO), str(MemoryRelation.CAUSES))
 SHARED_WORDS = 0.1  # of the smaller text: below it, the new version has left the neighbour behind
 _MOST_RELATED = 20

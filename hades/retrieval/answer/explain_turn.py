@@ -109,8 +109,8 @@ def _number(view: GraphView, log: QueryLog, missing: str) -> int:
         return int(whole[0])
     near = ", ".join(view.ids(named.numbers[:3]))
     raise CannotExplain(
-        f"{missing!r} is no node of snapshot {log.snapshot}; give an id such as entities/name or a name as the graph "
-        f"spells it{f'; it names {near}' if near else ''}"
+        f"{missing!r} is not a node of snapshot {log.snapshot}; give an id such as entities/name, or a name "
+        f"of the graph{f'; it names {near}' if near else ''}"
     )
 
 

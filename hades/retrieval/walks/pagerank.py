@@ -156,7 +156,7 @@ def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str,
     wanted = view.type_names if types is None else tuple(types)
     unknown = sorted({*wanted, *(factors or {})} - set(view.type_names))
     if unknown:
-        raise BadQuery(f"{unknown[0]!r} is no edge type; there are {', '.join(view.type_names)}")
+        raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(view.type_names)}")
     return {name: (factors or {}).get(name, 1.0) for name in wanted}
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from hades.settings.hirag import DEFAULT_BOOSTS
 
-VERSION = 2  # raise it with any change of what is found: the next build searches anew
+VERSION = 2  # raise it with any change of what is found: the next build searches again
 
 
 @dataclass(frozen=True)
 class BridgeRules:
-    """Everything that decides which bridges there are; a change of any builds them anew.
+    """Everything that decides which bridges there are; a change of any rebuilds them.
 
     `pair_work` and `work` are budgets in edges looked at, for one pair of topics and for all. `refreshed_topics` is how
     many of the topics that moved most have all their pairs looked at again in a build that keeps the others.

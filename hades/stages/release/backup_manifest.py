@@ -75,7 +75,7 @@ def read(folder: Path) -> Backup:
         body = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise BackupError(
-            f"{folder} holds no {MANIFEST}, so it is no finished backup; name the folder of one"
+            f"{folder} holds no {MANIFEST}, so it is not a finished backup; name the folder of one"
         ) from None
     except (OSError, ValueError) as error:
         raise BackupError(f"{path} cannot be read ({error}); use another backup") from None

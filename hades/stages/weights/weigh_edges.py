@@ -50,7 +50,7 @@ from schemas.telemetry import WeightConfig
 
 Doubles = NDArray[np.float64]
 
-VERSION = 2  # raise it with any change of what is computed: the next build weighs anew
+VERSION = 2  # raise it with any change of what is computed: the next build weighs every edge again
 WRITTEN = ("relations", "mentions", "weight_config", "build_stages")
 _BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
 _MARK_DIGITS = 24

@@ -42,7 +42,7 @@ def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
     held = {str(row["relation_type"]): row for batch in store.scan("weight_config") for row in batch.to_pylist()}
     if strangers := sorted(set(held) - set(TYPES)):
         raise WeightError(
-            f"weight_config has a row for {', '.join(strangers)}, which is no relation type "
+            f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
             f"({', '.join(TYPES)}); correct or delete the row"
         )
     return [_row(kind, held.get(str(kind)), rules) for kind in RelationType]

@@ -38,5 +38,7 @@ class IdTable:
         asked = np.asarray(numbers, np.int64)
         wrong = asked[(asked < 0) | (asked >= len(self._names))]
         if wrong.size:
-            raise BadQuery(f"{int(wrong[0])} is no {self._what} of this view; numbers come from the view that is asked")
+            raise BadQuery(
+                f"{int(wrong[0])} is not a {self._what} of this view; numbers come from the view that is asked"
+            )
         return [self._names[number] for number in asked.tolist()]

@@ -351,7 +351,7 @@ class ArangoView:
         """The types, or an error that names one that there is not."""
         for name in types or ():
             if name not in self.codes:
-                raise BadQuery(f"{name!r} is no edge type; there are {', '.join(self._type_names)}")
+                raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self._type_names)}")
         return None if types is None else list(types)
 
     def ask(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:

@@ -16,7 +16,7 @@ _WORD = re.compile(r"\w+")
 
 
 def create(connection: sqlite3.Connection, collection: Collection) -> bool:
-    """Make the index of a collection that has text, anew where its fields are others now; whether it is empty."""
+    """Create the index of a collection with text, or rebuild it when its fields changed; whether it is empty."""
     held = tuple(name for _, name, *_ in connection.execute(f"PRAGMA table_info({_table(collection)})"))
     if held == collection.text_fields:
         return False

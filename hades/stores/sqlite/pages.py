@@ -27,7 +27,7 @@ SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
 
 _GROUP_PAGES = 64
-_GROUP_BYTES = 8 * 1024 * 1024  # of pages that are made anew together
+_GROUP_BYTES = 8 * 1024 * 1024  # of pages that are rewritten together
 _SHORT_GAP = 8  # pages
 _FEW_KEYS = 64
 _KEYS_PER_LOOKUP = 1_000
@@ -209,7 +209,7 @@ def _groups(
 
 
 def _neighbours(pages: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """First and last of runs of at most `most` pages; a short gap is cheaper to re-make than to begin anew after."""
+    """First and last of runs of at most `most` pages; rewriting a short gap is cheaper than starting a new run."""
     first = last = pages[0]
     for page in pages[1:]:
         if page - last > _SHORT_GAP or page - first >= most:

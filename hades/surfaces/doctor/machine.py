@@ -76,7 +76,7 @@ def check_home(home: Path) -> Iterator[Check]:
 
 
 def _next_build_bytes(home: Path) -> int:
-    """Twice the largest snapshot and the store: a build writes a snapshot beside it, and pages anew."""
+    """Twice the largest snapshot and the store: a build writes a second snapshot and rewrites pages."""
     snapshots = [path for path in (home / "snapshots").glob("g*") if path.is_dir()]
     largest = max((sum(file.stat().st_size for file in one.iterdir()) for one in snapshots), default=0)
     store = home / "graph.db"

@@ -144,7 +144,7 @@ def test_an_identity_change_of_a_hub_waits_for_a_second_party(shop: IngestContex
     assert "relations" in waits.needs[0]
     assert row(shop, key)["name"] == "Charles Babbage"
     assert change(shop, key, {"name": "Babbage"}, minute=1, rules=STRICT).edit == waits.edit
-    with pytest.raises(BadEdit, match="somebody else"):
+    with pytest.raises(BadEdit, match="another person"):
         approve(shop.store, waits.edit, who="kim", at=NOW)
     done = approve(shop.store, waits.edit, who="lee", at=NOW, embedder=shop.embedder)
     assert (done.state, row(shop, key)["name"]) == ("applied", "Babbage")

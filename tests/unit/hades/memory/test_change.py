@@ -192,7 +192,7 @@ def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, cloc
     assert [(one.outcome, one.old_edge, one.new_edge) for one in waiting] == [(Outcome.ASK, old.id, new.id)]
     clock.at = T3
     assert len(memory.edges("ana")) == 2, "nobody is overruled while the question is open"
-    with pytest.raises(MemoryRefused, match="'both' is no decision"):
+    with pytest.raises(MemoryRefused, match="'both' is not a decision"):
         memory.resolve(waiting[0].id, "both", who="ben", why="")
     memory.resolve(waiting[0].id, "new", who="ben", why="asked her")
     assert [edge.id for edge in memory.edges("ana")] == [new.id]

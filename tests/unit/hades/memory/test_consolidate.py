@@ -150,7 +150,7 @@ def test_a_language_model_writes_it_once_and_a_blank_answer_is_replaced(lived):
 
 
 def test_only_summaries_can_be_drilled_into(lived):
-    with pytest.raises(UnknownMemory, match="is no summary"):
+    with pytest.raises(UnknownMemory, match="is not a summary"):
         lived.drill_down(lived.latest("project/alpha").id)
     with pytest.raises(MemoryRefused, match="no level 4"):
         lived.consolidate(4)

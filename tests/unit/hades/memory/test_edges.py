@@ -97,5 +97,5 @@ def test_names_that_are_not_there_are_named(pair: Memory) -> None:
         pair.link("a", "c", "causes")
     with pytest.raises(UnknownMemory, match="no edge 'nope'"):
         pair.close("nope")
-    with pytest.raises(MemoryRefused, match="'Blocked By' is no relation"):
+    with pytest.raises(MemoryRefused, match="'Blocked By' is not a relation"):
         pair.link("a", "b", "Blocked By")

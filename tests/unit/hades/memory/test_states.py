@@ -128,7 +128,7 @@ def test_history_keeps_the_newest_and_respects_the_mask(memory: Memory, clock: C
 
 @pytest.mark.parametrize("topic", ["", "  ", "a\x1fb", "two\nlines", "x" * 501])
 def test_topics_that_a_look_up_cannot_hold_are_refused(memory: Memory, topic: str) -> None:
-    with pytest.raises(MemoryRefused, match="is no topic"):
+    with pytest.raises(MemoryRefused, match="is not a topic"):
         memory.add(topic, "something")
 
 

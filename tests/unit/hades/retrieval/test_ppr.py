@@ -79,7 +79,7 @@ def test_types_leave_edges_out():
     view = MemoryView(passages())
     nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["cites"])
     assert (nothing.numbers.tolist(), nothing.scores.tolist()) == ([0], [1.0])
-    with pytest.raises(BadQuery, match="'likes' is no edge type"):
+    with pytest.raises(BadQuery, match="'likes' is not an edge type"):
         personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["likes"])
 
 

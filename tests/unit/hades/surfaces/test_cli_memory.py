@@ -88,7 +88,7 @@ def test_a_version_is_promoted_and_an_edge_closed() -> None:
     ("words", "says"),
     [
         (("latest", "nothing"), "no topic 'nothing'; `hades memory topics` lists"),
-        (("add", " ", "x"), "is no topic; give 1 to 500"),
+        (("add", " ", "x"), "is not a topic; give 1 to 500"),
         (("add", "x", "y", "--metadata", "["), "--metadata is not JSON"),
         (("close", "nope"), "no edge 'nope'"),
         (("undo", "nope"), "no act nope"),

@@ -154,7 +154,7 @@ def test_what_a_person_wrote_into_weight_config_is_kept_and_used(store: SqliteSt
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"relation_type": "likes"}, "likes, which is no relation type"),
+        ({"relation_type": "likes"}, "likes, which is not a relation type"),
         ({"type_prior": 7.0}, r"weight_config/cites: type_prior is 7\.0"),
         ({"coefficients": '{"colour":1}'}, "coefficient for colour"),
         ({"coefficients": '{"sim":"much"}'}, "sim is 'much'"),

@@ -52,7 +52,7 @@ def test_a_living_service_and_a_file_are_left_alone(tmp_path):
     with unix_socket(tmp_path / "s", Mode.READ_ONLY), pytest.raises(CannotListen, match="listens on"):
         unix_socket(tmp_path / "s", Mode.READ_ONLY)
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(CannotListen, match="is no socket"):
+    with pytest.raises(CannotListen, match="is not a socket"):
         unix_socket(tmp_path / "file", Mode.READ_ONLY)
     assert (tmp_path / "file").read_text() == "precious"
 
