@@ -30,6 +30,10 @@ RUN = uuid.uuid4().hex[:8]
 DATABASE, VIEW_DATABASE = f"hades_test_{RUN}", f"hades_test_view_{RUN}"
 QUERIES = sorted(path for path in (Path(__file__).resolve().parents[2] / "aql").rglob("*.aql"))
 executed: dict[str, tuple[int, int]] = {}
+NOT_RUN = {
+    "maintenance/probe_vectors": "parsed only, to learn whether the server has vector indexes",
+    "search/nearest_approximate": "needs a server with --vector-index",
+}
 bound: dict[str, dict[str, Any]] = {}  # what each query file was first run with, to ask the server for its plan
 plans: dict[str, str] = {}
 
@@ -77,9 +81,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("query files")
     for path in QUERIES:
         times, rows = executed.get(_name(path), (0, 0))
-        terminalreporter.write_line(
-            f"{_name(path):32} executed {times:>6}   rows {rows:>8}   {plans.get(_name(path), '')}"
-        )
+        told = plans.get(_name(path), "") if times else NOT_RUN.get(_name(path), "NOT RUN")
+        terminalreporter.write_line(f"{_name(path):32} executed {times:>6}   rows {rows:>8}   {told}")
 
 
 @pytest.fixture(params=["sqlite", "arango-socket", "arango"])
