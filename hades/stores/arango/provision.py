@@ -19,6 +19,7 @@ from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collec
 from schemas.parts import collections_in, graphs_in, notes_on, part_of
 
 _NO_DATABASE = 1228
+_THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
 
 
 class Stranger(StoreError):
@@ -63,7 +64,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
     for one in missing(session, only):
-        session.run(f"creating {one.name}", one.make, again=False, writes=True)
+        session.run(f"creating {one.name}", _repeatable(one.make), again=True, writes=True)
         created.append(one.name)
     part = hold_part(session)
     notes = [*checks.check_version(session), *notes_on(part), *_strange_graphs(session, part)]
@@ -73,6 +74,22 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         notes += vectors.drop_all(session, part)
     created += make_accounts(session, session.accounts)
     return ProvisionReport(tuple(created), tuple(notes))
+
+
+def _repeatable(make: Callable[[], object]) -> Callable[[], None]:
+    """As good twice as once: a second attempt that finds the thing there was lost on its way back the first time."""
+    attempts = 0
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        try:
+            make()
+        except ArangoServerError as error:
+            if attempts == 1 or error.error_code not in _THERE_ALREADY:
+                raise
+
+    return attempt
 
 
 def hold_part(session: ArangoSession) -> str:
