@@ -47,7 +47,13 @@ class ArangoRows:
         def write(scope: Scope, table: pa.Table) -> None:
             writing.put(scope, target, table, check_rev=check_rev, repeats=self._scope.unit is None)
 
-        return self._each_batch(target, rows, write, lambda table: rules.prepare(target, table, with_rev=check_rev))
+        return self._each_batch(
+            target,
+            rows,
+            write,
+            lambda table: rules.prepare(target, table, with_rev=check_rev),
+            repeatable=not check_rev,
+        )
 
     def patch(self, collection: str, rows: Rows) -> WriteReport:
         """See `RowStore.patch`."""
@@ -162,16 +168,25 @@ class ArangoRows:
         rows: Rows,
         write: _Write,
         prepare: Callable[[pa.Table], pa.Table],
+        *,
+        repeatable: bool = True,
     ) -> WriteReport:
         written = batches = 0
         for given in rules.as_tables(rows):
             table = prepare(given)
             if table.num_rows:
-                self._in_unit(collection, partial(write, table=table))
+                self._in_unit(collection, partial(write, table=table), repeatable=repeatable)
             written, batches = written + table.num_rows, batches + 1
         return WriteReport(written, batches)
 
-    def _in_unit(self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False) -> Result:
+    def _in_unit(
+        self,
+        collection: Collection,
+        work: Callable[[Scope], Result],
+        *,
+        patient: bool = False,
+        repeatable: bool = True,
+    ) -> Result:
         """Do it in the transaction we are in, or in one of its own."""
         action = f"writing {collection.name}"
         if self._scope.unit is not None:
@@ -180,7 +195,7 @@ class ArangoRows:
         def alone(unit: Unit) -> Result:
             return work(Scope(self._session, unit, bare=True))
 
-        return in_unit(self._session, action, [collection.name], alone, patient=patient)
+        return in_unit(self._session, action, [collection.name], alone, patient=patient, repeatable=repeatable)
 
 
 def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:

@@ -12,6 +12,7 @@ from arango.exceptions import TransactionAbortError, TransactionCommitError, Tra
 
 from hades.errors import StoreUnavailable
 from hades.stores.arango.client import ArangoSession
+from hades.stores.arango.retry import may_repeat
 from hades.stores.arango.transport import Lost, NotSent, TimedOut, TransportError
 
 Result = TypeVar("Result")
@@ -74,7 +75,7 @@ def in_unit(
             try:
                 commit(unit, action)
             except Doubt as doubt:
-                if repeatable and patient:
+                if repeatable:
                     raise NotSent(str(doubt)) from doubt
                 raise
         except BaseException:
@@ -115,22 +116,24 @@ class TransactionExpired(NotSent):
 
 def _was_kept(unit: Unit, action: str) -> bool:
     """What became of a commit that was not answered, asked until the server says the same twice."""
-    said = ""
-    try:
-        for _ in range(_ASKED):
+    said, last = "", None
+    for _ in range(_ASKED):
+        try:
             status = unit.transaction_status()
             if status == "running":  # the first request did not arrive, or is still being worked on
                 _commit_again(unit)
             if status == said and status != "running":
                 return status == "committed"
             said = status
-            time.sleep(_SETTLED_S)
-    except (TransportError, TransactionStatusError, TransactionCommitError) as error:
-        raise Doubt(
-            f"{action}: the server was lost while it committed, so it is not known whether the change was kept; "
-            "read the rows again before repeating it"
-        ) from error
-    raise Doubt(f"{action}: the server does not say whether the change was kept; read the rows before repeating it")
+        except (TransportError, TransactionStatusError, TransactionCommitError) as error:
+            last = error
+            if not may_repeat(error):  # a server that restarts is asked again, one that lost the transaction is not
+                break
+        time.sleep(_SETTLED_S)
+    raise Doubt(
+        f"{action}: the server was lost while it committed, so it is not known whether the change was kept; "
+        "read the rows again before repeating it"
+    ) from last
 
 
 def _commit_again(unit: Unit) -> None:

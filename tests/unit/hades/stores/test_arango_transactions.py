@@ -8,7 +8,7 @@ import pytest
 
 from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
-from hades.stores.arango import client, writing
+from hades.stores.arango import client, transaction, writing
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.store import ArangoStore
@@ -89,11 +89,31 @@ def test_a_commit_that_did_not_arrive_is_sent_again(double: ArangoDouble, store:
     assert (sent(double, COMMIT), sent(double, INSERT)) == (2, 1)
 
 
-def test_a_commit_nobody_can_vouch_for_says_so(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_server_that_restarts_after_a_commit_is_asked_again_what_became_of_it(
+    double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "_SETTLED_S", 0.0)
     double.faults.drop_after(matching=COMMIT)
-    double.faults.drop_before(times=9, matching="GET /_api/transaction/")
+    double.faults.drop_before(times=2, matching="GET /_api/transaction/")
+    double.faults.http_error(503, 30, times=2, matching="GET /_api/transaction/")
+    store.upsert("entities", entities("a"))
+    assert store.count("entities") == 1
+    assert (sent(double, COMMIT), sent(double, INSERT)) == (1, 1)
+
+
+def test_a_commit_nobody_can_vouch_for_is_repeated_where_that_is_safe_and_else_says_so(
+    double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "_SETTLED_S", 0.0)
+    double.faults.drop_after(matching=COMMIT)
+    double.faults.error(1655, matching="GET /_api/transaction/")
+    store.upsert("entities", entities("a"))
+    assert (store.count("entities"), sent(double, INSERT)) == (1, 2)
+    read = store.get("entities", ["a"], with_rev=True)
+    double.faults.drop_after(matching=COMMIT)
+    double.faults.error(1655, matching="GET /_api/transaction/")
     with pytest.raises(StoreUnavailable, match="not known whether the change was kept"):
-        store.upsert("entities", entities("a"))
+        store.upsert("entities", read, check_rev=True)
 
 
 def test_a_revision_that_changed_during_the_write_is_a_lost_update(double: ArangoDouble, store: ArangoStore) -> None:
