@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -35,18 +35,18 @@ class History:
     counts: dict[str, int]
 
 
-def live_through(folder: Path, **settings: str) -> History:
+def live_through(folder: Path, cities: Sequence[str] = CITIES, **settings: str) -> History:
     """Two nights, a forgotten document, a third night, and back to the second."""
     corpus = folder / "corpus.jsonl"
     rows = [
-        {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {CITIES[n - 1]}."}
-        for n, city in enumerate(CITIES)
+        {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {cities[n - 1]}."}
+        for n, city in enumerate(cities)
     ]
     chosen = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing", **settings}, folder)
     open_store(chosen, Mode.ADMIN).provision()
     names = []
     with open_hades(chosen) as hades:
-        corpus.write_text("\n".join(map(json.dumps, rows[:8])))
+        corpus.write_text("\n".join(map(json.dumps, rows[:-2])))
         hades.ingest.passages(corpus)
         names.append(hades.build(as_of=NIGHTS[0])["released"]["snapshot"])
         corpus.write_text("\n".join(map(json.dumps, rows)))
@@ -65,9 +65,10 @@ def embedded_history() -> History:
     return live_through(Path(mkdtemp(prefix="hades-history-")))
 
 
-def on_server(folder: Path, server: ArangoDouble) -> History:
+def on_server(folder: Path, server: ArangoDouble, cities: Sequence[str] = CITIES) -> History:
     return live_through(
         folder,
+        cities,
         HADES_STORE="arango",
         HADES_ARANGO_URL=server.url,
         HADES_ARANGO_DATABASE="kg",
@@ -95,6 +96,15 @@ def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every
         faults.clear()
     assert happened > 30
     assert history == embedded_history()
+
+
+@pytest.mark.soak
+def test_as_many_passages_as_a_benchmark_has_end_the_same_with_the_default_limit(tmp_path: Path) -> None:
+    cities = [f"{first}{second.lower()} {n}" for n in range(20) for first in CITIES for second in CITIES][:1_971]
+    for folder in ("embedded", "server"):
+        (tmp_path / folder).mkdir()
+    with ArangoDouble(root_password=PASSWORD) as server:
+        assert on_server(tmp_path / "server", server, cities) == live_through(tmp_path / "embedded", cities)
 
 
 def every(step: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:

@@ -117,6 +117,7 @@ def test_the_vector_index_answers_like_exact_search_or_provisioning_says_why_the
         found += len(best & set(near.nearest("entities", asked, model="toy@1/8", limit=10).column("_key").to_pylist()))
         wanted += len(best)
     exact.provision()  # drops the index again
+    plans["search/nearest_approximate"] = f"finds {found / wanted:.0%} of the 10 nearest;"
     assert found / wanted >= 0.8, f"recall of the vector index {found / wanted:.2f}"
 
 
@@ -136,7 +137,8 @@ def test_every_query_that_ran_uses_the_index_that_its_header_names(open_store: o
         plan: Any = db.aql.explain(load(name), bind_vars=binds)
         kinds = [node["type"] for node in plan["nodes"]]
         named = [index["name"] for node in plan["nodes"] for index in node.get("indexes", ()) if "name" in index]
-        plans[name] = ", ".join(dict.fromkeys([*(kind for kind in kinds if kind in REACHES_BY), *named])) or "no index"
+        reached = dict.fromkeys([*(kind for kind in kinds if kind in REACHES_BY), *named])
+        plans[name] = f"{plans.get(name, '')} {', '.join(reached) or 'no index'}".strip()
         header = load(name).partition("// index: ")[2].partition("\n")[0]
         if FULL_SCAN in kinds and not header.startswith("none") and not name.startswith("journal/"):
             wrong.append(f"{name}: the header names {header!r}, the server reads every row")
