@@ -175,7 +175,7 @@ def _write_quarantine(
         {"uri": item.uri, "reason": str(item.reason), "detail": item.detail} for item in rejected[:MAX_LISTED]
     ]
     where = [Term("source", "==", str(source.kind)), Term("corpus", "==", source.corpus)]
-    with store.transaction(["quarantine"]) as inside:
+    with store.bulk(["quarantine"]) as inside:
         inside.delete("quarantine", where=where)
         if rows:
             inside.upsert("quarantine", as_table("quarantine", list(rows.values())))

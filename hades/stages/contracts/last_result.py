@@ -52,7 +52,7 @@ def note_result(store: GraphStore, name: str, inputs: str | None, result: Contra
     if inputs is None or result.findings:
         return
     done = ledger.Completed(_record(name), inputs, report={"rules": result.rules, "rows": result.rows})
-    with store.transaction(["build_stages"]) as inside:
+    with store.bulk(["build_stages"]) as inside:
         ledger.record(inside, done)
 
 

@@ -88,7 +88,7 @@ def train_ranker(
         require_contracts(check_export(exported.folder))
         fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
         report = _register(context, materials, fit, exported, as_of)
-    with context.store.transaction(["build_stages"]) as inside:
+    with context.store.bulk(["build_stages"]) as inside:
         ledger.record(inside, ledger.Completed(STAGE, digest, "", as_of, report))
     return report
 

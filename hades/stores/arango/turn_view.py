@@ -196,6 +196,8 @@ class ArangoTurnView:
     ) -> Hits:
         """See `GraphView.nearest`."""
         self._model = model
+        if kind is Kind.ENTITY and self._names_enough and level is None and within is None:
+            return _NO_HITS
         if level is not None or within is not None:
             if not self._may_ask(False):
                 return _NO_HITS
@@ -245,6 +247,11 @@ class ArangoTurnView:
 
     def close(self) -> None:
         """See `GraphView.close`."""
+
+    @property
+    def _names_enough(self) -> bool:
+        """Whether entities by vector can be left out: without an index every vector would be compared for them."""
+        return not self._live.store.scope.approximate and any(len(found.names) for found in self._texts.values())
 
     def _hint(self, numbers: Numbers) -> None:
         self._hints.update(dict.fromkeys(np.asarray(numbers, np.int64).tolist()))

@@ -47,6 +47,7 @@ from schemas.ids import split_id
 from schemas.intervals import Mask, iso
 
 _UNBOUNDED = 2**31 - 1
+_SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ class ArangoView:
         for kind in KINDS:
             field = _collection(kind).vector_field
             if field is not None:
-                binds = {"@collection": kind.value}
+                binds = {"@collection": kind.value, "sample": _SAMPLE}
                 models[kind.value] = tuple(sorted(self.ask(load("view/list_models"), binds, "listing models")))
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
         edges = {name: self.store.count(name) for name in EDGES}
