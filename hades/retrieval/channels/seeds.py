@@ -134,8 +134,8 @@ def _search(
     fused, readable = RankFusion(), RankFusion()
     stage, names = view.turn.current, 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    if view.is_remote:  # questions are few there and vectors slow: they come last
-        searches = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index)
+    if view.is_remote:  # questions are few there and vectors slow: they come last, and clauses wait for the evidence
+        searches, parts = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index), parts[:1]
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:
