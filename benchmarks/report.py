@@ -21,6 +21,7 @@ WHAT = {
     "hierarchy": "Topics beside plain HDBSCAN and plain Leiden, on arXiv (`benchmarks/bench_hierarchy.py`).",
     "bridges": "Bridges, built whole and after a change (`benchmarks/bench_bridges.py`).",
     "nightly": "A first night and one after 1% of the papers changed (`benchmarks/bench_nightly.py`).",
+    "nights": "Nights after no change and after one, and forgetting one document (`benchmarks/bench_nights.py`).",
     "ppr": "Personalized PageRank by push beside networkx and igraph (`benchmarks/bench_ppr.py`).",
     "flow": "Flow-pruned paths beside enumeration over networkx (`benchmarks/bench_flow.py`).",
     "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",

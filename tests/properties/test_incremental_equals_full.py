@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import Link, Material
+from hades.snapshot.publish import publish
 from schemas.edges import RelationType
 from tests.patience import examples
 from tests.unit.hades.ingest.corpora import Listed, contents, new_context, passage
@@ -66,3 +67,5 @@ def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> Non
         ingest(fresh, Listed(list(held.values())))
         assert contents(context.store) == contents(fresh.store)
         assert context.store.check() == []
+        published = [publish(one.store, Path(folder) / name) for one, name in ((context, "a"), (fresh, "b"))]
+        assert published[0].manifest_hash == published[1].manifest_hash
