@@ -13,6 +13,7 @@ from hades.ingest.code_edges import FuncSpans, code_edge, contains_edges, find_p
 from hades.ingest.code_names import CodeDocument, CodeNames
 from hades.ingest.documentation_edges import documentation_edges
 from hades.ingest.history_edges import commit_rows, find_touched_edges, together_edges
+from hades.ingest.stated_edges import find_symbol
 from schemas.catalogue import collection_named
 from schemas.edges import CodeEdgeType, MentionType
 from schemas.ids import edge_key, node_id
@@ -34,6 +35,11 @@ class CodeCorpus:
     def names(self) -> CodeNames:
         """What names in the code mean."""
         return CodeNames(self.code)
+
+    @cached_property
+    def paths(self) -> dict[str, str]:
+        """The path of each document."""
+        return {one.document: str(one.code.get("path", "")) for one in self.code}
 
     @cached_property
     def import_edges(self) -> list[Row]:
@@ -81,7 +87,8 @@ def symbol_mentions(corpus: CodeCorpus, symbol_entity: Mapping[str, str]) -> pa.
     """Each unit of code mentions the entity of its own symbol."""
     rows = []
     for chunk, func in corpus.owners.items():
-        entity = symbol_entity.get(corpus.funcs[func][0])
+        name, document, _ = corpus.funcs[func]
+        entity = find_symbol(symbol_entity, name, corpus.paths[document])
         if entity:
             tail, kind = node_id("doc_chunks", chunk), str(MentionType.MENTIONS)
             rows.append({"_key": edge_key(tail, kind, entity), "_from": tail, "_to": entity, "type": kind, "count": 1})

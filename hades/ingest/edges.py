@@ -42,7 +42,7 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 from schemas.record import repeated
 
-DERIVE_VERSION = 5  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 6  # raise it with any change of what is derived: the next run derives all edges again
 SIMILAR_THRESHOLD = 0.8
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
@@ -172,6 +172,7 @@ def _wanted(
             func_spans=corpus.code.funcs,
             title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
             symbol_entity=symbols,
+            paths=corpus.code.paths,
         )
     )
     mentions = pa.concat_tables([derived.mentions, symbol_mentions(corpus.code, symbols)], promote_options="default")

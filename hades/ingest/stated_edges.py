@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from hades.ingest.entities.corpus import name_in_file
 from schemas.catalogue import collection_named
 from schemas.edges import RelationType
 from schemas.ids import edge_key, node_id
@@ -27,6 +28,7 @@ class StatedCorpus:
     func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
     title_entity: Mapping[str, str]  # document key -> entity id
     symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
+    paths: Mapping[str, str]  # document key -> path
 
 
 def read_stated_relations(corpus: StatedCorpus) -> pa.Table:
@@ -70,8 +72,9 @@ def _code(corpus: StatedCorpus) -> Iterable[Row]:
     ]
     for relation, label, (caller, called) in pairs:
         name, document, span = corpus.func_spans[caller]
-        source = corpus.symbol_entity.get(name)
-        target = corpus.symbol_entity.get(corpus.func_spans[called][0])
+        other, called_document, _ = corpus.func_spans[called]
+        source = find_symbol(corpus.symbol_entity, name, corpus.paths[document])
+        target = find_symbol(corpus.symbol_entity, other, corpus.paths[called_document])
         if source and target and source != target:
             yield _row(source, target, str(relation), document, list(span), None, label=label)
 
@@ -96,6 +99,11 @@ def _row(
         "label": label,
         "evidence_count": count,
     }
+
+
+def find_symbol(symbols: Mapping[str, str], qualified: str, path: str) -> str | None:
+    """The entity of a symbol; where several files have its name, the one of its own file."""
+    return symbols.get(qualified) or symbols.get(name_in_file(qualified, path))
 
 
 def symbols_of(entities: pa.Table) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ def read_corpus(view: CorpusView) -> Corpus:
     """The corpus in its fixed order; chunks of documents that are not there are left out."""
     columns = [view.documents.column(name).to_pylist() for name in _READ]
     order = sorted(range(view.documents.num_rows), key=columns[0].__getitem__)
-    rows = tuple(_document(*(column[index] for column in columns)) for index in order)
+    rows = _tell_symbols_apart([_document(*(column[index] for column in columns)) for index in order])
     place = {document.key: index for index, document in enumerate(rows)}
     keys, owners, texts = (view.chunks.column(name).to_pylist() for name in ("_key", "document", "text"))
     begins = pc.list_element(view.chunks.column("span"), 0).to_pylist()
@@ -109,6 +110,26 @@ def read_corpus(view: CorpusView) -> Corpus:
         np.array([row[0] for row in found], dtype=np.int32),
         np.array([row[1] for row in found], dtype=np.int64),
     )
+
+
+def name_in_file(qualified: str, path: str) -> str:
+    """The name of a symbol whose qualified name several files have, such as that of a function of two `conftest.py`."""
+    return f"{path}:{qualified}"
+
+
+def _tell_symbols_apart(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """The documents, with the path before each qualified name that more than one of them states."""
+    stated = Counter(name for one in documents for name in {qualified for _, qualified in one.facts.symbols})
+    if not stated or stated.most_common(1)[0][1] == 1:
+        return tuple(documents)
+    told = []
+    for one in documents:
+        symbols = tuple(
+            (short, name_in_file(qualified, one.origin) if stated[qualified] > 1 else qualified)
+            for short, qualified in one.facts.symbols
+        )
+        told.append(one if symbols == one.facts.symbols else one._replace(facts=one.facts._replace(symbols=symbols)))
+    return tuple(told)
 
 
 def split_title(title: str) -> tuple[str, str]:

@@ -18,7 +18,6 @@ _AS_THEY_ARE = frozenset(
         "size",
         "past_often",
         "past_recent",
-        "folder_hits",
     )
 )
 _FILE_RANKS = (

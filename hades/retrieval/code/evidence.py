@@ -287,26 +287,13 @@ def _shape(index: CodeIndex, files: dict[str, Scores]) -> None:
     files["size"] = np.log1p(sizes)
 
 
-def _folder_shares(index: CodeIndex, shares: Scores) -> Scores:
-    """What the other hits in a file's folder have together: fixes of several files often stay in one package."""
-    folders: dict[str, int] = {}
-    place = np.array([folders.setdefault(path.rpartition("/")[0], len(folders)) for path in index.files], np.int64)
-    total = np.bincount(place, weights=shares, minlength=len(folders)) if len(place) else np.zeros(0)
-    return total[place] - shares
-
-
 def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
     """What hits lend along imports and names, and what their classes and files lend to symbols."""
     base = base_score(files)
     kept = np.where(base >= np.sort(base)[-min(10, len(base))], base, 0.0) if len(base) else base
     files["uses_hits"] = index.use_graph.spread(kept, to_users=True)
     files["used_by_hits"] = index.use_graph.spread(kept, to_users=False)
-    shares = kept / (kept.sum() or 1.0)
-    files["past_together"] = index.history.together(shares, index.file_row)
-    files["folder_hits"] = _folder_shares(index, shares)
-    first = (shares == shares.max(initial=0.0)).astype(np.float64)
-    files["together_first"] = index.history.together(first, index.file_row)
-    files["linked_first"] = index.use_graph.spread(first, to_users=True) + index.use_graph.spread(first, to_users=False)
+    files["past_together"] = index.history.together(kept / (kept.sum() or 1.0), index.file_row)
     named = symbols["name_mark"] + symbols["dotted"] + 0.3 * symbols["name_code"]
     family = np.zeros(len(index.symbols))
     heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(index.symbols)}
