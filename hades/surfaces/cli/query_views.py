@@ -36,7 +36,7 @@ def show_answer(answer: Mapping[str, Any], options: QueryView) -> Iterator[Rende
         yield Text("Nothing was found.")
     yield _cost(answer)
     yield from (Text(sentence, style="yellow") for sentence in explain_reasons(answer["reasons"]))
-    yield Text(f"{answer['query_id']} (snapshot {answer['snapshot']})", style="dim")
+    yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
 
 
 def show_passage(passage: Mapping[str, Any]) -> Iterator[Text]:
