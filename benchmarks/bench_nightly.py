@@ -192,7 +192,7 @@ def context_of(settings: Settings, hades: Hades) -> BuildContext:
         store=hades.store,
         home=settings.home,
         model=hades.embedder.model.tag,
-        boosts=settings.hirag_pathrag.path.relation_boost,
+        path=settings.hirag_pathrag.path,
         open_tracker=lambda: open_tracker(settings),
     )
 

@@ -29,8 +29,13 @@ class Section(BaseModel):
 class PathSettings(Section):
     """How paths are searched and scored."""
 
-    max_paths: int = Field(6, alias="M", ge=1, description="paths returned")
-    max_hops: int = Field(5, alias="L", ge=1, description="edges of the longest path an offline build searches")
+    max_paths: int = Field(6, alias="M", ge=1, description="paths returned, where the question does not say how many")
+    max_hops: int = Field(
+        5,
+        alias="L",
+        ge=1,
+        description="edges of the longest path that the bridges stage searches; for a question it is plan.graph.hops",
+    )
     length_penalty: float = Field(
         0.3, alias="lambda", ge=0.0, description="mean log weight - lambda * (edges - 1): what each further edge costs"
     )
@@ -67,14 +72,35 @@ class BeamDemotion(Section):
     deg_alpha: float = Field(0.005, ge=0.0, description="score / (1 + deg_alpha * out-degree)")
 
 
+class BeamTerms(Section):
+    """What each term of a path's score counts in the beam."""
+
+    seed_sim: float = Field(0.3, ge=0.0, le=1.0, description="how well the seed matches the question")
+    edge_weight: float = Field(0.2, ge=0.0, le=1.0, description="mean weight of the edges")
+    lex_match: float = Field(0.5, ge=0.0, le=1.0, description="how well the nodes match the question")
+    depth_penalty: float = Field(0.1, ge=0.0, le=1.0, description="what the length of the path counts against it")
+    redundancy: float = Field(0.3, ge=0.0, le=1.0, description="what overlap with better paths counts against it")
+
+
+class TopicThresholds(Section):
+    """The least cosine of a topic with the question; topics below it are not entered."""
+
+    super_topic: float = Field(-1.0, ge=-1.0, le=1.0, description="of a topic of the upper level; -1: any")
+    topic: float = Field(-1.0, ge=-1.0, le=1.0, description="of a topic of the lower level; -1: any")
+
+
 class HiragPathrag(Section):
-    """Narrowing by topics, then paths (requirement C59)."""
+    """Narrowing by topics, then paths."""
 
     topic_k: int = Field(8, ge=1, description="topics the question is compared with first")
     beam: tuple[int, ...] = Field((8, 4, 2), min_length=1, description="kept per level on the way down the hierarchy")
     cand_cap: int = Field(500, ge=1, description="nodes of the candidate graph")
     path: PathSettings = Field(default_factory=PathSettings, description="path search")
     beam_demote: BeamDemotion = Field(default_factory=BeamDemotion, description="hub demotion")
+    beam_terms: BeamTerms = Field(default_factory=BeamTerms, description="weights of the beam's score")
+    topic_thresholds: TopicThresholds = Field(
+        default_factory=TopicThresholds, description="least cosine of a topic that is entered"
+    )
 
     @field_validator("beam")
     @classmethod

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from hades.settings.cache import CacheSettings, PathragSettings
+from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag, Section
 from hades.settings.history import HistorySettings
 from hades.settings.learning import LearningSettings
 from schemas.catalogue import DATABASE
 from schemas.plan import Plan
 
-SECTIONS = ("hirag_pathrag", "plan", "learning", "cache", "pathrag", "history")
+SECTIONS = ("hirag_pathrag", "hipporag", "plan", "learning", "cache", "pathrag", "history")
 _OTHER_NAMES = {
     "arango_ro_uds": "ARANGO_RO_UDS",
     "arango_rw_uds": "ARANGO_RW_UDS",
@@ -97,6 +98,9 @@ class Settings(Section):
     serve_threads: int = Field(0, ge=0, le=256, description="threads that answer; 0: one a core")
     serve_kept_mib: int = Field(64, ge=0, description="memory for answers kept while their snapshot serves")
     hirag_pathrag: HiragPathrag = Field(default_factory=HiragPathrag, description="narrowing by topics, then paths")
+    hipporag: HippoSettings = Field(
+        default_factory=HippoSettings, description="personalized PageRank: where it starts over, when it stops"
+    )
     plan: Plan = Field(default_factory=Plan, description="what one turn may spend")
     history: HistorySettings = Field(
         default_factory=HistorySettings, description="how much of a repository's history is read"

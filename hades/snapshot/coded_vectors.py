@@ -18,7 +18,7 @@ Singles = NDArray[np.float32]
 
 KERNEL = "models.vector_search.scan"
 PROBED = 64  # cells that an approximate search scans at least
-PROBED_SHARE = 0.04  # of all cells, where that is more
+PROBED_SHARE = 0.05  # of all cells, where that is more
 COMPARED = 8  # candidates for each wanted hit that are compared exactly; rounding to codes reorders neighbours
 LEAST_COMPARED = 256
 

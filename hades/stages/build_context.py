@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +17,9 @@ from hades.ports.progress import Progress, silent
 from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.ports.tracking import Tracker
+from hades.settings.hirag import PathSettings
 from hades.settings.learning import LearningSettings
 from hades.telemetry.lineage import Emit, emit_nothing
-from schemas.edges import RelationType
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.pipeline import Tools
@@ -41,7 +41,7 @@ class BuildContext:
     store: GraphStore
     home: Path
     model: str
-    boosts: Mapping[RelationType, float]
+    path: PathSettings
     open_tracker: Callable[[], Tracker]
     language_model: LanguageModel | None = None
     progress: Progress = silent

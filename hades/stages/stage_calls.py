@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from hades.build_state import ledger
 from hades.snapshot.pointer import served
+from hades.stages.bridges.bridge_rules import bridge_rules_of
 from hades.stages.bridges.build_bridges import BridgeRules, build_bridges
 from hades.stages.build_context import BuildContext, Mode, derivation, generation_of
 from hades.stages.ranker.ranker_questions import QUESTIONS, too_few_judgements
 from hades.stages.topics.build_topics import build_hierarchy
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.weights.weigh_edges import weigh_relations
-from hades.stages.weights.weight_rules import WeightRules
+from hades.stages.weights.weight_rules import WeightRules, rules_of
 
 if TYPE_CHECKING:
     from hades.stages.ranker.train_ranker import QuestionSet
@@ -43,7 +44,7 @@ def weigh(context: BuildContext, as_of: datetime, rules: WeightRules | None = No
     """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
     report = weigh_relations(
         context.store,
-        rules or WeightRules(boosts=context.boosts, learning=context.learning),
+        rules or rules_of(context.path, context.learning),
         model=context.model,
         inputs=derivation(context),
         as_of=as_of,
@@ -62,7 +63,7 @@ def bridge(
     hierarchy = ledger.complete(context.store, ledger.HIERARCHY)
     report = build_bridges(
         context.store,
-        rules or BridgeRules(boosts={str(kind): boost for kind, boost in context.boosts.items()}),
+        rules or bridge_rules_of(context.path),
         inputs=ledger.digest_of(generation_of(context, ledger.HIERARCHY), generation_of(context, ledger.WEIGHTS)),
         generation=generation_of(context, ledger.WEIGHTS),
         as_of=as_of,

@@ -70,13 +70,15 @@ def narrow(
 ) -> CandidateGraph | None:
     """The candidate graph of a question; None, with the reason, where there is no hierarchy to go down.
 
-    `thresholds` are the least cosine of a topic, by level; topics below it are not entered. The widths of `rules.beam`
-    are: super-topics kept, topics kept in all, neighbours that each of the best members brings in from outside.
+    `thresholds` are the least cosine of a topic, by level, in place of the rules'; topics below it are not entered.
+    The widths of `rules.beam` are: super-topics kept, topics kept in all, neighbours that each of the best members
+    brings in from outside.
     """
     if question.vector is None or question.model not in view.info.models.get(Kind.CLUSTER, ()):
         view.turn.because(Reason.HIERARCHY_UNAVAILABLE)
         return None
-    topics = _descend(view, question, rules, thresholds or {})
+    least = {SUPER_TOPIC: rules.topic_thresholds.super_topic, TOPIC: rules.topic_thresholds.topic}
+    topics = _descend(view, question, rules, {**least, **(thresholds or {})})
     entered = np.array(sorted(topic.node for topic in topics if topic.level == TOPIC), np.int64)
     found = view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask)
     nodes = distinct(found.target)

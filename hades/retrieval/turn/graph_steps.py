@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,9 @@ from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.walks.beam import BeamRules, join, search_beam
+from hades.retrieval.walks.beam_score import BeamWeights
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
+from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from models.fusion.infer import FusionModel
 from schemas.plan import Plan, Reason
@@ -52,6 +54,7 @@ class Start:
     judge: Judge = BY_HAND
     parts: Sequence[Question] = ()
     fusion: Callable[[], FusionModel | None] = fusion_model
+    walk: HippoSettings = field(default_factory=HippoSettings)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     graph = start.plan.graph
     joining, bridges = _joining(view, question, start)
     room = graph.beam - len(joining)
-    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room)
+    weights = BeamWeights(**start.rules.beam_terms.model_dump())
+    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=weights)
     found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
     grown = () if found is None else found.paths
     paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
@@ -176,16 +180,17 @@ def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.walks.hipporag import hippo_search
-    from hades.retrieval.walks.walk_search import HippoRules
+    from hades.retrieval.walks.walk_search import rules_of
 
-    found = hippo_search(view, question, replace(HippoRules(), limit=start.plan.reranker.m), start.judge)
+    found = hippo_search(view, question, replace(rules_of(start.walk), limit=start.plan.reranker.m), start.judge)
     return _judge(found.passages, found.entities, start)
 
 
 def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
-    from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
+    from hades.retrieval.walks.hipporag import multi_hop, multi_hop_rules
 
-    found = multi_hop(view, question, replace(MULTI_HOP, limit=start.plan.reranker.m), start.judge)
+    rules = replace(multi_hop_rules(start.walk), limit=start.plan.reranker.m)
+    found = multi_hop(view, question, rules, start.judge)
     return _judge(found.passages, found.entities, start)
 
 
@@ -226,13 +231,15 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     """
     from hades.retrieval.channels.contextual_search import search_from
     from hades.retrieval.ranking.rank_evidence import pick_candidates, rank_evidence
-    from hades.retrieval.walks.evidence_search import search_evidence
+    from hades.retrieval.walks.evidence_search import EvidenceRules, search_evidence
+    from hades.retrieval.walks.walk_search import rules_of
 
     m = start.plan.reranker.m
     if question.near:
         ranked, sources, why = search_from(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
-        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates)
+        rules = EvidenceRules(walk=rules_of(start.walk))
+        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
         ranked = rank_evidence(question, evidence, start.judge, m, start.fusion())
         sources = evidence.entities
         why = evidence.why

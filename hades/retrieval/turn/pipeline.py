@@ -42,6 +42,7 @@ from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, 
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
 from hades.retrieval.turn.warm_up import load_scan, make_ready
+from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
 from models.fusion.infer import FusionModel
@@ -68,6 +69,7 @@ class Tools:
     tokenizer: Tokenizer
     embedder: Embedder | None = None
     rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
     clock: Callable[[], float] = time.perf_counter
     beliefs: Callable[[], Beliefs] = Beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
@@ -144,7 +146,7 @@ def retrieve(
         chosen,
         plan,
         judge,
-        max_paths=max_paths,
+        max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
         must_support=must_support,
         is_remembered=bool(states),
         anyway=anyway,
@@ -265,6 +267,7 @@ def _walk(
             judge,
             parts,
             tools.fusion,
+            tools.walk,
         )
         reached = take_step(recipe.step, view, question, start)
         if view.domain is not None:

@@ -7,7 +7,7 @@ passages of all walks are judged together by a closer look. One more walk is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -16,7 +16,8 @@ from hades.ports.view import Expansion
 from hades.retrieval.channels.contextual_search import search_from
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
-from hades.retrieval.walks.walk_search import Gathered, HippoRules, WalkSearch
+from hades.retrieval.walks.walk_search import Gathered, HippoRules, WalkSearch, rules_of
+from hades.settings.hipporag import HippoSettings
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 _ANY: Final = cast("Direction", "any")
 MULTI_HOP = HippoRules(hops=3, again=12)
+
+
+def multi_hop_rules(settings: HippoSettings) -> HippoRules:
+    """The rules of several hops that follow from the section `hipporag` of the settings."""
+    return replace(rules_of(settings), hops=MULTI_HOP.hops, again=MULTI_HOP.again)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class Ppr:
 
     For every node 0 <= exact - score <= bound * its weighted degree, and the differences of all nodes sum to `residue`,
     so that scores and residue sum to 1. `bound` is infinite where the work ended before degrees were known.
+    `is_relaxed`: the work did not suffice for epsilon, so the walk went on with the relaxed one.
     """
 
     numbers: Numbers
@@ -42,6 +43,7 @@ class Ppr:
     residue: float
     work: int
     capped: bool
+    is_relaxed: bool = False
 
 
 def personalized_pagerank(
@@ -51,6 +53,7 @@ def personalized_pagerank(
     *,
     damping: float = DAMPING,
     epsilon: float = EPSILON,
+    relaxed_epsilon: float | None = None,
     max_work: int = MAX_WORK,
     mask: Mask = Mask(),
     types: Sequence[str] | None = None,
@@ -61,7 +64,9 @@ def personalized_pagerank(
     """Where a walk is that starts over at `restart` (in proportion to `weights`) with chance 1 - damping a step.
 
     `types` keeps edges of these types, `factors` multiplies the weights of a type; an adjacency alone knows types by
-    code only, so there both must be left out. With `top` epsilon shrinks until the first `top` nodes no longer change.
+    code only, so there both must be left out. A walk that has not converged after two thirds of the work goes on with
+    the `relaxed_epsilon`, if it is greater: a wider bound that holds everywhere is worth more than a narrow one that
+    holds in some places. With `top` epsilon shrinks until the first `top` nodes no longer change.
     `stop` is asked every few milliseconds. When the work does not allow a single push the restart nodes come back by
     weight and degree, with an infinite bound: a defined answer, never an exception (requirement E15).
     """
@@ -76,24 +81,30 @@ def personalized_pagerank(
         questions: int | None = getattr(graph, "questions_of_walk", None)
         named = _by_name(graph, types, factors)
         with RemoteWalk(graph, nodes, mass, mask=mask, factors=named, questions=questions) as remote:
-            return _push(remote, damping, epsilon, max_work, top, stop)
+            return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
-        return _push(walk, damping, epsilon, max_work, top, stop)
+        return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
 
 
 def _push(
     walk: Walk | RemoteWalk,
     damping: float,
     epsilon: float,
+    relaxed_epsilon: float | None,
     max_work: int,
     top: int | None,
     stop: Callable[[], bool],
 ) -> Ppr:
-    complete = _run(walk, epsilon, damping, max_work, stop)
+    may_relax = relaxed_epsilon is not None and relaxed_epsilon > epsilon
+    complete = _run(walk, epsilon, damping, max_work * 2 // 3 if may_relax else max_work, stop)
+    is_relaxed = not complete and relaxed_epsilon is not None and may_relax
+    if is_relaxed:
+        assert relaxed_epsilon is not None
+        complete = _run(walk, relaxed_epsilon, damping, max_work, stop)
     first: Numbers | None = None
-    for _ in range(_ROUNDS if top is not None else 0):
+    for _ in range(_ROUNDS if top is not None and not is_relaxed else 0):
         best = np.sort(_rank(walk, top)[0])
         if not complete or (first is not None and np.array_equal(first, best)):
             break
@@ -107,7 +118,7 @@ def _push(
     bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max(initial=0.0)) if known else np.inf
     if not len(numbers):
         numbers, scores = _by_degree(walk)
-    return Ppr(numbers, scores, bound, float(held[:, RESIDUAL].sum()), walk.work, not complete)
+    return Ppr(numbers, scores, bound, float(held[:, RESIDUAL].sum()), walk.work, not complete, is_relaxed)
 
 
 def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:

@@ -29,13 +29,15 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class RestartRules:
-    """`passage_mass`: share on the `passages` nearest ones. `term`: what a plain repeated term counts of a name.
+    """`passage_mass`: share on the `passages` nearest ones. `specificity`: the exponent on the number of passages that
+    name a thing, by which its weight falls. `term`: what a plain repeated term counts of a name.
 
     `lower`: what a name counts that the question writes in lower case. `piece`: what a single word counts that stands
     inside a longer capitalised name which the graph does not know. `max_names`: names that are looked at.
     """
 
     passage_mass: float = 0.08
+    specificity: float = 0.5
     passages: int = 50
     term: float = 0.2
     lower: float = 0.05
@@ -70,7 +72,11 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
     named = []
     for node, start, end in spans:
         if node in facts and arriving[node]:
-            weight = arriving[node] ** -0.5 / sharing[start, end] * _trust(text, start, end, facts[node], rules)
+            weight = (
+                float(arriving[node]) ** -rules.specificity
+                / sharing[start, end]
+                * _trust(text, start, end, facts[node], rules)
+            )
             named.append(NamedEntity(node, start, end, weight, _is_name(facts[node]) and not text[start].islower()))
     return named
 

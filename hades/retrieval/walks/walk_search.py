@@ -25,6 +25,7 @@ from hades.retrieval.walks.restart import (
     restart_mass,
 )
 from hades.retrieval.walks.synonyms import SynonymRules, expand_with_synonyms
+from hades.settings.hipporag import HippoSettings
 from models.vectors import unit_rows
 from schemas.plan import Reason
 
@@ -55,6 +56,7 @@ class HippoRules:
 
     damping: float = 0.5
     epsilon: float = 1e-5
+    relaxed_epsilon: float = 1e-4
     max_work: int = 2_000_000
     restart: RestartRules = field(default_factory=RestartRules)
     synonyms: SynonymRules = field(default_factory=SynonymRules)
@@ -68,6 +70,17 @@ class HippoRules:
     kept: float = 0.5
     again: int = 20
     limit: int = 50
+
+
+def rules_of(settings: HippoSettings) -> HippoRules:
+    """The rules that follow from the section `hipporag` of the settings."""
+    return HippoRules(
+        damping=settings.damping,
+        epsilon=settings.tolerance,
+        relaxed_epsilon=settings.relaxed_tolerance,
+        max_work=settings.max_work,
+        restart=RestartRules(passage_mass=settings.passage_mass, specificity=settings.specificity),
+    )
 
 
 @dataclass(frozen=True)
@@ -144,6 +157,7 @@ class WalkSearch:
             np.array(list(mass.values()), np.float64),
             damping=rules.damping,
             epsilon=rules.epsilon,
+            relaxed_epsilon=rules.relaxed_epsilon,
             max_work=max(0, min(rules.max_work, view.turn.work_left)),
             mask=self._question.mask,
             factors=rules.factors,

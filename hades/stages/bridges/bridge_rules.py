@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from hades.settings.hirag import DEFAULT_BOOSTS
+from hades.settings.hirag import DEFAULT_BOOSTS, PathSettings
 
 VERSION = 2  # raise it with any change of what is found: the next build searches again
 
@@ -40,6 +40,16 @@ class BridgeRules:
     def ttl(self) -> timedelta:
         """How long a bridge may be used after the build that found or checked it, and kept without a new search."""
         return timedelta(days=self.ttl_days)
+
+
+def bridge_rules_of(path: PathSettings) -> BridgeRules:
+    """The rules that follow from the section `hirag_pathrag.path` of the settings."""
+    return BridgeRules(
+        max_hops=path.max_hops,
+        length_penalty=path.length_penalty,
+        eps=path.eps,
+        boosts={str(kind): boost for kind, boost in path.relation_boost.items()},
+    )
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,6 @@ class WeightRules:
             raise WeightError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
 
 
-def rules_of(path: PathSettings) -> WeightRules:
-    """The rules that follow from the section `hirag_pathrag.path` of the settings."""
-    return WeightRules(boosts=dict(path.relation_boost), eps=path.eps)
+def rules_of(path: PathSettings, learning: LearningSettings) -> WeightRules:
+    """The rules that follow from the sections `hirag_pathrag.path` and `learning` of the settings."""
+    return WeightRules(boosts=dict(path.relation_boost), eps=path.eps, learning=learning)

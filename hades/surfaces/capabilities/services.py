@@ -25,6 +25,9 @@ class ServeRequest(Request):
     host: str = Field("127.0.0.1", description="Address for --port; with 0.0.0.0 other machines can connect.")
     mode: AccessMode = Field("ro", description=MODES)
     no_token: bool = Field(False, description="On TCP of this machine only: accept every local user without a token.")
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(
+        1, description="Processes that answer; they share one memory-mapped snapshot."
+    )
 
     @model_validator(mode="after")
     def a_socket_has_no_port(self) -> Self:

@@ -24,7 +24,9 @@ from hades.surfaces.capabilities.capability import AccessMode
 from hades.surfaces.cli.output import Answer
 
 
-def run_serve(uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool) -> Answer:
+def run_serve(
+    uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool, workers: int = 1
+) -> Answer:
     """Listen on a Unix socket or on TCP, and answer until the process is stopped."""
     settings, wanted = load_settings(), Mode(mode)
     keep_libraries_quiet()
@@ -38,10 +40,10 @@ def run_serve(uds: Path | None, host: str, port: int | None, mode: AccessMode, n
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
-    from hades.surfaces.rest.serve import serve
+    from hades.surfaces.rest.worker_processes import serve_with_workers
 
     try:
-        serve(settings, door, listening, limits_of(settings))
+        serve_with_workers(settings, door, listening, limits_of(settings), workers)
     finally:
         listening.close()
         if uds is not None and not given:

@@ -1,0 +1,158 @@
+"""Search by vector in a large collection: cells of 8-bit codes beside an exact scan of the same vectors.
+
+    python benchmarks/bench_vectors.py [--vectors 1000000] [--dimension 384] [--questions 200] [--json FILE]
+
+Vectors are drawn around centres that are drawn around other centres, with a fixed seed, so that near neighbours differ
+as those of texts do; questions are drawn the same way and are not among them. Recall is the share of the exact first
+ten that the search finds. "Exact" scans every vector in float32, "codes" every code with the same result, "cells" the
+nearest cells only, as a snapshot does from `APPROXIMATE_FROM` vectors on. Processor time stands beside wall time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from hades.snapshot.coded_vectors import CodedVectors
+from hades.snapshot.vectors import cosines_with
+from models.vector_search.cells import cells_for, fit_cells
+from models.vector_search.quantize import CodedRows, code_rows
+from models.vectors import unit_rows
+
+SEED, BLOCK, TOP = 7, 16_384, 10
+SUBJECTS, THEMES = 400, 40  # centres, and centres of those
+SPREAD = 0.6  # length of what tells a vector from its centre
+
+
+def main() -> None:
+    """Measure, print a table, and write the figures where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(Path(folder), chosen.vectors, chosen.dimension, chosen.questions)
+    show(figures)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+
+
+def measure(folder: Path, count: int, dimension: int, n_questions: int) -> dict[str, Any]:
+    """Build time, milliseconds and recall."""
+    values, questions = draw(folder, count, dimension, n_questions)
+    norms = np.ones(count, np.float32)
+    began = time.process_time()
+    cells = fit_cells(lambda places: values[places], count, cells_for(count))
+    fitted = time.process_time()
+    in_cells, in_order = code(values, norms, cells.places), code(values, norms, np.arange(count))
+    coded = (time.process_time() - fitted) / 2
+    exact = [best(cosines_with(values, norms, one), np.arange(count)) for one in questions[:20]]
+    ways: dict[str, Callable[[Any], Any]] = {
+        "exact": lambda one: best(cosines_with(values, norms, one), np.arange(count)),
+        "codes": lambda one: compare(values, norms, CodedVectors(in_order).candidates(one, TOP), one),
+        "cells": lambda one: compare(values, norms, CodedVectors(in_cells, cells).candidates(one, TOP), one),
+    }
+    figures: dict[str, Any] = {
+        "vectors": count,
+        "dimension": dimension,
+        "cells": len(cells.centres),
+        "fit_cpu_s": fitted - began,
+        "code_cpu_s": coded,
+    }
+    truth = exact + [ways["codes"](one) for one in questions[20:]]  # codes are exact; the first twenty prove it
+    for name, search in ways.items():
+        figures[name] = timed(search, questions if name != "exact" else questions[:20], truth)
+    assert figures["codes"]["recall"] == 1.0, "a scan of codes must be exact"
+    return figures
+
+
+def draw(folder: Path, count: int, dimension: int, n_questions: int) -> tuple[Any, Any]:
+    """(count, dimension) unit rows on the disk, and questions."""
+    chance = np.random.default_rng(SEED)
+    themes = unit_rows(chance.standard_normal((THEMES, dimension)))
+    subjects = unit_rows(themes[chance.integers(THEMES, size=SUBJECTS)] + _noise(chance, SUBJECTS, dimension))
+    values = np.memmap(folder / "values", np.float32, "w+", shape=(count, dimension))
+    for first in range(0, count, BLOCK):
+        size = min(BLOCK, count - first)
+        values[first : first + size] = _around(chance, subjects, size)
+    return values, _around(chance, subjects, n_questions)
+
+
+def _around(chance: np.random.Generator, subjects: Any, count: int) -> Any:
+    chosen = subjects[chance.integers(len(subjects), size=count)]
+    return unit_rows(chosen + SPREAD * _noise(chance, count, subjects.shape[1]))
+
+
+def _noise(chance: np.random.Generator, count: int, dimension: int) -> Any:
+    """Rows of length about 1 that mostly lie in a few directions, as vectors of texts do."""
+    scale = 1.0 / np.sqrt(1.0 + np.arange(dimension))
+    return (chance.standard_normal((count, dimension), dtype=np.float32) * scale / np.linalg.norm(scale)).astype("f4")
+
+
+def code(values: Any, norms: Any, order: Any) -> CodedRows:
+    """The codes of the rows in this order."""
+    blocks = [code_rows(values[order[at : at + BLOCK]], norms[:BLOCK][: len(order[at : at + BLOCK])]) for at in
+              range(0, len(order), BLOCK)]  # fmt: skip
+    return CodedRows(*(np.concatenate([getattr(one, part) for one in blocks]) for part in ("codes", "steps", "slacks")))
+
+
+def compare(values: Any, norms: Any, places: Any, asked: Any) -> list[int]:
+    """The best of these places by exact cosine."""
+    return best(cosines_with(values[places], norms[places], asked), places)
+
+
+def best(scores: Any, places: Any) -> list[int]:
+    """The first ten."""
+    order = np.lexsort((places, -scores))[:TOP] if len(scores) < BLOCK else np.argsort(-scores, kind="stable")[:TOP]
+    found: list[int] = places[order].tolist()
+    return found
+
+
+def timed(search: Callable[[Any], list[int]], questions: Any, truth: list[list[int]]) -> dict[str, float]:
+    """Milliseconds of each question and the share of the truth that was found."""
+    search(questions[0])
+    wall, cpu, held = [], [], 0
+    for one, wanted in zip(questions, truth, strict=False):
+        began, spent = time.perf_counter(), time.process_time()
+        found = search(one)
+        wall.append((time.perf_counter() - began) * 1e3)
+        cpu.append((time.process_time() - spent) * 1e3)
+        held += len({*found} & {*wanted})
+    cuts = {}
+    for name, took in (("wall_ms_p", wall), ("cpu_ms_p", cpu)):
+        cuts |= {f"{name}{share}": float(np.percentile(took, share)) for share in (50, 95)}
+    return {**cuts, "recall": held / (TOP * len(questions))}
+
+
+def show(figures: dict[str, Any]) -> None:
+    """One table."""
+    table = Table(title=f"{figures['vectors']:,} vectors of {figures['dimension']}, {figures['cells']:,} cells")
+    for heading in ("search", "recall@10", "cpu p50 ms", "cpu p95 ms", "wall p95 ms"):
+        table.add_column(heading, justify="left" if heading == "search" else "right")
+    for name in ("exact", "codes", "cells"):
+        one = figures[name]
+        cuts = (f"{one[key]:.2f}" for key in ("cpu_ms_p50", "cpu_ms_p95", "wall_ms_p95"))
+        table.add_row(name, f"{one['recall']:.3f}", *cuts)
+    console = Console()
+    console.print(table)
+    console.print(
+        f"cells fitted in {figures['fit_cpu_s']:.1f} s of cpu, codes written in {figures['code_cpu_s']:.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Each setting of `hirag_pathrag` and `hipporag` changes what a question or a build does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hades.errors import SettingsError
+from hades.ports.view import GraphView
+from hades.retrieval.channels.narrow_topics import narrow
+from hades.retrieval.turn.graph_steps import GraphStep, Start, take_step
+from hades.retrieval.turn.types import Seed
+from hades.retrieval.walks.hipporag import hippo_search, multi_hop_rules
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.retrieval.walks.walk_search import rules_of
+from hades.settings import load_settings
+from hades.settings.hipporag import HippoSettings
+from hades.settings.hirag import HiragPathrag
+from hades.settings.learning import LearningSettings
+from hades.stages import stage_calls
+from hades.wiring import open_answers
+from schemas.plan import Plan
+from tests.unit.hades.retrieval import films
+from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
+
+X, Y, NEAR_X = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.8, 0.6, 0.0]
+MOTHER = "When did the mother of the director of Glass Harbour die?"
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    return published(
+        tmp_path_factory.mktemp("topics"),
+        [("a", "b", 0.9), ("b", "c", 0.5), ("a", "d", 0.3), ("d", "c", 0.8)],
+        vectors={"a": X, "b": NEAR_X, "c": Y, "d": NEAR_X},
+        topics={"east": (1, X, ["a", "b"]), "north": (1, Y, ["c", "d"]), "top": (2, NEAR_X, ["east", "north"])},
+    )
+
+
+def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ...], float]]:
+    asked = question("q", X)
+    seeds = (Seed(number(view, "a"), 1.0, {}), Seed(number(view, "c"), 0.8, {}))
+    plan = Plan.model_validate({"graph": {"hops": 2, "fanout": 3, "beam": 8}})
+    metering = metered(view)
+    start = Start(seeds, seeds, (), narrow(metering, asked, rules), plan, rules, "execution")
+    return [(path.nodes, round(path.score, 9)) for path in take_step(GraphStep.BEAM, metering, asked, start).paths]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"beam_terms": {"seed_sim": 0.9}},
+        {"beam_terms": {"edge_weight": 0.9}},
+        {"beam_terms": {"lex_match": 0.1}},
+        {"beam_terms": {"depth_penalty": 0.9}},
+        {"beam_terms": {"redundancy": 1.0}},
+        {"path": {"lambda": 0.9}},
+        {"path": {"eps": 0.7}},
+    ],
+)
+def test_settings_of_the_beam_change_the_scores_of_paths(topics, changed):
+    assert beam_paths(topics, HiragPathrag.model_validate(changed)) != beam_paths(topics, HiragPathrag())
+
+
+@pytest.mark.parametrize(("level", "left"), [("super_topic", "east north"), ("topic", "top")])
+def test_a_topic_below_its_threshold_is_not_entered(topics, level, left):
+    rules = HiragPathrag.model_validate({"topic_thresholds": {level: 0.9999}})
+    found = narrow(metered(topics), question("q", [0.0, 0.0, 1.0]), rules)
+    assert found is not None
+    assert {keys_of(topics, [topic.node]) for topic in found.topics} == set(left.split())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("films")
+    films.published(place)
+    return place
+
+
+def ranking(home: Path, settings: HippoSettings) -> list[tuple[int, float]]:
+    with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+        view = films.metered(answers.view)
+        found = hippo_search(view, films.asked(MOTHER, home), rules_of(settings)).passages
+        return [(one.node, one.tiers.get("ppr", 0.0)) for one in found]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"damping": 0.85},
+        {"passage_mass": 0.5},
+        {"tolerance": 0.02},
+        {"max_work": 60},
+        {"specificity": 2.0},
+        {"tolerance": 1e-12, "max_work": 400, "relaxed_tolerance": 0.05},
+    ],
+)
+def test_settings_of_the_walk_change_its_scores(home, changed):
+    usual = {**changed, "relaxed_tolerance": 1e-4} if "relaxed_tolerance" in changed else {}
+    assert ranking(home, HippoSettings(**changed)) != ranking(home, HippoSettings(**usual))
+
+
+def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics):
+    restart, weights = np.array([number(topics, "a")]), np.ones(1)
+    strict = personalized_pagerank(topics, restart, weights, damping=0.85, epsilon=1e-9, max_work=120)
+    relaxed = personalized_pagerank(
+        topics, restart, weights, damping=0.85, epsilon=1e-9, relaxed_epsilon=0.05, max_work=120
+    )
+    assert (strict.capped, strict.is_relaxed) == (True, False)
+    assert (relaxed.capped, relaxed.is_relaxed) == (False, True)
+    assert relaxed.bound <= 0.05
+    assert relaxed.scores.sum() + relaxed.residue == pytest.approx(1.0)
+
+
+def test_the_walk_of_several_hops_takes_the_same_settings():
+    rules = multi_hop_rules(HippoSettings(damping=0.7, passage_mass=0.2))
+    assert (rules.damping, rules.restart.passage_mass, rules.hops) == (0.7, 0.2, 3)
+
+
+def test_a_question_returns_as_many_paths_as_the_settings_say(home):
+    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
+    counts = []
+    for most in (1, 6):
+        with open_answers(settings) as answers:
+            answers.tools = replace(answers.tools, rules=HiragPathrag.model_validate({"path": {"M": most}}))
+            counts.append(len(answers.retrieve(MOTHER, recipe="pathrag").paths))
+    assert counts[0] == 1 < counts[1]
+
+
+def test_builds_take_the_length_the_penalty_and_the_floor_of_the_settings(monkeypatch):
+    path = HiragPathrag.model_validate({"path": {"L": 3, "lambda": 0.1, "eps": 0.01}}).path
+    context = SimpleNamespace(path=path, learning=LearningSettings(), store=None, progress=None, model="m")
+    given = []
+    monkeypatch.setattr(stage_calls, "derivation", lambda context: "")
+    monkeypatch.setattr(stage_calls, "generation_of", lambda context, stage: "")
+    monkeypatch.setattr(stage_calls.ledger, "complete", lambda store, stage: None)
+    for name in ("weigh_relations", "build_bridges"):
+        monkeypatch.setattr(
+            stage_calls, name, lambda store, rules, **_: given.append(rules) or SimpleNamespace(as_dict=dict)
+        )
+    stage_calls.weigh(context, None)
+    stage_calls.bridge(context, None)
+    weights, bridges = given
+    assert (weights.eps, bridges.max_hops, bridges.length_penalty, bridges.eps) == (0.01, 3, 0.1, 0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hipporag:\n  dampening: 0.5\n", "hirag_pathrag:\n  beam_terms:\n    seed: 1\n", "hipporag:\n  damping: 1\n"],
+)
+def test_a_key_or_value_that_means_nothing_is_refused(tmp_path, text):
+    (tmp_path / "hades.yaml").write_text(text)
+    with pytest.raises(SettingsError):
+        load_settings({}, tmp_path)
