@@ -1,4 +1,4 @@
-"""Consolidate memory: summaries of days, weeks and months, then tiers; every night, every week, every month."""
+"""Consolidate memory: summaries of days, weeks and months, then what its use teaches; run on a schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field
 
 from tasks import policies
-from tasks.memory import check_memory, consolidate, place_in_tiers
+from tasks.memory import check_memory, consolidate, learn_from_use
 
 
 @flow(name="consolidate_memory", **policies.BUILD)
@@ -17,12 +17,12 @@ def consolidate_memory(
     level: Annotated[int, Field(ge=1, le=3, description="1 days, 2 also weeks, 3 also months")] = 1,
     as_of: Annotated[datetime | None, Field(description="the moment that counts as now; empty: now")] = None,
 ) -> dict[str, Any]:
-    """Summarise the periods that are over, say where each version is kept, and check that memory is whole.
+    """Summarise the periods that are over, learn from what was read, and check that memory is whole.
 
     Args:
         level: 1 days, 2 also weeks, 3 also months
         as_of: the moment that counts as now; empty: now
     """
     summaries = consolidate(level, as_of)
-    tiers = place_in_tiers(as_of)
-    return {"summaries": summaries, "tiers": tiers, "check": check_memory(write_out=True)}
+    learned = learn_from_use()
+    return {"summaries": summaries, "learning": learned, "check": check_memory(write_out=True)}

@@ -129,7 +129,7 @@ class Hades:
         """What an agent or a team remembers, kept in the same store."""
         from hades.memory.service import Memory
 
-        return Memory(self.store, self.embedder, utc_now, self._language_model, self._context.tokenizer)
+        return Memory(self.store, self.embedder, utc_now, self._language_model, self._context.tokenizer, self.home)
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""

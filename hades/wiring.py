@@ -122,7 +122,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hipporag,
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
-        memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY)),
+        memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY), settings.home),
     )
     return Answers(
         lambda: _open_view_or_none(settings, tools),

@@ -13,14 +13,6 @@ from schemas.record import Edge, Json, Keyed, Unit, Vector
 RELATION_PATTERN = r"^[a-z][a-z0-9_]{0,62}$"
 
 
-class StorageTier(StrEnum):
-    """Where a state is kept; every tier stays searchable."""
-
-    WORKING = "working"
-    ACTIVE = "active"
-    ARCHIVED = "archived"
-
-
 class MemoryState(Keyed):
     """One version of what is known about a topic."""
 
@@ -37,10 +29,9 @@ class MemoryState(Keyed):
     metadata: Json = Field(default_factory=dict)
     tags: tuple[str, ...] = ()
     confidence: Unit = 1.0
-    access_count: int = Field(0, ge=0, description="analytics only, never ranks")
+    access_count: int = Field(0, ge=0, description="how often it was shown; counted by upkeep")
     last_accessed: datetime | None = None
     importance_score: Unit = 0.5
-    storage_tier: StorageTier = StorageTier.ACTIVE
     consolidated_from: tuple[str, ...] = ()
     is_consolidated: bool = False
     consolidation_level: int = Field(0, ge=0, le=3, description="0 raw, 1 daily, 2 weekly, 3 monthly")

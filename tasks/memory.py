@@ -9,9 +9,9 @@ from typing import Any
 from hades.memory import functions
 from hades.memory.recall.context import MAX_TOKENS
 from hades.settings import load_settings
-from hades.surfaces.capabilities.fields import in_utc
 from hades.surfaces.capabilities.memory_changes import CHANGE, CHECK, PROMOTE
 from hades.surfaces.capabilities.memory_edges import WHEN
+from hades.surfaces.capabilities.memory_learning import LEARN
 from hades.surfaces.capabilities.memory_recall import CONSOLIDATE
 from hades.surfaces.capabilities.memory_versions import AT, at_or_null
 from hades.wiring import open_memory
@@ -71,11 +71,11 @@ def consolidate(level: int, as_of: datetime | None) -> dict[str, Any]:
     return {"levels": shown}
 
 
-@unit("place memory in tiers", policies.HEAVY)
-def place_in_tiers(as_of: datetime | None) -> dict[str, Any]:
-    """Give every version its storage tier by its strength."""
-    with open_memory(load_settings()) as memory:
-        return memory.refresh(as_of=as_of and in_utc(as_of)).as_dict()
+@unit(LEARN.task_name, policies.HEAVY)
+def learn_from_use() -> dict[str, Any]:
+    """Count what was read and join related topics by edges with a confidence."""
+    learned = perform(LEARN, {})
+    return {**learned, "edges": len(learned["edges"])}
 
 
 @unit("embed memory again", policies.HEAVY)

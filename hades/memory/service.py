@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
@@ -40,9 +39,7 @@ from hades.memory.upkeep.check_memory import problems, write_traces
 from hades.memory.upkeep.consolidate import ConsolidationReport, consolidate
 from hades.memory.upkeep.promote import MADE_BY_PROMOTION, Draft, Promotion, draft_version, grounds_of, promote_topic
 from hades.memory.upkeep.reembed import reembed_states
-from hades.ports.clock import utc_now
-from hades.ports.store import Direction, GraphStore, RowStore
-from hades.ports.text import Embedder, LanguageModel, Tokenizer
+from hades.ports.store import Direction, RowStore
 from schemas.intervals import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
 
@@ -51,18 +48,6 @@ Result = TypeVar("Result")
 
 class Memory(Recall):
     """The memory kept in a store. Every write is one transaction and says who did it and why."""
-
-    def __init__(
-        self,
-        store: GraphStore,
-        embedder: Embedder | None = None,
-        now: Callable[[], datetime] = utc_now,
-        language_model: LanguageModel | None = None,
-        tokenizer: Tokenizer | None = None,
-        home: Path | None = None,
-    ) -> None:
-        super().__init__(store, embedder, now, language_model, tokenizer)
-        self.home = home
 
     # States
 

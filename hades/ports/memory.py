@@ -32,6 +32,10 @@ class MemorySearch(Protocol):
         """The topics nearest to a question, best first, each as it holds at the mask; nothing where memory is empty."""
         ...
 
+    def note_shown(self, ids: Sequence[str]) -> None:
+        """Note that these states were shown in an answer; costs nothing that an answer waits for."""
+        ...
+
     def version(self) -> str:
         """Changes with every act on memory, so that answers that were cached before it are not given again."""
         ...

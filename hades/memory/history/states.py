@@ -33,7 +33,7 @@ from hades.memory.history.names import (
     topic_key,
 )
 from hades.ports.store import RowStore
-from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState, StorageTier
+from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
 from schemas.record import to_table
 
 INSTANT = timedelta(microseconds=1)
@@ -54,7 +54,6 @@ class NewState:
     importance: float | None = None
     consolidated_from: tuple[str, ...] = ()
     consolidation_level: int = 0
-    storage_tier: StorageTier = StorageTier.ACTIVE
     vector: tuple[float, ...] | None = None
     model: str | None = None
     after: int | None = None  # the version it must follow, where it was made from that one
@@ -146,8 +145,7 @@ class Heads:
             metadata=dict(new.metadata),
             tags=tuple(new.tags),
             confidence=new.confidence,
-            importance_score=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
-            storage_tier=new.storage_tier,
+            importance_score=_importance(new, parent),
             consolidated_from=new.consolidated_from,
             is_consolidated=new.consolidation_level > 0,
             consolidation_level=new.consolidation_level,
@@ -192,6 +190,13 @@ class Heads:
             table = to_table(LatestState, pointers)
             revisions = pa.array([self._revisions.get(pointer.key) for pointer in pointers], pa.string())
             rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
+
+
+def _importance(new: NewState, parent: MemoryState | None) -> float:
+    """What is said, else what the version before has: a topic does not become ordinary by being continued."""
+    if new.importance is not None:
+        return new.importance
+    return DEFAULT_IMPORTANCE if parent is None else parent.importance_score
 
 
 def evolution(state: MemoryState) -> MemoryEdge | None:

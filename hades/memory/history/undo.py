@@ -13,6 +13,7 @@ from hades.memory.history.audit import Act, act_of
 from hades.memory.history.edges import beliefs_of, restore, withdraw
 from hades.memory.history.facts import CONFLICT, restore_conflict
 from hades.memory.history.names import EDGES, LATEST, STATES, MemoryRefused, state_key
+from hades.memory.history.ratings import RATED, undo_rating
 from hades.memory.history.states import INSTANT, NewState, append, by_keys, evolution, is_erased, pointer_to
 from hades.ports.store import RowStore
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
@@ -46,6 +47,8 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> Undone:
             done.retracted.append(step.subject)
         elif step.action == "retract":
             done.new_states.append(_say_again(rows, step, act))
+        elif step.action == RATED:
+            undo_rating(rows, step.subject, float(step.detail["before"]), act)
         elif step.action == CONFLICT:
             restore_conflict(rows, step, act)
         elif step.action == "erase":
@@ -122,7 +125,6 @@ def _say_again(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
         before.importance_score,
         before.consolidated_from,
         before.consolidation_level,
-        before.storage_tier,
         kept.embedding,
         kept.embedding_model,
     )

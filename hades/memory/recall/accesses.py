@@ -1,29 +1,63 @@
-"""What was read how often: kept for analytics, beside the record of acts; it ranks only where somebody asks for it."""
+"""Which states were shown: one line a reading in `logs/memory_accesses.jsonl`, counted into the store by upkeep.
+
+Readers append to a file and wait for nobody. A line holds keys, which tell nothing of what was read. Counting is a
+separate step, so that looking something up never writes to the store.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
-import pyarrow as pa
+from hades.memory.history.names import key_of
 
-from hades.memory.history.audit import Act
-from hades.memory.history.names import STATES, key_of
-from hades.memory.history.states import by_keys
-from hades.ports.store import RowStore
-
-_SCHEMA = pa.schema(
-    [("_key", pa.string()), ("access_count", pa.int64()), ("last_accessed", pa.timestamp("us", tz="UTC"))]
-)
+FILE = Path("logs") / "memory_accesses.jsonl"
+_LARGEST_BYTES = 64 << 20  # beyond it nothing is added until upkeep has counted what is there
 
 
-def note_access(rows: RowStore, state_ids: Sequence[str], act: Act) -> int:
-    """Count one access to each of these versions, in the caller's transaction; how many exist.
+@dataclass(frozen=True)
+class Accesses:
+    """How often states were shown, by key, and when last."""
 
-    Nobody calls it unless told to, and the records say `access`, so that whoever learns from use can leave them out.
-    """
-    found = by_keys(rows, sorted({key_of(one) for one in state_ids}))
-    counted = [{"_key": state.key, "access_count": state.access_count + 1, "last_accessed": act.at} for state in found]
-    if counted:
-        rows.patch(STATES, pa.Table.from_pylist(counted, schema=_SCHEMA))
-        act.note("access", found[0].key, {"states": [state.key for state in found]})
-    return len(found)
+    counts: Counter[str]
+    last: dict[str, datetime]
+
+
+def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> None:
+    """Note that these versions were shown. A home that cannot be written costs the note, never the answer."""
+    if home is None or not state_ids:
+        return
+    line = json.dumps({"at": at.isoformat(), "keys": [key_of(one) for one in state_ids]}) + "\n"
+    path = home / FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > _LARGEST_BYTES:
+            return
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line)
+    except OSError:
+        return
+
+
+def take_accesses(home: Path | None) -> Accesses:
+    """All that was noted since the last time, which then counts as taken; lines that cannot be read are left out."""
+    taken = Accesses(Counter(), {})
+    if home is None or not (home / FILE).exists():
+        return taken
+    aside = (home / FILE).with_suffix(".counted")
+    os.replace(home / FILE, aside)
+    for line in aside.read_text(encoding="utf-8").splitlines():
+        try:
+            noted = json.loads(line)
+            at, keys = datetime.fromisoformat(noted["at"]), [str(key) for key in noted["keys"]]
+        except (ValueError, KeyError, TypeError):
+            continue
+        taken.counts.update(keys)
+        taken.last.update(dict.fromkeys(keys, at))
+    aside.unlink()
+    return taken

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from hades.errors import StoreError
 from hades.memory.history.names import AUDIT, STATES
 from hades.memory.history.reader import Reader
+from hades.memory.recall.accesses import log_accesses
 from hades.memory.recall.search import search_asked
 from hades.memory.recall.similarity import MemoryQuery
 from hades.ports.clock import utc_now
@@ -24,8 +26,8 @@ NOTHING_REMEMBERED = "0"
 class StoredMemorySearch:
     """Searches the memory of a store. A home without a store, or without memory, has nothing to say."""
 
-    def __init__(self, open_store: Callable[[], GraphStore]) -> None:
-        self._open_store = open_store
+    def __init__(self, open_store: Callable[[], GraphStore], home: Path | None = None) -> None:
+        self._open_store, self._home = open_store, home
         self._store: GraphStore | None = None
         self._lock = threading.Lock()
 
@@ -47,6 +49,10 @@ class StoredMemorySearch:
             )
             for one in found
         ]
+
+    def note_shown(self, ids: Sequence[str]) -> None:
+        """See `MemorySearch.note_shown`."""
+        log_accesses(self._home, ids, utc_now())
 
     def version(self) -> str:
         """See `MemorySearch.version`: every act on memory leaves a record."""

@@ -1,24 +1,22 @@
-"""The half of memory that is asked and looked after: search, walks, contexts, working sets, tiers, summaries."""
+"""The half of memory that is asked and looked after: search, walks, contexts, working sets, summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 
-from hades.memory.history.audit import Act
 from hades.memory.history.names import MemoryRefused
 from hades.memory.history.reader import Reader
-from hades.memory.history.transactions import in_unit
 from hades.memory.recall import accesses, passes, search
 from hades.memory.recall import context as budget
 from hades.memory.recall import graph_retrieval as graph
 from hades.memory.recall.search import MemoryMatch, Window
-from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules
+from hades.memory.recall.strength import FOR_SEARCH, StrengthRules
 from hades.memory.recall.working_set import WorkingMemory
-from hades.memory.upkeep import tiers
 from hades.memory.upkeep.consolidate import drill_down
 from hades.ports.clock import utc_now
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer, Vectors
 from schemas.intervals import Mask
 from schemas.memory import MemoryState
@@ -34,12 +32,14 @@ class Recall:
         now: Callable[[], datetime] = utc_now,
         language_model: LanguageModel | None = None,
         tokenizer: Tokenizer | None = None,
+        home: Path | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.now = now
         self.language_model = language_model
         self.tokenizer = tokenizer
+        self.home = home
 
     def search(
         self,
@@ -48,7 +48,7 @@ class Recall:
         *,
         limit: int | None = None,
         mask: Mask = Mask(),
-        rules: StrengthRules = BY_SIMILARITY,
+        rules: StrengthRules = FOR_SEARCH,
         levels: Sequence[int] = (0,),
     ) -> list[MemoryMatch]:
         """Topics near to a question, nearest first, each as it is now or as the mask says; of more, `limit`."""
@@ -109,20 +109,9 @@ class Recall:
         """What a summary was made of: the level below, or the originals."""
         return drill_down(self.store, summary, to_originals=to_originals)
 
-    def refresh(self, *, as_of: datetime | None = None, rules: StrengthRules = BY_SIMILARITY) -> tiers.TierReport:
-        """Give every version its storage tier by its strength now, or at a moment; nothing becomes harder to find."""
-        return tiers.place_in_tiers(self.store, as_of or self.now(), rules=rules)
-
-    def note_access(self, state_ids: Sequence[str], *, who: str = "", why: str = "") -> int:
-        """Count an access to these versions, for analytics and for rules that reinforce; nobody does it unasked."""
-
-        def unit(rows: RowStore) -> int:
-            act = Act(who, why, self.now())
-            counted = accesses.note_access(rows, state_ids, act)
-            act.keep(rows)
-            return counted
-
-        return in_unit(self.store, unit)
+    def log_accesses(self, state_ids: Sequence[str]) -> None:
+        """Note that these versions were shown to somebody; upkeep counts it."""
+        accesses.log_accesses(self.home, state_ids, self.now())
 
     def reader(self, mask: Mask = Mask()) -> Reader:
         """One who asks now, standing where the mask says."""

@@ -12,7 +12,7 @@ from hades.memory.history.reader import Reader
 from hades.memory.recall.index_holder import index_of
 from hades.memory.recall.similarity import MemoryQuery, SimilarState, mix, nearest
 from hades.memory.recall.state_index import IndexHit, StateIndex
-from hades.memory.recall.strength import BY_SIMILARITY, StrengthRules, rank, strength, strength_of
+from hades.memory.recall.strength import FOR_SEARCH, StrengthRules, rank, strength, strength_of
 from hades.ports.store import Predicate, Term
 from schemas.memory import MemoryState
 
@@ -47,7 +47,7 @@ def search_memories(
     time_window: Window | None = None,
     *,
     limit: int = CANDIDATES,
-    rules: StrengthRules = BY_SIMILARITY,
+    rules: StrengthRules = FOR_SEARCH,
     levels: Sequence[int] = (0,),
     most: int | None = None,
 ) -> list[MemoryMatch]:
@@ -71,7 +71,7 @@ def search_asked(
     time_window: Window | None = None,
     *,
     limit: int = CANDIDATES,
-    rules: StrengthRules = BY_SIMILARITY,
+    rules: StrengthRules = FOR_SEARCH,
     levels: Sequence[int] = (0,),
     most: int | None = None,
 ) -> list[MemoryMatch]:

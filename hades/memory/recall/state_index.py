@@ -28,7 +28,7 @@ from hades.memory.recall.similarity import MemoryQuery
 from hades.ports.store import RowStore
 from hades.text.analyzer import stem_word, terms, words
 from schemas.intervals import Mask, is_visible
-from schemas.memory import MemoryRelation, MemoryState, StorageTier
+from schemas.memory import MemoryRelation, MemoryState
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
 EXACT = 20_000  # states up to which every vector is compared; beyond, the best by a projection are
@@ -428,9 +428,8 @@ def _record(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the store as the fields of a `MemoryState`."""
     fields = {name: value for name, value in row.items() if name not in ("_key", "embedding_model")}
     lists = {name: tuple(fields[name] or ()) for name in ("tags", "consolidated_from")}
-    tier = StorageTier(fields["storage_tier"])
     metadata = orjson.loads(fields["metadata"])
-    return {**fields, **lists, "storage_tier": tier, "metadata": metadata, "key": row["_key"], "embedding": None,
+    return {**fields, **lists, "metadata": metadata, "key": row["_key"], "embedding": None,
             "embedding_model": row["embedding_model"]}  # fmt: skip
 
 

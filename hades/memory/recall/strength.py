@@ -40,6 +40,7 @@ class StrengthRules:
 
 
 BY_SIMILARITY = StrengthRules()
+FOR_SEARCH = StrengthRules(priority=0.1)  # of two that are as near, the fresh, the important and the linked one
 FOR_CONTEXT = StrengthRules(priority=0.2)  # where room is short, the fresh and the important come first
 
 

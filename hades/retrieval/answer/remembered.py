@@ -42,6 +42,8 @@ def recall_states(view: MeteredView, search: MemorySearch | None, question: Ques
         kept = [one for one in found if _share(words, one.text, one.topic) >= _SPOKEN or (one.cosine or 0.0) >= _NEAR]
         stage.taken, stage.given = len(found), view.turn.reads(len(kept))
         stage.coverage = float(bool(kept))
+        if search is not None:
+            search.note_shown([one.id for one in kept[: stage.given]])
         return kept[: stage.given]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Request, Rest, Shell, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import Id, Moment
+
+if TYPE_CHECKING:
+    from schemas.telemetry import QueryLog
 
 QueryId = Annotated[Id, Shell(metavar="QUERY_ID")]
 Rank = Annotated[int, Field(ge=1, le=1000)]
@@ -72,9 +75,27 @@ def give_feedback(request: FeedbackRequest, context: CallContext) -> dict[str, A
     from schemas.telemetry import Judged
 
     context.flush_turns()
+    turn = context.find_turn(request.query_id)
     good, bad = (Judged(paths=ranks.paths, passages=ranks.passages) for ranks in (request.good, request.bad))
     feedback = judge(context.writable, request.query_id, good=good, bad=bad, at=utc_now())
+    _judge_memory(request, turn, context)
     return {"query_id": request.query_id, "feedback": feedback.model_dump(mode="json")}
+
+
+def _judge_memory(request: FeedbackRequest, turn: QueryLog, context: CallContext) -> None:
+    """Move the importance of the remembered states among the passages that were judged for the first time."""
+    from hades.memory.upkeep.learning import judge_states
+    from schemas.telemetry import Feedback, ShownResults
+
+    before = Feedback.model_validate(turn.feedback) if turn.feedback else None
+    known = {*before.good.passages, *before.bad.passages} if before else set()
+    shown = {one.rank: one.id for one in ShownResults.model_validate(turn.results).passages}
+    good, bad = (
+        [shown[rank] for rank in ranks.passages if rank not in known and shown[rank].startswith("memory_states/")]
+        for ranks in (request.good, request.bad)
+    )
+    if good or bad:
+        judge_states(context.memory, good, bad, who=context.who, why=f"judged in the answer {request.query_id}")
 
 
 def report_queries(request: QueriesRequest, context: CallContext) -> dict[str, Any]:

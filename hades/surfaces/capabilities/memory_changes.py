@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Request, Rest, Shell, Task
+from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, OmittedSurface, Request, Rest, Shell, Task
 from hades.surfaces.capabilities.context import CallContext
 from hades.surfaces.capabilities.fields import CONTENT_CHARACTERS, REASON_CHARACTERS, Id, Moment, Reason, Share
 from hades.surfaces.capabilities.memory_records import (
@@ -180,8 +180,12 @@ def change(request: ChangeRequest, context: CallContext) -> dict[str, Any]:
 
 def assert_fact(request: FactRequest, context: CallContext) -> dict[str, Any]:
     """Write the fact; conflicts are decided and recorded."""
+    from hades.memory.upkeep.learning import known_trust
+
     given = request.arguments()
     subject, relation, target = given.pop("subject"), given.pop("relation"), given.pop("object")
+    if given.get("trust") is None:
+        given["trust"] = known_trust(context.memory)
     done = context.memory.assert_fact(subject, relation, target, **given, who=context.who)
     met = [{"old": one.old.id, "outcome": one.verdict.outcome, "why": one.verdict.reason} for one in done.conflicts]
     return {"edges": edge_documents(context.memory, done.edges), "conflicts": met, "act": done.act}
@@ -193,8 +197,14 @@ def conflicts(request: ConflictsRequest, context: CallContext) -> dict[str, Any]
 
 
 def resolve(request: ResolveRequest, context: CallContext) -> dict[str, Any]:
-    """Write the decision."""
-    done = context.memory.resolve(request.conflict_id, request.keep, who=context.who, why=request.why)
+    """Write the decision; the sources of both facts are trusted more and less for it."""
+    from hades.memory.upkeep.learning import learn_trust
+
+    memory = context.memory
+    done = memory.resolve(request.conflict_id, request.keep, who=context.who, why=request.why)
+    facts = (done.new_edge, done.old_edge) if request.keep == "new" else (done.old_edge, done.new_edge)
+    won, lost = (str(memory.beliefs(edge)[-1].metadata.get("source", "")) if edge else "" for edge in facts)
+    learn_trust(memory, won, lost, who=context.who)
     return {"id": done.id, "outcome": str(done.outcome)}
 
 
@@ -260,7 +270,8 @@ ERASE = Capability(
     "memory.erase", "admin", EraseRequest, erase,
     cli=Cli(("memory", "erase"), ("names",), f"{_VIEWS}:show_certificate", who="--who",
             succeeds=lambda document: bool(document["complete"])),
-    rest=Rest("POST", "/memory/erase", "memory", "Erase permanently"), mcp=NO_TOOL, task=NO_TASK,
+    rest=Rest("POST", "/memory/erase", "memory", "Erase permanently"),
+    mcp=Mcp("memory_erase", "Erase permanently", "hades.surfaces.mcp.replies:MemoryErasureReply"), task=NO_TASK,
 )  # fmt: skip
 CHECK = Capability(
     "memory.check", "rw", CheckRequest, check,

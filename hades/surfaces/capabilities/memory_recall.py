@@ -81,6 +81,7 @@ def search(request: SearchRequest, context: CallContext) -> dict[str, Any]:
     mask = Mask(as_of=request.as_of, known_at=request.known_at)
     window = (request.began_from, request.began_until) if request.began_from or request.began_until else None
     found = context.memory.search(request.query, window, limit=request.limit, mask=mask, levels=(request.level,))
+    context.memory.log_accesses([one.state.id for one in found])
     document = find_as_dict(request.query, found)
     if not request.depth:
         return document

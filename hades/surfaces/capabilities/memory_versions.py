@@ -106,6 +106,7 @@ def latest(request: LatestRequest, context: CallContext) -> dict[str, Any]:
     state = context.memory.latest(request.topic, mask=Mask(request.as_of, request.known_at))
     if state is None:
         raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
+    context.memory.log_accesses([state.id])
     return {"topic": request.topic, "state": state_document(state)}
 
 

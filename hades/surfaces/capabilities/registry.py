@@ -12,6 +12,7 @@ from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
 from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
 from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
+from hades.surfaces.capabilities.memory_learning import MEMORY_LEARNING
 from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
 from hades.surfaces.capabilities.memory_versions import MEMORY_VERSIONS
 from hades.surfaces.capabilities.query import QUERY
@@ -33,6 +34,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     *ENTITY_CAPABILITIES,
     *MEMORY_VERSIONS,
     *MEMORY_RECALL,
+    *MEMORY_LEARNING,
     *MEMORY_EDGES,
     *MEMORY_CHANGES,
     *SNAPSHOT_CAPABILITIES,

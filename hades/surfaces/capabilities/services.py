@@ -40,7 +40,9 @@ class ServeRequest(Request):
 class McpRequest(Request):
     """Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp; read-only by default."""
 
-    mode: Literal["ro", "rw"] = Field("ro", description="ro: only tools that read; rw: also tools that write.")
+    mode: Literal["ro", "rw", "admin"] = Field(
+        "ro", description="ro: only tools that read; rw: also tools that write; admin: also memory_erase."
+    )
     port: Port | None = Field(None, description="Streamable HTTP on this port; by default stdin and stdout.")
     host: str = Field("127.0.0.1", description="With --port: the address to listen on.")
     no_token: bool = Field(

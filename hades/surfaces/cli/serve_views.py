@@ -51,7 +51,7 @@ def run_serve(
     return _stopped(address, mode)
 
 
-def run_mcp(mode: Literal["ro", "rw"], port: int | None, host: str, no_token: bool) -> Answer:
+def run_mcp(mode: Literal["ro", "rw", "admin"], port: int | None, host: str, no_token: bool) -> Answer:
     """Offer the tools over stdio, or over HTTP when a port is given."""
     from hades.surfaces.mcp.run import PATH, serve_http, serve_stdio
 

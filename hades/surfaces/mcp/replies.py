@@ -135,3 +135,23 @@ class MemorySearchReply(ToolReply):
     query: str | None = Field(None, description="what was searched for")
     results: list[MemorySearchHit] | None = Field(None, description="newest version of each topic, nearest first")
     count: int | None = Field(None, description="how many")
+
+
+class MemoryRecallReply(ToolReply):
+    """Of `memory_recall`."""
+
+    query: str | None = Field(None, description="what was asked")
+    text: str | None = Field(None, description="the contexts of all passes")
+    intent: str | None = Field(None, description="what kind of question it is")
+    steps: list[str] | None = Field(None, description="what was looked for")
+    missing: list[str] | None = Field(None, description="steps that found nothing")
+    grounded: bool | None = Field(None, description="whether there is something to answer from")
+
+
+class MemoryErasureReply(ToolReply):
+    """Of `memory_erase`: the certificate that the command prints."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True, serialize_by_alias=True)
+
+    complete: bool | None = Field(None, description="whether no row, file or byte of it is left")
+    commands: list[str] | None = Field(None, description="commands that remove what is left")

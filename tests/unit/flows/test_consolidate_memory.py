@@ -1,4 +1,4 @@
-"""The flow of every night: summaries, tiers, a check; and the tasks that ask memory by the specification's names."""
+"""The flow of every night: summaries, learning, a check; and the tasks that ask memory by the specification's names."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def home(tmp_path, monkeypatch):
         )
 
 
-def test_a_night_summarises_places_and_checks_and_a_second_one_changes_nothing():
+def test_a_night_summarises_learns_and_checks_and_a_second_one_changes_nothing():
     first = run("consolidate_memory", {"level": "3", "as_of": "2027-05-01"}, silent)
     assert [(one["name"], one["written"]) for one in first["summaries"]["levels"]] == [
         ("daily", 3),
         ("weekly", 1),
         ("monthly", 1),
     ]
-    assert first["tiers"]["archived"] == 2
+    assert first["learning"]["topics"] >= 1
     assert first["check"]["problems"] == []
     second = run("consolidate_memory", {"level": "3", "as_of": "2027-05-01"}, silent)
     assert [one["written"] for one in second["summaries"]["levels"]] == [0, 0, 0]
-    assert second["tiers"]["moved"] == 0
+    assert (second["learning"]["topics"], second["learning"]["edges"]) == (0, 0)
 
 
 def test_tasks_ask_by_the_names_of_the_specification():

@@ -78,7 +78,6 @@ def test_a_memory_without_strength_is_still_found_everywhere(told, clock):
     told.link(X, old.id, "relates_to", strength=0.0)
     clock.at = T3 + timedelta(days=40_000)
     assert strength(old, clock.at) == pytest.approx(0.0, abs=1e-12)
-    told.refresh(as_of=clock.at)
     assert told.search("wombat overflow")[0].state.id == old.id
     assert told.search("wombat overflow", rules=StrengthRules(priority=0.5))[0].state.id == old.id
     enhanced = told.graph_enhanced_retrieval("approach X viable", matches=1).matches[0]
@@ -96,18 +95,6 @@ def test_age_lowers_strength_and_importance_holds_it_up(told):
     assert fading[-1] == pytest.approx(0.2)
     assert strength(important, ages[-1]) == pytest.approx(0.9)
     assert strength(plain, ages[-1], links=8) == pytest.approx(0.6)
-
-
-def test_access_is_counted_apart_and_ranks_only_when_asked_for(told, clock):
-    state = told.add("n/read", "something read often", importance=0.0)
-    clock.at += timedelta(days=300)
-    before = strength(told.state(state.id), clock.at)
-    assert told.note_access([state.id, state.id], who="ana", why="analytics") == 1
-    read = told.state(state.id)
-    assert (read.access_count, read.last_accessed is not None) == (1, True)
-    assert strength(read, clock.at) == pytest.approx(before, abs=1e-6)
-    assert strength(read, clock.at, rules=StrengthRules(reinforcement=0.5)) == pytest.approx(0.5, abs=1e-6)
-    assert [act.action for act in told.audit(state.id)] == ["add", "access"]
 
 
 def test_rules_out_of_range_are_refused():

@@ -1,0 +1,116 @@
+"""Memory learns from use: ratings, judgements, readings, decided conflicts, and edges that nobody drew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hades.api import Hades
+from hades.memory.history.names import MemoryRefused
+from hades.memory.recall.groups import group_topics
+from hades.memory.recall.strength import BY_SIMILARITY
+from hades.memory.upkeep.discovery import discover_edges
+from hades.memory.upkeep.learning import count_accesses, known_trust, learn_trust, rate_state, trust_source
+from hades.settings import Settings
+from hades.wiring import open_hades
+
+
+@pytest.fixture
+def hades(tmp_path: Path) -> Iterator[Hades]:
+    with open_hades(Settings(home=tmp_path / "home", embedder="hashing")) as opened:
+        yield opened
+
+
+def test_importance_is_set_moved_and_restored(hades: Hades) -> None:
+    memory = hades.memory
+    state = memory.add("user/tea", "Ana drinks green tea.")
+    rate_state(memory, "user/tea", importance=0.8, who="ana")
+    assert memory.latest("user/tea").importance_score == 0.8
+    assert rate_state(memory, state.id, is_useful=True).importance_score == pytest.approx(0.85)
+    assert rate_state(memory, state.id, is_useful=False).importance_score == pytest.approx(0.6375)
+    assert memory.add("user/tea", "Ana drinks black tea.").importance_score == pytest.approx(0.6375), "kept by the next"
+    last = [act for act in memory.audit(state.id) if act.action == "rate"][-1]
+    memory.undo(last.key, who="ana")
+    assert memory.state(state.id).importance_score == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("given", [{}, {"importance": 0.5, "is_useful": True}, {"importance": 1.5}])
+def test_a_rating_that_says_nothing_or_too_much_is_refused(hades: Hades, given: dict[str, float]) -> None:
+    hades.memory.add("a/b", "Something.")
+    with pytest.raises(MemoryRefused):
+        rate_state(hades.memory, "a/b", **given)
+
+
+def test_the_important_one_of_two_that_are_as_near_comes_first(hades: Hades) -> None:
+    memory = hades.memory
+    memory.add("a/one", "The harbour crane needs oil.")
+    memory.add("b/two", "The harbour crane needs oil.")
+    rate_state(memory, "b/two", importance=0.9)
+    rate_state(memory, "a/one", importance=0.1)
+    old = memory.now
+    memory.now = lambda: old().replace(year=old().year + 1)
+    assert [one.state.topic for one in memory.search("harbour crane oil")] == ["b/two", "a/one"]
+    near = memory.search("harbour crane oil", rules=BY_SIMILARITY)
+    assert near[0].similarity == pytest.approx(near[1].similarity)
+
+
+def test_readings_are_noted_counted_once_and_raise_importance_to_a_bound(hades: Hades, tmp_path: Path) -> None:
+    memory = hades.memory
+    state = memory.add("ops/backup", "Backups run at two.")
+    for _ in range(100):
+        memory.log_accesses([state.id])
+    report = count_accesses(memory)
+    assert (report.reads, report.states, report.raised) == (100, 1, 1)
+    read = memory.state(state.id)
+    assert read.access_count == 100
+    assert read.last_accessed is not None
+    assert 0.7 < read.importance_score < 0.75
+    assert count_accesses(memory).reads == 0, "counted once"
+    assert "Backups" not in "".join(path.read_text() for path in (tmp_path / "home" / "logs").glob("*"))
+
+
+def test_a_question_notes_which_states_it_showed(hades: Hades) -> None:
+    hades.memory.add("decision/database", "We chose SQLite as the database.")
+    hades.retrieve("which database did we choose?")
+    assert count_accesses(hades.memory).reads == 1
+
+
+def test_trust_is_said_and_learned_and_decides_between_facts(hades: Hades) -> None:
+    memory = hades.memory
+    trust_source(memory, "wiki", 0.9, who="ana")
+    assert known_trust(memory) == {"wiki": 0.9}
+    for _ in range(3):
+        learn_trust(memory, "blog", "wiki")
+    learned = known_trust(memory)
+    assert learned["blog"] > 0.5 > learned["wiki"] - 0.1
+    assert memory.latest("source/wiki").metadata["decided"] == 3
+
+
+def test_related_topics_are_joined_once_with_what_they_share_and_how_sure_it_is(hades: Hades) -> None:
+    memory = hades.memory
+    memory.add("design/parser", "We chose the Earley parser for the billing grammar.")
+    memory.add("bugs/parser", "The Earley parser of the billing grammar fails on empty invoices.")
+    memory.add("user/tea", "Ana drinks green tea.")
+    report = discover_edges(memory)
+    assert report.topics == 3
+    (edge,) = memory.edges("design/parser")
+    assert edge.relationship_type == "relates_to"
+    assert edge.strength == edge.metadata["confidence"] >= 0.55
+    assert {"earley", "parser", "billing"} <= set(edge.metadata["shared_words"])
+    assert edge.metadata["discovered_by"] == memory.embedder.model.tag
+    assert memory.edges("user/tea") == []
+    assert discover_edges(memory).topics == 0, "only what changed is looked at again"
+    assert [group.topics for group in group_topics(memory)] == [("bugs/parser", "design/parser")]
+
+
+def test_an_edge_that_a_person_closed_is_not_discovered_again(hades: Hades) -> None:
+    memory = hades.memory
+    memory.add("design/parser", "We chose the Earley parser for the billing grammar.")
+    memory.add("bugs/parser", "The Earley parser of the billing grammar fails on empty invoices.")
+    discover_edges(memory)
+    memory.close(memory.edges("design/parser")[0].id, who="ana", why="not related")
+    memory.add("design/parser", "We chose the Earley parser for the billing grammar of invoices.")
+    discover_edges(memory)
+    assert [edge for edge in memory.edges("design/parser") if edge.relationship_type == "relates_to"] == []
