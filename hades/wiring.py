@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import NothingPublished, SettingsError, StoreError
+from hades.errors import NothingPublished, NotProvisioned, SettingsError, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
@@ -122,7 +122,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hipporag,
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
-        memory=StoredMemorySearch(lambda: open_store(settings, Mode.READ_ONLY), settings.home),
+        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
     )
     return Answers(
         lambda: _open_view_or_none(settings, tools),
@@ -132,6 +132,20 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
         unbuilt=None if settings.view == "arango" else _unbuilt_workspace(settings),
     )
+
+
+def _open_memory_to_read(settings: Settings) -> GraphStore:
+    """The store of memory; an embedded one that an older version wrote is brought to today's catalogue first."""
+    store = open_store(settings, Mode.READ_ONLY)
+    try:
+        store.count("memory_states")
+    except NotProvisioned:
+        store.close()
+        if settings.store != "sqlite" or not (settings.home / "graph.db").exists():
+            raise
+        open_written_store(settings).close()
+        return open_store(settings, Mode.READ_ONLY)
+    return store
 
 
 def _open_view_or_none(settings: Settings, tools: Tools) -> GraphView:

@@ -20,7 +20,8 @@ from hades.memory.recall.graph_retrieval import MatchWithContext, RelatedState, 
 from hades.memory.recall.intent import Intent, Strategy, strategy_for
 from hades.memory.recall.packing import Entry, Packer
 from hades.memory.recall.read_states import read_history
-from hades.memory.recall.search import MemoryMatch, Window, search_memories
+from hades.memory.recall.search import MemoryMatch, Window, embed_question, search_asked
+from hades.memory.recall.similarity import MemoryQuery
 from hades.memory.recall.strength import FOR_CONTEXT
 from hades.memory.upkeep.consolidate import drill_down
 from hades.memory.upkeep.periods import NAMES
@@ -87,7 +88,8 @@ def retrieve_within_budget(
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
-    found = _relevant(query, search_memories(reader, query, rules=FOR_CONTEXT, most=_CANDIDATE_TOPICS))
+    asked = embed_question(reader, query)
+    found = _relevant(query, search_asked(reader, asked, rules=FOR_CONTEXT, most=_CANDIDATE_TOPICS))
 
     packer.fill("focus", _focused(reader, focus), packer.left // 2, must=True)
     latest = [one.state for one in found]
@@ -96,7 +98,7 @@ def retrieve_within_budget(
     if strategy.related:
         packer.fill("related", _join(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
     window = time_asked(query, reader.moment)
-    level, summaries = _summaries(reader, query, strategy, window)
+    level, summaries = _summaries(reader, asked, strategy, window)
     packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
     if strategy.history:
         floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
@@ -120,11 +122,13 @@ def _relevant(query: str, found: Sequence[MemoryMatch]) -> list[MemoryMatch]:
     return [one for one in found if one.state.key in kept]
 
 
-def _summaries(reader: Reader, query: str, strategy: Strategy, window: Window | None) -> tuple[int, list[MemoryState]]:
+def _summaries(
+    reader: Reader, asked: MemoryQuery, strategy: Strategy, window: Window | None
+) -> tuple[int, list[MemoryState]]:
     """The level that has summaries, at most the one wanted, and those of it that are about the question."""
     for level in range(strategy.level, 0, -1):
-        found = search_memories(
-            reader, query, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
+        found = search_asked(
+            reader, asked, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
         )
         states = [one.state for one in found if _meets(one.state, window)]
         if states:

@@ -57,12 +57,16 @@ def search_memories(
     Which version of a topic holds is looked up, never guessed from the candidates. Equal ranks are ordered by strength,
     then by topic. `levels` 1 to 3 search summaries.
     """
+    asked = embed_question(reader, query)
+    return search_asked(reader, asked, time_window, limit=limit, rules=rules, levels=levels, most=most)
+
+
+def embed_question(reader: Reader, query: str) -> MemoryQuery:
+    """The question with its vector; an empty one is refused."""
     if not query.strip():
         raise MemoryRefused("the question is empty; say what to look for")
     check_text("the question", query)
-    return search_asked(
-        reader, MemoryQuery.of(query, reader.embedder), time_window, limit=limit, rules=rules, levels=levels, most=most
-    )
+    return MemoryQuery.of(query, reader.embedder)
 
 
 def search_asked(

@@ -32,6 +32,7 @@ from schemas.memory import MemoryRelation, MemoryState
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
 EXACT = 20_000  # states up to which every vector is compared; beyond, the best by a projection are
+_LEVELS = 4  # of consolidation: said, daily, weekly, monthly
 _DIMENSIONS = 48  # of the projection
 _SAMPLE = 4_096  # vectors that the projection is fitted to
 _PRE_SELECTED = 400  # by the projection, then compared exactly
@@ -109,10 +110,12 @@ class StateIndex:
 
     def nearest(self, asked: MemoryQuery, seen: NDArray[np.bool_], limit: int) -> list[IndexHit]:
         """The best `limit` by words and the best by meaning among the states that are seen."""
+        if not seen.any():
+            return []
         lexical = self._lexical(asked.text)
-        lexical[~seen] = 0.0
-        by_words = _best(lexical, limit)
-        by_words = by_words[lexical[by_words] > 0]
+        lexical *= seen
+        holding = np.flatnonzero(lexical)
+        by_words = holding[_best(lexical[holding], limit)]
         top = float(lexical[by_words].max()) if len(by_words) else 0.0
         places, cosines = by_words, np.full(len(by_words), np.nan, np.float32)
         if asked.vector is not None and asked.model == self.model and self._grown.has_vectors:
@@ -134,7 +137,12 @@ class StateIndex:
     ) -> NDArray[np.bool_]:
         """Which states may lead a reader at the mask to their topic."""
         held = self._grown
-        ok = held.alive & np.isin(held.level, np.asarray(levels, np.int8))
+        wanted = np.zeros(_LEVELS, np.bool_)
+        wanted[list(levels)] = True
+        ok: NDArray[np.bool_] = wanted[held.level]
+        ok &= held.alive
+        if not ok.any():
+            return ok
         if mask.known_at is None:
             ok &= held.times["retracted_at"] == _NEVER
             if mask.as_of is not None:
@@ -437,7 +445,7 @@ def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
     """Places of the highest scores, in order of place."""
     if len(scores) <= limit:
         return np.arange(len(scores))
-    return np.sort(np.argpartition(-scores, limit)[:limit])
+    return np.sort(np.argpartition(scores, len(scores) - limit)[len(scores) - limit :])
 
 
 def _micros(moment: datetime) -> int:
