@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from hades.ingest.parse_cache import ParseCache, parse_key
 from hades.ingest.source_document import (
     CodeFile,
     Material,
@@ -19,7 +20,6 @@ from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.documents import read_prose
 from hades.ingest.sources.file_languages import CONFIGURATION_LANGUAGES, PROSE_LANGUAGES, language_of
 from hades.ingest.sources.import_forms import path_module, python_module
-from hades.ingest.sources.parse_cache import ParseCache, parse_key
 from hades.ingest.sources.reading import Unusable, decode, require_short_lines
 from schemas.chunks import ChunkKind
 from schemas.nodes import FuncKind, SourceKind

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
+from hades.ingest.parse_cache import ParseCache
 from hades.ingest.source_document import Material, RejectedInput
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
@@ -15,7 +16,6 @@ from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.history_documents import history_documents
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
-from hades.ingest.sources.parse_cache import ParseCache
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
 from hades.ingest.sources.walk import FileEntry, walk
 from schemas.nodes import SourceKind
