@@ -18,6 +18,7 @@ from hades.surfaces.mcp.describe import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
+OF_EVERY_COMMAND = {"as_json", "quiet", "debug", "help"}
 COMMANDS = command_tree()
 OPENAPI = rest_described(Mode.ADMIN)
 TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.READ_WRITE)["tools"]}
@@ -25,6 +26,8 @@ UNDECLARED_ROUTES = {
     ("get", "/health"): "speaks of the process, not of the graph; a supervisor asks it without a token",
     ("get", "/ready"): "speaks of the process, not of the graph; a load balancer asks it without a token",
     ("get", "/metrics"): "figures of this process in the text format of Prometheus",
+    ("get", "/v1/models"): "the fields are those of the OpenAI protocol, so that its clients can connect",
+    ("post", "/v1/chat/completions"): "the fields are those of the OpenAI protocol; it calls `answer`",
     ("post", "/v1/query/stream"): "the request of `query`, answered as server-sent events",
     ("post", "/v1/answer/stream"): "the request of `answer`, answered as server-sent events",
 }
@@ -136,7 +139,7 @@ def test_the_command_line_accepts_what_the_request_declares(capability):
         if len(parts) == 1 and shell.read is None:
             assert_same_rules(by_name[name], declared(capability)[name])
     extra = set(capability.cli.options.model_fields) if capability.cli.options else set()
-    known = {*capability.request.model_fields, *extra, "as_json", "debug", "_who", "help"}
+    known = {*capability.request.model_fields, *extra, *OF_EVERY_COMMAND, "_who"}
     assert [name for name in by_name if name.partition("__")[0] not in known and name not in known] == []
 
 
@@ -161,9 +164,7 @@ def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
     assert len(local.reason) > 15
     assert local.help
     assert [name for name, field in local.request.model_fields.items() if not field.description] == []
-    assert {parameter.name for parameter in command.params} - {"as_json", "debug", "help"} == set(
-        local.request.model_fields
-    )
+    assert {parameter.name for parameter in command.params} - OF_EVERY_COMMAND == set(local.request.model_fields)
     run = load(local.run)
     assert set(signature(run).parameters) == set(local.request.model_fields)
 
