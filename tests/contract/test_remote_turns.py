@@ -21,6 +21,7 @@ from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.stores.arango import view as view_module
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.view import ArangoView
 from hades.telemetry.turn import Caps, Turn
@@ -28,6 +29,7 @@ from schemas.catalogue import COLLECTIONS, NAMES
 from schemas.plan import Reason
 from schemas.retrieval import Retrieval
 from tests.arango_double.server import ArangoDouble
+from tests.contract.conftest import REAL_SERVER
 from tests.contract.view_fixtures import arango_store, sqlite_store
 from tests.unit.hades.ingest.corpora import TOKENIZER, Listed, passage
 
@@ -162,3 +164,22 @@ def test_an_answer_read_while_a_large_write_is_applied_says_so(views: Views) -> 
     finally:
         journal.delete("halfway")
     assert Reason.VIEW_DEGRADED not in ask(views.live, QUESTIONS[0]).reasons
+
+
+@pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")
+def test_a_search_by_vector_that_took_too_long_is_left_out_for_a_while(
+    views: Views, double: ArangoDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = HashingEmbedder().model.tag
+    vector = next(iter(HashingEmbedder().embed([QUESTIONS[0]])))
+
+    def nearest(view: ArangoView) -> int:
+        return len(view.nearest(vector, kind=Kind.CHUNK, model=model, limit=3))
+
+    for pause, asked_again in ((60.0, 0), (0.0, 3)):
+        monkeypatch.setattr(view_module, "_SLOW_S", pause)
+        live = ArangoView(views.live.store)
+        double.faults.error(1500, matching="Rows by cosine to the vector, highest first")
+        assert nearest(live) == 0
+        assert nearest(live) == asked_again
+        double.faults.clear()

@@ -7,6 +7,7 @@ snapshot also finds names that are spelled with other signs than stored, for whi
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -47,6 +48,7 @@ from schemas.ids import split_id
 from schemas.intervals import Mask, iso
 
 _UNBOUNDED = 2**31 - 1
+_SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 
@@ -59,7 +61,7 @@ class ArangoView:
     def __init__(self, store: ArangoStore) -> None:
         self.store = store
         self.node_ids, self.edge_ids = IdTable("node"), IdTable("edge")
-        self._too_slow: set[tuple[Kind, bool]] = set()
+        self._slow_until: dict[tuple[Kind, bool], float] = {}
         self._type_names = edge_types()
         self.codes = {name: code for code, name in enumerate(self._type_names)}
 
@@ -260,7 +262,7 @@ class ArangoView:
             where.append(Term("_key", "in", [key for name, key in ours if name == kind]))
         if level is not None:
             where.append(Term("level", "==", level))
-        if (kind, within is None) in self._too_slow:
+        if time.monotonic() < self._slow_until.get((kind, within is None), 0.0):
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
         rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
         try:
@@ -268,7 +270,7 @@ class ArangoView:
                 kind, rows.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
             )
         except QueryTimeout:
-            self._too_slow.add((kind, within is None))  # said once; later turns keep their time
+            self._slow_until[kind, within is None] = time.monotonic() + _SLOW_S  # turns meanwhile keep their time
             logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", kind)
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
