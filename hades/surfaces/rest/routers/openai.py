@@ -16,7 +16,7 @@ from hades.retrieval.answer.write_answer import write_sentence
 from hades.retrieval.turn.recipes import DEFAULT, NAMES_OF_RECIPES
 from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.written_answer import ANSWER, AnswerRequest
-from hades.surfaces.rest.problems import of_error
+from hades.surfaces.rest.problems import MEDIA_TYPE, Problem, of_error
 from hades.surfaces.rest.routers.answer import answer_events
 from hades.surfaces.rest.services import Call, CalledBy, Noted, Served
 from schemas.answer import AnswerSource, WrittenAnswer
@@ -58,6 +58,20 @@ class ChatBody(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="Longest reply of the language model, 16 to 4096.")
 
 
+class Failure(BaseModel):
+    """What went wrong, as clients of the protocol read it."""
+
+    message: str
+    type: str
+    code: str
+
+
+class ChatProblem(BaseModel):
+    """An error of the answer; one of the request or the caller is a `Problem`."""
+
+    error: Failure
+
+
 class UnknownModel(HadesError, ValueError):
     """A model that this service does not have."""
 
@@ -72,7 +86,12 @@ async def models() -> dict[str, Any]:
     return {"object": "list", "data": told}
 
 
-@reading.post("/chat/completions", summary="Answer the last message of a conversation", response_model=None)
+@reading.post(
+    "/chat/completions",
+    summary="Answer the last message of a conversation",
+    response_model=None,
+    responses={"4XX": {"model": ChatProblem | Problem, "description": "The request cannot be answered as it is."}},
+)
 async def complete(body: ChatBody, services: Served, call: Noted, caller: CalledBy) -> Response:
     """The written answer in the form of the OpenAI protocol; sources follow the text and stand in `sources`."""
     try:
@@ -81,7 +100,7 @@ async def complete(body: ChatBody, services: Served, call: Noted, caller: Called
             return StreamingResponse(_chunks(body.model, call, events), media_type="text/event-stream")
         answer = await _whole(events)
     except HadesError as error:
-        return Response(orjson.dumps(_failure(error)), of_error(error).status_code, media_type="application/json")
+        return Response(orjson.dumps(_failure(error)), of_error(error).status_code, media_type=MEDIA_TYPE)
     call.query_id = answer.query_id
     return Response(orjson.dumps(_completion(body.model, answer)), media_type="application/json")
 
@@ -99,8 +118,8 @@ def _completion(model: str, answer: WrittenAnswer) -> dict[str, Any]:
 
 
 def _failure(error: HadesError) -> dict[str, Any]:
-    """An error as clients of the protocol read it."""
-    return {"error": {"message": str(error), "type": type(error).__name__, "code": type(error).__name__}}
+    kind = type(error).__name__
+    return ChatProblem(error=Failure(message=str(error), type=kind, code=kind)).model_dump()
 
 
 def list_sources(answer: WrittenAnswer) -> str:
