@@ -326,7 +326,7 @@ def test_ci_runs_the_checks_and_the_tests():
     assert os.stat(script).st_mode & stat.S_IXUSR
     lines = script.read_text(encoding="utf-8").splitlines()
     assert "set -euo pipefail" in lines
-    assert [line for line in lines if line.startswith("make ")] == ["make check", "make test"]
+    assert [line for line in lines if line.startswith("make ")] == ["make check", "make test", "make test-wheel"]
 
 
 def test_the_probe_loads_nothing_but_the_standard_library(tmp_path):

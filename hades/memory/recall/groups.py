@@ -9,16 +9,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hades.memory.history.names import EDGES, key_of, topic_key, topic_of_key
+from hades.memory.service import Memory
 from hades.ports.store import Term
 from hades.text.keywords import words_of
 from schemas.intervals import Mask, is_visible
 from schemas.memory import MemoryRelation, MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
 
 _ROUNDS = 20
 _WORDS = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hades.memory.history import rows as records
 from hades.memory.history.edges import NewEdge, draw_many
@@ -17,13 +17,11 @@ from hades.memory.history.names import AUDIT, NEWEST, key_of, state_id, topic_ke
 from hades.memory.history.transactions import in_unit
 from hades.memory.recall.search import MemoryMatch
 from hades.memory.recall.strength import BY_SIMILARITY
+from hades.memory.service import Memory
 from hades.ports.store import Direction, RowStore, Term
 from hades.text.keywords import words_of
 from schemas.intervals import Mask
 from schemas.memory import MemoryAudit, MemoryEdgeKind, MemoryRelation, MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
 
 DISCOVERED = "discover"
 CLEAR = 0.55  # similarity from which two topics are related

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,11 +25,9 @@ from hades.memory.history.ratings import set_importance
 from hades.memory.history.states import by_keys
 from hades.memory.history.transactions import in_unit
 from hades.memory.recall.accesses import take_accesses
+from hades.memory.service import Memory
 from hades.ports.store import RowStore
 from schemas.memory import MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.service import Memory
 
 SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as

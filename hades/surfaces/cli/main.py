@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from hades.surfaces.capabilities.registry import CAPABILITIES, COMMANDS
 from hades.surfaces.cli.commands import add_commands
@@ -22,37 +21,10 @@ app = typer.Typer(
 )
 
 
-class NoPandas:
-    """Keeps Arrow from importing pandas, which it does at its first conversion and which takes half a second."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        """Refuse pandas; leave other modules to the other finders."""
-        if name == "pandas":
-            raise ModuleNotFoundError("Arrow starts without pandas", name=name)
-
-
-ARROW_ALONE = ("forget", "ingest", "publish", "rollback", "repair", "snapshots")
-
-
 def main() -> None:
     """Entry point of the console script."""
-    if "_HADES_COMPLETE" in os.environ:
-        from typer.completion import completion_init  # type: ignore[attr-defined]
-
-        completion_init()
-    elif sys.argv[1:2] and (sys.argv[1] in ARROW_ALONE or sys.argv[1:3] == ["run", "nightly"]):
-        _start_arrow_alone()
+    completion_init()  # the shell asks through the environment which words may follow
     app(prog_name="hades")
-
-
-def _start_arrow_alone() -> None:
-    """Let Arrow look for pandas while there is none; a library that needs pandas itself may still import it later."""
-    finder = NoPandas()
-    sys.meta_path.insert(0, finder)
-    import pyarrow
-
-    pyarrow.array([None])
-    sys.meta_path.remove(finder)
 
 
 def _version(wanted: bool) -> None:

@@ -108,7 +108,7 @@ def test_records_of_what_was_erased_say_only_who_and_when(memory: Memory) -> Non
 
 def test_erasing_wants_a_name_and_a_reason(memory: Memory) -> None:
     memory.add("note", "one")
-    with pytest.raises(MemoryRefused, match="say who asks for it and why"):
+    with pytest.raises(MemoryRefused, match="state who asks for it and why"):
         memory.erase("note", who="", why="")
 
 

@@ -21,7 +21,7 @@ LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"
 OF_EVERY_COMMAND = {"as_json", "quiet", "debug", "help"}
 COMMANDS = command_tree()
 OPENAPI = rest_described(Mode.ADMIN)
-TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.READ_WRITE)["tools"]}
+TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.ADMIN)["tools"]}
 UNDECLARED_ROUTES = {
     ("get", "/health"): "speaks of the process, not of the graph; a supervisor asks it without a token",
     ("get", "/ready"): "speaks of the process, not of the graph; a load balancer asks it without a token",
@@ -88,7 +88,7 @@ def test_a_stream_takes_the_body_of_its_capability(stream, capability):
 
 
 def test_every_tool_is_declared():
-    assert set(TOOLS) == {one.values[0].mcp.name for one in on("mcp") if one.values[0].mode != "admin"}
+    assert set(TOOLS) == {one.values[0].mcp.name for one in on("mcp")}
 
 
 def url(rest: Rest) -> str:
