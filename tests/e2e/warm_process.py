@@ -53,7 +53,9 @@ def warm_commands(folder: Path, root: Path) -> Iterator[Path]:
         program.chmod(0o755)
     environment = os.environ | {"PYTHONPATH": str(root)}
     command = [sys.executable, "-m", "tests.e2e.warm_process", address]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "ready\n":
                 raise RuntimeError("the warm process ended before it was ready; its message stands above")
@@ -72,10 +74,13 @@ def serve(address: str) -> Callable[[], object]:
         listener.bind(address)
         listener.listen()
         watch.register(listener, selectors.EVENT_READ)
+        watch.register(sys.stdin, selectors.EVENT_READ)  # ends when the process that started this one does
         os.write(1, b"ready\n")
         while True:
             for key, _ in watch.select(SECONDS_BETWEEN_LOOKS if children else None):
                 talk = key.fileobj
+                if talk is sys.stdin:
+                    raise SystemExit
                 if talk is listener:
                     accepted, _ = listener.accept()
                     job, child = _fork(accepted)
