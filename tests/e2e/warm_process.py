@@ -1,17 +1,22 @@
 """Commands in copies of one warm process: each is a process of its own, forked where the imports are already done.
 
-A page of the documentation runs many short commands, and most of the time of a short command is its imports. `Warm`
-starts one process that imports what commands import, and writes programs named `hades` and `python` to a folder for the
-path. Such a program hands its arguments, folder, environment and standard streams to the warm process, which forks; the
-copy runs the command as the console script would. A signal to the program reaches the copy, and a copy ends when its
-program does. `python` does so for a program on standard input only, and is the interpreter itself for the rest.
+A page of the documentation runs many short commands, and most of the time of a short command is its imports.
+`warm_commands` starts one process that imports what commands import, and writes programs named `hades` and `python` to
+a folder for the path. Such a program hands its arguments, folder, environment and standard streams to the warm process,
+which forks; the copy runs the command as the console script would. A signal to the program reaches the copy, which is
+killed where it does not end, and a copy ends when its program does. `python` does so for a program on standard input
+only, and is the interpreter itself for the rest.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
@@ -19,6 +24,7 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,11 +40,17 @@ said = json.dumps([name, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 socket.send_fds(talk, [struct.pack("!I", len(said))], [0, 1, 2])
 talk.sendall(said)
 child = struct.unpack("!I", talk.recv(4))[0]
+def tell(number, frame):
+    os.kill(child, number)
+    signal.alarm(20)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, lambda number, frame: os.kill(child, number))
+    signal.signal(number, tell)
+signal.signal(signal.SIGALRM, lambda number, frame: os.kill(child, signal.SIGKILL))
 code = talk.recv(4)
 sys.exit(struct.unpack("!i", code)[0] if code else 70)
 """
+ROOT = Path(__file__).resolve().parents[2]
+LOADED_LATER = ("__main__", "ranker", "frameworks")  # programs, and what imports torch
 SECONDS_BETWEEN_LOOKS = 0.02
 
 
@@ -80,7 +92,7 @@ def serve(address: str) -> Callable[[], object]:
             for key, _ in watch.select(SECONDS_BETWEEN_LOOKS if children else None):
                 talk = key.fileobj
                 if talk is sys.stdin:
-                    raise SystemExit
+                    os._exit(0)
                 if talk is listener:
                     accepted, _ = listener.accept()
                     job, child = _fork(accepted)
@@ -96,17 +108,16 @@ def serve(address: str) -> Callable[[], object]:
 
 
 def import_what_commands_import() -> None:
-    """The command line and the libraries that its commands import when they run."""
-    import great_expectations
-    import mlflow
-    import pandas
-    import prefect
-
-    import flows.nightly
-    import hades.surfaces.cli.main
-    import hades.wiring
-
-    _ = great_expectations, mlflow, pandas, prefect, flows, hades
+    """Modules of the project with the libraries that they import, without torch, and the compiled walks."""
+    for package in ("hades", "tasks", "flows"):
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not any(word in module.name for word in LOADED_LATER):
+                importlib.import_module(module.name)
+    for name in ("pandas", "mlflow", "great_expectations"):
+        importlib.import_module(name)
+    importlib.import_module("hades.retrieval.turn.warm_up").main()
+    gc.collect()
+    gc.freeze()  # a copy does not look through what it shares
 
 
 def _fork(talk: socket.socket) -> tuple[Callable[[], object] | None, int]:
@@ -123,6 +134,8 @@ def _fork(talk: socket.socket) -> tuple[Callable[[], object] | None, int]:
         return None, child
     name, arguments, folder, environment = json.loads(said)
     os.setsid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # as in a new process, whatever a library set
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -160,5 +173,24 @@ def _report_ends(children: dict[int, socket.socket], watch: selectors.BaseSelect
         del children[child]
 
 
+def _run(job: Callable[[], object]) -> int:
+    """The exit code of a copy: exit handlers have run, threads have ended, and what it wrote is out."""
+    code = 0
+    try:
+        job()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1])()
+    os._exit(_run(serve(sys.argv[1])))  # without freeing, piece by piece, what the copies share

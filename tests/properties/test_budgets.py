@@ -120,7 +120,7 @@ def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
         ByteTokenizer(),
         ToyEmbedder() if dice.random() < 0.8 else None,
         HiragPathrag(cand_cap=dice.choice((1, 10, 500))),
-        Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
+        clock=Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
     )
     text = " and ".join(" ".join(dice.choices((*WORDS, "unknown"), k=4)) for _ in range(dice.randint(1, 3)))
     found = retrieve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,9 @@ def run_serve(
     uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool, workers: int = 1
 ) -> Answer:
     """Listen on a Unix socket or on TCP, and answer until the process is stopped."""
+    import_module("hades.surfaces.rest.serve")  # a missing extra is named before anything listens
+    from hades.surfaces.rest.worker_processes import serve_with_workers
+
     settings, wanted = load_settings(), Mode(mode)
     keep_libraries_quiet()
     given = socket_activation()
@@ -40,8 +44,6 @@ def run_serve(
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
-    from hades.surfaces.rest.worker_processes import serve_with_workers
-
     try:
         serve_with_workers(settings, door, listening, limits_of(settings), workers)
     finally:
