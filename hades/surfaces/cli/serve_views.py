@@ -29,7 +29,7 @@ def run_serve(
     uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool, workers: int = 1
 ) -> Answer:
     """Listen on a Unix socket or on TCP, and answer until the process is stopped."""
-    import_module("hades.surfaces.rest.serve")  # a missing extra is named before anything listens
+    import_module("uvicorn")  # a missing extra is named before anything listens
     from hades.surfaces.rest.worker_processes import serve_with_workers
 
     settings, wanted = load_settings(), Mode(mode)
