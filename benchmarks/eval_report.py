@@ -69,9 +69,12 @@ def full(found: dict[str, dict[str, Any]]) -> str:
 
 
 def short(found: dict[str, dict[str, Any]]) -> str:
-    """A row a set: the best baseline, the default recipe with its gain, and the best other recipe."""
+    """A row a set: the best baseline, the default recipe with its gain, and the best other recipe.
+
+    A set on which the default was not run yet shows its best recipe.
+    """
     lines = [
-        "| set | best baseline | default | all gold | gain, 95% | p | best other recipe |",
+        "| set | best baseline | HADES (`auto` is the default) | all gold | gain, 95% | p | best other recipe |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, one in found.items():
