@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,13 +30,19 @@ def _repository(folder: Path) -> list[str]:
     (folder / "shapes.py").write_text("def area(side):\n    return side * side\n")
     (folder / "names.py").write_text("def title(name):\n    return name.title()\n")
     subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Shapes and names"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Shapes and names"], check=True, env=_dated("2024-05-01"))
     (folder / "shapes.py").write_text("def edge(side):\n    return side\n")
     (folder / "squares.py").write_text("def area(side):\n    return side * side\n")
     subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Squares"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "Squares"], check=True, env=_dated("2024-05-02"))
     listed = subprocess.run([*git, "rev-list", "--reverse", "HEAD"], check=True, capture_output=True, text=True)
     return listed.stdout.split()
+
+
+def _dated(day: str) -> dict[str, str]:
+    """Two commits of one second have no order by time."""
+    moment = f"{day}T12:00:00+00:00"
+    return os.environ | {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
 
 
 def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
