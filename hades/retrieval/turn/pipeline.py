@@ -107,14 +107,7 @@ def retrieve(
     files or symbols beside the passages. The default recipe searches code where the graph holds files of a workspace.
     `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
-    if not isinstance(text, str):
-        raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
-    if not text.strip():
-        raise BadQuestion("the question is empty; ask something")
-    if mode not in MODES:
-        raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
-    if level not in LEVELS:
-        raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
+    _check_question(text, mode, level)
     turn = Turn(caps_of(plan), tools.clock)
     for reason in plan.reasons:
         turn.because(reason)
@@ -161,6 +154,17 @@ def retrieve(
     if window is not None:
         turned = _fit_window(turned, text, window, tools.tokenizer)
     return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
+
+
+def _check_question(text: object, mode: str, level: str) -> None:
+    if not isinstance(text, str):
+        raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
+    if not text.strip():
+        raise BadQuestion("the question is empty; ask something")
+    if mode not in MODES:
+        raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
+    if level not in LEVELS:
+        raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
 
 
 def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:

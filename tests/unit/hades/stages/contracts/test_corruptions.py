@@ -61,16 +61,18 @@ def test_a_corruption_turns_its_rule_red_and_stops_the_line(rule: str, store: Sq
 @pytest.mark.parametrize("rule", sorted({rule.id.partition(".")[0]: rule.id for rule in RULES}.values()))
 def test_great_expectations_says_the_same_of_a_corruption(rule: str, store: SqliteStore, home: Path) -> None:
     """One rule of each contract; `make soak` compares every rule."""
-    _compare_engines(rule, store, home)
+    ours, theirs = _findings_of_both_engines(rule, store, home)
+    assert ours == theirs
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
 def test_great_expectations_says_the_same_of_every_corruption(rule: str, store: SqliteStore, home: Path) -> None:
-    _compare_engines(rule, store, home)
+    ours, theirs = _findings_of_both_engines(rule, store, home)
+    assert ours == theirs
 
 
-def _compare_engines(rule: str, store: SqliteStore, home: Path) -> None:
+def _findings_of_both_engines(rule: str, store: SqliteStore, home: Path) -> tuple[Any, Any]:
     CASES[rule](store, home)
     pointer = read(root_of(home))
     assert pointer is not None
@@ -79,7 +81,7 @@ def _compare_engines(rule: str, store: SqliteStore, home: Path) -> None:
         check_contract(store, rule.partition(".")[0], snapshot=folder, engine=engine)
         for engine in ("arrow", "great_expectations")
     )
-    assert ours.findings == theirs.findings
+    return ours.findings, theirs.findings
 
 
 def test_no_corruption_is_seeded_for_a_rule_that_is_not_there() -> None:
