@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.memory.history.delta_chains import ancestors, make_whole_from
 from hades.memory.history.names import EDGES, STATES, key_of, topic_of_key
 from hades.memory.history.states import is_erased
 from hades.memory.recall.similarity import MemoryQuery
+from hades.memory.recall.state_columns import ALWAYS, NEVER, TIMES, StateColumns, to_micros
 from hades.ports.store import RowStore
 from hades.text.analyzer import stem_word, terms, words
 from schemas.intervals import Mask, is_visible
@@ -39,11 +39,8 @@ _PRE_SELECTED = 400  # by the projection, then compared exactly
 _COMMON = 0.1  # share of the states that hold a word from which it is left out beside rarer ones
 _FEW = 2_000  # states that hold a word up to which it always counts
 _DEAD = 10_000  # dead places beyond those of as many living ones; then the index is built again
-_NEVER = np.iinfo(np.int64).max
-_ALWAYS = np.iinfo(np.int64).min
 _COLUMNS = tuple(name for name in MemoryState.model_fields if name != "key")
 _EDGE_COLUMNS = ("_from", "_to", "relationship_type", "valid_from", "valid_until", "recorded_at", "retracted_at")
-_TIMES = ("valid_from", "valid_until", "timestamp", "retracted_at")
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class StateIndex:
         self._place: dict[str, int] = {}
         self._topics: dict[str, list[int]] = {}
         self._postings: dict[str, tuple[array[int], array[int]]] = {}
-        self._grown = _Columns()
+        self._grown = StateColumns()
         self._spans: list[tuple[int, int, int, int, int]] = []  # begins, ends, said, retracted, version
         self._rows: list[bytes] = []
         self._links: dict[str, dict[str, tuple[datetime | None, ...]]] = {}
@@ -144,17 +141,17 @@ class StateIndex:
         if not ok.any():
             return ok
         if mask.known_at is None:
-            ok &= held.times["retracted_at"] == _NEVER
+            ok &= held.times["retracted_at"] == NEVER
             if mask.as_of is not None:
-                ok &= held.times["valid_from"] <= _micros(mask.as_of)
+                ok &= held.times["valid_from"] <= to_micros(mask.as_of)
         else:
-            ok &= held.times["timestamp"] <= _micros(mask.known_at)
-            ok &= held.times["valid_from"] <= _micros(mask.as_of or mask.known_at)
+            ok &= held.times["timestamp"] <= to_micros(mask.known_at)
+            ok &= held.times["valid_from"] <= to_micros(mask.as_of or mask.known_at)
         start, end = window
         if start is not None:
-            ok &= held.times["valid_from"] >= _micros(start)
+            ok &= held.times["valid_from"] >= to_micros(start)
         if end is not None:
-            ok &= held.times["valid_from"] < _micros(end)
+            ok &= held.times["valid_from"] < to_micros(end)
         return ok
 
     def current(self, topic: str, mask: Mask, now: datetime) -> int | None:
@@ -163,11 +160,11 @@ class StateIndex:
         if not places:
             return None
         spans = self._spans
-        moment = _micros(mask.as_of or mask.known_at or now)
+        moment = to_micros(mask.as_of or mask.known_at or now)
         if mask.is_open:
             moment = max(moment, *(spans[place][2] for place in places))
-        known = _micros(mask.known_at) if mask.known_at is not None else _NEVER - 1
-        best, found = (_ALWAYS, 0), None
+        known = to_micros(mask.known_at) if mask.known_at is not None else NEVER - 1
+        best, found = (ALWAYS, 0), None
         for place in places:
             begins, ends, said, retracted, version = spans[place]
             if begins <= moment < ends and said <= known < retracted and (begins, version) > best:
@@ -176,13 +173,13 @@ class StateIndex:
 
     def last_keys(self, topic: str, limit: int, mask: Mask) -> list[str]:
         """Keys of the last versions of a topic, by its key, that the mask lets through, oldest first."""
-        as_of = None if mask.as_of is None else _micros(mask.as_of)
-        known = None if mask.known_at is None else min(_micros(mask.known_at), _NEVER - 1)
+        as_of = None if mask.as_of is None else to_micros(mask.as_of)
+        known = None if mask.known_at is None else min(to_micros(mask.known_at), NEVER - 1)
         seen = []
         for place in self._topics.get(topic, ()):
             begins, ends, said, retracted, version = self._spans[place]
             is_true = as_of is None or begins <= as_of < ends
-            if is_true and (known is None or said <= known < retracted) and begins != _NEVER:
+            if is_true and (known is None or said <= known < retracted) and begins != NEVER:
                 seen.append((version, self.keys[place]))
         return [key for _, key in sorted(seen)[-limit:]]
 
@@ -204,7 +201,7 @@ class StateIndex:
         return (
             float(held.importance[place]),
             _moment(self._spans[place][0]),
-            None if accessed == _ALWAYS else _moment(accessed),
+            None if accessed == ALWAYS else _moment(accessed),
         )
 
     def links(self, topic: str, mask: Mask) -> int:
@@ -277,7 +274,7 @@ class StateIndex:
             self._place[row["_key"]] = place
             self._topics.setdefault(topic_of_key(row["_key"]), []).append(place)
             self._grown.add(row, not is_tomb, sum(found.values()))
-            times = [_NEVER if row[name] is None else _micros(row[name]) for name in _TIMES]
+            times = [NEVER if row[name] is None else to_micros(row[name]) for name in TIMES]
             self._spans.append((times[0], times[1], times[2], times[3], row["version"]))
             self._rows.append(pickle.dumps(_record(row), pickle.HIGHEST_PROTOCOL))
         self._grown.add_vectors(batch.column("embedding"), batch.column("embedding_model"), self.model)
@@ -291,7 +288,7 @@ class StateIndex:
 
     def _forget(self) -> None:
         self.keys, self.topics, self._place, self._topics, self._postings = [], [], {}, {}, {}
-        self._grown, self._spans, self._rows = _Columns(), [], []
+        self._grown, self._spans, self._rows = StateColumns(), [], []
         self._projection = self._projected = None
 
     def _link(self, batch: pa.RecordBatch) -> None:
@@ -308,123 +305,6 @@ class StateIndex:
         for key in keys:
             for end in self._edge_ends.pop(key, ()):
                 self._links.get(end, {}).pop(key, None)
-
-
-class _Columns:
-    """What is known of each place, as arrays that grow by doubling."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.words_in_all = 0
-        self._alive = np.zeros(0, np.bool_)
-        self._level = np.zeros(0, np.int8)
-        self._version = np.zeros(0, np.int32)
-        self._length = np.zeros(0, np.float32)
-        self._importance = np.zeros(0, np.float32)
-        self._embedded = np.zeros(0, np.bool_)
-        self._vectors = np.zeros((0, 0), np.float32)
-        self._times = {name: np.zeros(0, np.int64) for name in (*_TIMES, "last_accessed")}
-        self._filled = 0  # places whose vector was set or is known to be absent
-
-    def add(self, row: dict[str, Any], alive: bool, length: int) -> None:
-        """A place for a row."""
-        if self.size == len(self._alive):
-            self._grow()
-        place = self.size
-        self.size += 1
-        self._alive[place] = alive
-        self._level[place] = row["consolidation_level"]
-        self._version[place] = row["version"]
-        self._importance[place] = row["importance_score"]
-        self._length[place] = length
-        self.words_in_all += length
-        for name, absent in (
-            ("valid_from", _NEVER), ("valid_until", _NEVER), ("timestamp", _NEVER), ("retracted_at", _NEVER),
-            ("last_accessed", _ALWAYS),
-        ):  # fmt: skip
-            value = row[name]
-            self._times[name][place] = absent if value is None else _micros(value)
-
-    def add_vectors(self, vectors: pa.Array, models: pa.Array, model: str) -> None:
-        """The vectors of the places that were added last; those of another model count as absent."""
-        first = self._filled
-        self._filled += len(vectors)
-        is_ours = pc.and_(pc.fill_null(pc.equal(models, model), False), pc.is_valid(vectors))
-        wanted = np.flatnonzero(is_ours.to_numpy(zero_copy_only=False))
-        if not len(wanted):
-            return
-        found = vectors.filter(is_ours).flatten().to_numpy().astype(np.float32).reshape(len(wanted), -1)
-        if self._vectors.shape[1] != found.shape[1]:
-            self._vectors = np.zeros((len(self._alive), found.shape[1]), np.float32)
-        norms = np.linalg.norm(found, axis=1, keepdims=True)
-        places = first + wanted
-        self._vectors[places] = found / np.where(norms == 0, 1, norms)
-        self._embedded[places] = True
-
-    def kill(self, place: int) -> None:
-        """Let a place count no more."""
-        self._alive[place] = self._embedded[place] = False
-        self.words_in_all -= int(self._length[place])
-
-    def _grow(self) -> None:
-        size = max(1_024, 2 * len(self._alive))
-        for name in ("_alive", "_level", "_version", "_length", "_importance", "_embedded", "_vectors"):
-            old = getattr(self, name)
-            new = np.zeros((size, *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
-        for name, old in self._times.items():
-            self._times[name] = np.concatenate([old, np.zeros(size - len(old), np.int64)])
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether any state has a vector of the model."""
-        return self._vectors.shape[1] > 0
-
-    @property
-    def alive(self) -> NDArray[np.bool_]:
-        """Which places count."""
-        return self._alive[: self.size]
-
-    @property
-    def level(self) -> NDArray[np.int8]:
-        """Level of consolidation."""
-        return self._level[: self.size]
-
-    @property
-    def version(self) -> NDArray[np.int32]:
-        """Number of the version in its topic."""
-        return self._version[: self.size]
-
-    @property
-    def length(self) -> NDArray[np.float32]:
-        """Words in the text."""
-        return self._length[: self.size]
-
-    @property
-    def importance(self) -> NDArray[np.float32]:
-        """Importance of each state."""
-        return self._importance[: self.size]
-
-    @property
-    def embedded(self) -> NDArray[np.bool_]:
-        """Which places have a vector of the model."""
-        return self._embedded[: self.size]
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """(n_places, dimension) float32, rows unit length or zero."""
-        return self._vectors[: self.size]
-
-    @property
-    def last_accessed(self) -> NDArray[np.int64]:
-        """Microseconds since 1970 when each state was last read."""
-        return self._times["last_accessed"]
-
-    @property
-    def times(self) -> dict[str, NDArray[np.int64]]:
-        """Microseconds since 1970 of each time."""
-        return {name: column[: self.size] for name, column in self._times.items()}
 
 
 def terms_with_counts(text: str) -> dict[str, int]:
@@ -446,10 +326,6 @@ def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
     if len(scores) <= limit:
         return np.arange(len(scores))
     return np.sort(np.argpartition(scores, len(scores) - limit)[len(scores) - limit :])
-
-
-def _micros(moment: datetime) -> int:
-    return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else _NEVER - 1
 
 
 def _moment(micros: int) -> datetime:
