@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hades.errors import SettingsError
 
-VERSION = 3  # raise it with any change of what is computed: the next build is a full one
+VERSION = 4  # raise it with any change of what is computed: the next build is a full one
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from hades.build_state.ledger import digest_of
 from hades.ports.store import Direction, RowStore
 from hades.ports.text import LanguageModel
+from hades.stages.topics.code_topic_names import code_topic_name, code_topics, words_of_names
 from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
@@ -99,20 +100,24 @@ def outdated(store: RowStore, standing: PreviousHierarchy) -> set[str]:
 
 def terms_said(material: Material, shape: Shape) -> TermCounts:
     """What the names of those who speak for their topic say, counted once for both levels."""
-    speaks = (_speakers(shape) != NONE).tolist()
-    return term_counts([name if spoken else "" for name, spoken in zip(material.names, speaks, strict=True)])
+    speaks = (_speakers(material, shape) != NONE).tolist()
+    return term_counts(
+        [name if speaker else "" for name, speaker in zip(words_of_names(material), speaks, strict=True)]
+    )
 
 
 def word_topics(writer: Writer, shape: Shape, said: TermCounts, wanted: Iterable[int]) -> dict[int, Wording]:
     """Name and summary of the wanted topics, by their number. Reads a few chunks a topic, never whole documents."""
-    labels = _speakers(shape)
+    labels = _speakers(writer.material, shape)
     terms = characteristic_terms(said, labels, len(shape.topics), TERMS)
+    of_code = code_topics(writer.material, shape.labels, len(shape.topics))
     chosen = sorted(wanted)
     chunks = _chunks_near(writer, shape, labels, chosen)
     worded = {}
     for number in chosen:
         key = shape.topics[number]
-        name = UNPLACED if key == BUCKET else topic_name(terms[number]) or _nearest_name(writer, shape, labels, number)
+        name = _name(writer, terms[number], np.flatnonzero(labels == number), is_code=bool(of_code[number]))
+        name = UNPLACED if key == BUCKET else name or _nearest_name(writer, shape, labels, number)
         quotes = _quotes(chunks.get(number, ()), terms[number], writer.rules.summary_sentences)
         worded[number] = _write(writer, key, Wording(name, tuple(terms[number]), quotes))
     return worded
@@ -122,8 +127,9 @@ def word_above(
     writer: Writer, shape: Shape, said: TermCounts, below: Sequence[Wording], wanted: Iterable[int]
 ) -> dict[int, Wording]:
     """The same for super-topics: terms over all their entities, quotes from their largest topics."""
-    speakers = _speakers(shape)
+    speakers = _speakers(writer.material, shape)
     labels = np.where(speakers == NONE, NONE, shape.parents[speakers])
+    of_code = code_topics(writer.material, shape.above_labels(), len(shape.above))
     terms = characteristic_terms(said, labels, len(shape.above), TERMS)
     sizes = shape.sizes()
     worded = {}
@@ -132,17 +138,27 @@ def word_above(
             np.flatnonzero(shape.parents == number).tolist(), key=lambda topic: (-sizes[topic], shape.topics[topic])
         )
         quotes = tuple(quote for topic in children for quote in below[topic].quotes[:1])
-        name = topic_name(terms[number]) or below[children[0]].name
+        name = _name(writer, terms[number], np.flatnonzero(labels == number), is_code=bool(of_code[number]))
+        name = name or below[children[0]].name
         quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
         worded[number] = _write(writer, shape.above[number], quoted)
     return worded
 
 
-def _speakers(shape: Shape) -> Labels:
-    """Labels of the entities a topic is worded from: its core, or everyone in it where it has none."""
+def _speakers(material: Material, shape: Shape) -> Labels:
+    """Labels of the entities that name a topic: symbols where it is of code, else its core, or everyone without one."""
     has_core = np.zeros(len(shape.topics), bool)
     has_core[shape.labels[shape.is_core]] = True
-    return np.where(shape.is_core | ~has_core[shape.labels], shape.labels, NONE)
+    of_code = code_topics(material, shape.labels, len(shape.topics))[shape.labels]
+    return np.where(np.where(of_code, material.is_symbol, shape.is_core | ~has_core[shape.labels]), shape.labels, NONE)
+
+
+def _name(writer: Writer, terms: dict[str, float], members: np.ndarray, *, is_code: bool) -> str:
+    """Terms side by side; for code the common module and what its symbols do."""
+    if not is_code:
+        return topic_name(terms)
+    symbols = [writer.material.names[row] for row in members.tolist() if writer.material.is_symbol[row]]
+    return code_topic_name(terms, symbols)
 
 
 def _nearest_name(writer: Writer, shape: Shape, labels: Labels, number: int) -> str:

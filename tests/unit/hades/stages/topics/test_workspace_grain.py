@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from hades.stages.topics.code_topic_names import code_topic_name, code_topics, common_module, words_of_names
 from hades.stages.topics.topic_inputs import Material
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.topic_tree import grain
 from hades.stages.topics.topic_wording import _quotes
+from models.hierarchy.summarise import characteristic_terms, term_counts
 
 
 def material(symbols: int, others: int) -> Material:
@@ -42,3 +46,34 @@ def test_code_is_quoted_by_the_sentences_of_its_documentation() -> None:
         ("c", "One is a number."),
     ]
     assert quotes[0].span == (10 + text.index("Opens"), 10 + text.index("\n\n"))
+
+
+def test_a_topic_of_code_is_named_by_its_module_and_by_what_its_functions_do() -> None:
+    symbols = [
+        "shop.orders.cancel_order",
+        "shop.orders.refund_order",
+        "shop.orders.Order.cancel_order",
+        "shop.orders.Order.__init__",
+        "shop.mail.send_receipt",
+    ]
+    world = replace(material(5, 2), names=[*symbols, "Order history", "shop.orders"])
+    words = words_of_names(world)
+    assert words == ["cancel order", "refund order", "cancel order", "", "send receipt", "Order history", "shop.orders"]
+    labels = np.zeros(7, np.int64)
+    assert code_topics(world, labels, 1).tolist() == [True]
+    terms = characteristic_terms(term_counts(words[:5]), labels[:5], 1, 20)[0]
+    assert code_topic_name(terms, symbols) == "shop.orders: cancel order, send receipt"
+
+
+@pytest.mark.parametrize(
+    ("symbols", "module"),
+    [
+        ([], ""),
+        (["a.f"], "a"),
+        (["a.b.C.f", "a.b.C.g", "x.y"], "a.b"),
+        (["a.f", "b.f", "c.f"], ""),
+        (["project.part.inner.f", "project.part.inner.g"], "part.inner"),
+    ],
+)
+def test_the_module_of_a_topic_is_the_longest_that_half_of_its_symbols_share(symbols: list[str], module: str) -> None:
+    assert common_module(symbols) == module
