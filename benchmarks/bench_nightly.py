@@ -45,7 +45,7 @@ from hades.stages.night import Night
 from hades.stages.run import build
 from hades.stores.sqlite.store import SqliteStore
 from hades.wiring import open_embedder, open_store, open_tracker
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec
 
 DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / "data"))

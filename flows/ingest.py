@@ -8,7 +8,7 @@ from prefect import flow
 from pydantic import Field
 
 from hades.ingest.phases import Phase
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec
 from tasks.ingest import run_phase
 
@@ -22,6 +22,9 @@ def ingest(
     citations: Annotated[str | None, Field(description="arxiv only: who cites whom")] = None,
     code_links: Annotated[str | None, Field(description="arxiv only: which repository belongs to which paper")] = None,
     triples: Annotated[str | None, Field(description="passages only: ready-made triples")] = None,
+    history: Annotated[bool, Field(description="workspace only: read the commits of a git repository")] = True,
+    domain: Annotated[str | None, Field(description="a domain of every document of the corpus")] = None,
+    exclude: Annotated[list[str] | None, Field(description="workspace only: patterns of paths to leave out")] = None,
     edges: Annotated[bool, Field(description="also derive entities and edges")] = True,
 ) -> dict[str, Any]:
     """Nodes, chunks, embeddings, edges; each phase continues where it was stopped.
@@ -32,8 +35,20 @@ def ingest(
         citations: arxiv only: who cites whom
         code_links: arxiv only: which repository belongs to which paper
         triples: passages only: ready-made triples
+        history: workspace only: read the commits of a git repository
+        domain: a domain of every document of the corpus
+        exclude: workspace only: patterns of paths to leave out
         edges: also derive entities and edges
     """
     phases = PHASES if edges else PHASES[:-1]
-    spec = SourceSpec(source=source, path=path, citations=citations, code_links=code_links, triples=triples)
+    spec = SourceSpec(
+        source=source,
+        path=path,
+        citations=citations,
+        code_links=code_links,
+        triples=triples,
+        history=history,
+        domain=domain,
+        exclude=tuple(exclude or ()),
+    )
     return {phase: run_phase(phase, spec) for phase in phases}

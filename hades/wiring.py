@@ -176,7 +176,7 @@ def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
 
 def _known_workspaces(settings: Settings) -> list[SourceSpec]:
     from hades.ingest.source_registry import known
-    from schemas.nodes import SourceKind
+    from schemas.source_kinds import SourceKind
 
     try:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:

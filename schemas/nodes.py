@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from schemas.record import Json, Keyed, Unit, Vector
+from schemas.source_kinds import SourceKind
 
 
 class EntityType(StrEnum):
@@ -29,15 +30,6 @@ class NameType(StrEnum):
     PRODUCT = "PRODUCT"
     EVENT = "EVENT"
     CONCEPT = "CONCEPT"
-
-
-class SourceKind(StrEnum):
-    """Where material comes from; one file in `hades/ingest/sources/` each."""
-
-    WORKSPACE = "workspace"
-    DOCUMENTS = "documents"
-    ARXIV = "arxiv"
-    PASSAGES = "passages"
 
 
 class FuncKind(StrEnum):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hades.ingest.code_edges import FuncSpans, code_edge
 from hades.ingest.nodes import document_key
 from schemas.edges import CodeEdgeType
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 
 Row = dict[str, Any]
 COMMIT_ORIGIN = "commit:"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hades.ingest import manifest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
-from hades.ingest.source_document import Material, RejectedInput, Source
+from hades.ingest.source_document import Material, RejectedInput, Source, SourceTools
 from hades.ingest.source_fingerprint import is_unread, note_read
 from hades.ingest.source_registry import known, remember
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind, is_file_field
 from schemas.sources import SourceSpec
 
 ALL_PHASES = tuple(Phase)
@@ -112,24 +112,10 @@ class Ingest:
         return gone
 
     def _open(self, spec: SourceSpec) -> Source:
-        """The source of a corpus; each loads parsers that the others do not need."""
-        path = Path(spec.path)
-        if spec.source == SourceKind.WORKSPACE:
-            from hades.ingest.sources.workspace import WorkspaceSource
-
-            history = replace(self._context.history, cache=self._context.scratch) if spec.history else None
-            return WorkspaceSource(path, history=history, exclude=spec.exclude, scratch=self._context.scratch)
-        if spec.source == SourceKind.DOCUMENTS:
-            from hades.ingest.sources.documents import DocumentsSource
-
-            return DocumentsSource(path)
-        if spec.source == SourceKind.ARXIV:
-            from hades.ingest.sources.arxiv import ArxivSource
-
-            return ArxivSource(path, _path(spec.citations), _path(spec.code_links))
-        from hades.ingest.sources.passages import PassagesSource
-
-        return PassagesSource(path, _path(spec.triples))
+        """The source of a corpus; each module loads parsers that the others do not need."""
+        module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
+        source: Source = module.open_source(spec, SourceTools(self._context.history, self._context.scratch))
+        return source
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""
@@ -159,16 +145,10 @@ class NoSource:
 
 def _absolute(spec: SourceSpec) -> SourceSpec:
     """The same corpus for a process that runs elsewhere."""
-    places = {
-        name: str(Path(value).resolve())
-        for name in ("path", "citations", "code_links", "triples")
-        if (value := getattr(spec, name)) is not None
-    }
-    return spec.model_copy(update=places)
-
-
-def _path(path: str | None) -> Path | None:
-    return Path(path) if path is not None else None
+    files = {name: getattr(spec, name) for name in SourceSpec.model_fields if is_file_field(name)}
+    return spec.model_copy(
+        update={name: str(Path(value).resolve()) for name, value in files.items() if value is not None}
+    )
 
 
 def _text(path: Path | str | None) -> str | None:

@@ -17,8 +17,9 @@ from typing import Any
 from hades.ingest.source_document import CodeFile, Material, RejectedInput, Section
 from schemas.chunks import ChunkKind
 from schemas.ids import content_key, node_id, sha256_text
-from schemas.nodes import NameType, SourceKind
+from schemas.nodes import NameType
 from schemas.record import canonical_json as canonical
+from schemas.source_kinds import SourceKind
 
 Row = dict[str, Any]
 _FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")

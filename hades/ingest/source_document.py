@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
+from hades.ingest.sources.history_rules import HistoryRules
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
-from schemas.nodes import FuncKind, NameType, SourceKind
+from schemas.nodes import FuncKind, NameType
+from schemas.source_kinds import SourceKind
 
 
 class RejectReason(StrEnum):
@@ -156,6 +159,14 @@ class RejectedInput:
     reason: RejectReason
     detail: str = ""
     size: int = 0
+
+
+@dataclass(frozen=True)
+class SourceTools:
+    """What a source may use beside its corpus: how far to read history, and a folder for what it keeps."""
+
+    history: HistoryRules
+    scratch: Path
 
 
 class Source(Protocol):

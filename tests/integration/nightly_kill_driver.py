@@ -18,7 +18,7 @@ import mlflow  # noqa: F401
 from flows.nightly import nightly
 from hades.ports.view import Kind
 from hades.snapshot.open import open_snapshot
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec
 from tasks.unit import without_server
 

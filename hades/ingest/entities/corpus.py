@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.text.arrays import Ints, Longs
-from schemas.nodes import NameType, SourceKind
+from schemas.nodes import NameType
+from schemas.source_kinds import SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)
 _READ = ("_key", "origin", "title", "source", "facts", "domains")

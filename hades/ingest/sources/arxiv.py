@@ -10,17 +10,34 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from hades.ingest.source_document import GivenName, Link, Material, PaperFacts, RejectedInput, RejectReason, Section
+from hades.ingest.source_document import (
+    GivenName,
+    Link,
+    Material,
+    PaperFacts,
+    RejectedInput,
+    RejectReason,
+    Section,
+    SourceTools,
+)
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
-from schemas.nodes import NameType, SourceKind
+from schemas.nodes import NameType
+from schemas.source_kinds import SourceKind
+from schemas.sources import SourceSpec
 
 _READ = "id title abstract authors authors_parsed categories date created versions update_date"
 _READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata
 _AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
 _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
+
+
+def open_source(spec: SourceSpec, _tools: SourceTools) -> ArxivSource:
+    """The papers of a description."""
+    beside = [Path(one) if one is not None else None for one in (spec.citations, spec.code_links)]
+    return ArxivSource(Path(spec.path), *beside)
 
 
 class ArxivSource:

@@ -13,7 +13,8 @@ from hades.ingest.sources.parallel_reading import WORKERS
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, read_bytes
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
-from schemas.nodes import NameType, SourceKind
+from schemas.nodes import NameType
+from schemas.source_kinds import SourceKind
 
 MAX_FILE_BYTES = 128 << 20
 _CPU_SECONDS = 30.0

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason, Section
+from hades.ingest.source_document import Material, RejectedInput, RejectReason, Section, SourceTools
 from hades.ingest.sources.converted_files import FileConverter
 from hades.ingest.sources.formats.read_format import FORMATS
 from hades.ingest.sources.html_text import html_to_text
@@ -19,7 +19,8 @@ from hades.ingest.sources.reading import SourceError, Unusable, read_start, read
 from hades.ingest.sources.vault import NoteFacts, NoteIndex, aliases_of, front_matter, read_note
 from hades.ingest.sources.walk import FileEntry, walk
 from schemas.chunks import ChunkKind
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
+from schemas.sources import SourceSpec
 
 _HTML = frozenset({".html", ".htm", ".xhtml"})
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
@@ -52,6 +53,11 @@ class _Reader:
 
     converter: FileConverter
     notes: NoteIndex
+
+
+def open_source(spec: SourceSpec, _tools: SourceTools) -> DocumentsSource:
+    """The documents of a description."""
+    return DocumentsSource(Path(spec.path))
 
 
 class DocumentsSource:

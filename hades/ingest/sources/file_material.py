@@ -22,7 +22,8 @@ from hades.ingest.sources.file_languages import CONFIGURATION_LANGUAGES, PROSE_L
 from hades.ingest.sources.import_forms import path_module, python_module
 from hades.ingest.sources.reading import Unusable, decode, require_short_lines
 from schemas.chunks import ChunkKind
-from schemas.nodes import FuncKind, SourceKind
+from schemas.nodes import FuncKind
+from schemas.source_kinds import SourceKind
 
 PARSER = "hades.ingest.sources.code_parsing:parse"
 MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text

@@ -16,7 +16,7 @@ from hades.ingest.sources.git_command import BlobReader, GitError, resolve_commi
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, require_plain_name, show
 from hades.ingest.sources.walk import SKIPPED_FOLDERS
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 
 _SUBMODULE, _LINK = "160000", "120000"
 

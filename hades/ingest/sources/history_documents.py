@@ -23,7 +23,7 @@ from hades.ingest.sources.git_history import (
 )
 from hades.ingest.sources.history_rules import HistoryRules
 from schemas.chunks import CHANGED_FILES, ChunkKind
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 
 _CACHE_VERSION = 1
 _LISTED_FILES = 30

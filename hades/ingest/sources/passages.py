@@ -11,14 +11,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason, Section
+from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason, Section, SourceTools
 from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
 from hades.text.dates import times_in
 from schemas.chunks import ChunkKind
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
+from schemas.sources import SourceSpec
 
 Triple = tuple[str, str, str]
+
+
+def open_source(spec: SourceSpec, _tools: SourceTools) -> PassagesSource:
+    """The passages of a description."""
+    return PassagesSource(Path(spec.path), Path(spec.triples) if spec.triples is not None else None)
 
 
 class PassagesSource:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from hades.ingest.parse_cache import ParseCache
-from hades.ingest.source_document import Material, RejectedInput
+from hades.ingest.source_document import Material, RejectedInput, SourceTools
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
@@ -18,7 +19,14 @@ from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.sources.parallel_reading import WORKERS, in_order
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
 from hades.ingest.sources.walk import FileEntry, walk
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
+from schemas.sources import SourceSpec
+
+
+def open_source(spec: SourceSpec, tools: SourceTools) -> WorkspaceSource:
+    """The workspace of a description; parsed files and read commits are kept in the scratch folder."""
+    history = replace(tools.history, cache=tools.scratch) if spec.history else None
+    return WorkspaceSource(Path(spec.path), history=history, exclude=spec.exclude, scratch=tools.scratch)
 
 
 class WorkspaceSource:

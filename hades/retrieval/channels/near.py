@@ -11,7 +11,7 @@ from hades.errors import HadesError
 from hades.ports.view import Kind, SourceFacts
 from hades.retrieval.ranking.relevance import MENTIONS
 from schemas.ids import content_key
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction

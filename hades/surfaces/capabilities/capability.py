@@ -180,7 +180,7 @@ class LocalCommand:
     """A command that only the machine of the graph offers, and why.
 
     `run` names the function that does the work and renders it (`module:function`); it takes the fields of the request
-    by name.
+    by name, and `fixed` beside them.
     """
 
     path: tuple[str, ...]
@@ -188,6 +188,7 @@ class LocalCommand:
     run: str
     reason: str
     arguments: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def help(self) -> str:

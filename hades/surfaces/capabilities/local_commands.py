@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from hades.surfaces.capabilities.capability import LocalCommand, Request, Shell
 from hades.surfaces.capabilities.fields import Id, Moment
+from schemas.source_kinds import SOURCES, CorpusFields, SourceDeclaration, is_file_field
 
 FLOWS = (
     "nightly",
@@ -91,37 +92,20 @@ class IngestPart(Request):
     )
 
 
-class IngestWorkspaceRequest(IngestPart):
-    """Ingest code: files, functions, docstrings, comments and pages. Deleted files are removed."""
-
-    path: Path = Field(description="Folder of code; .gitignore is respected.")
-    no_history: bool = Field(False, description="Leave the commits of a git repository out.")
-    exclude: tuple[str, ...] = Field(
-        (), max_length=64, description="Pattern of paths to leave out, as in .gitignore; may be repeated."
-    )
-
-
-class IngestDocumentsRequest(IngestPart):
-    """Ingest documents. Files that are gone from the folder are removed."""
-
-    path: Path = Field(
-        description="Folder or file: Markdown, text, HTML, PDF, Word, slides, sheets, notebooks, mail, subtitles, EPUB."
-    )
-
-
-class IngestArxivRequest(IngestPart):
-    """Ingest papers by their metadata, with citations and links to code."""
-
-    papers: Path = Field(description="PAPERS.jsonl[.gz], the public snapshot's form or ours.")
-    citations: Path | None = Field(None, description="Rows of src, dst and n_mentions or context.")
-    code_links: Path | None = Field(None, description="Rows of id and repo.")
-
-
-class IngestPassagesRequest(IngestPart):
-    """Ingest passages, with ready-made triples where there are any."""
-
-    corpus: Path = Field(description="CORPUS.jsonl[.gz]: rows of id, title and text.")
-    triples: Path | None = Field(None, description="Rows of id, entities and triples.")
+def ingest_request(source: SourceDeclaration) -> type[Request]:
+    """The request of one kind of corpus: where it is, the options that it reads, and which phases run."""
+    fields: dict[str, Any] = {source.argument: (Path, Field(description=source.argument_help))}
+    for name in source.options:
+        declared = CorpusFields.model_fields[name]
+        about = f"{(declared.description or '')[:1].upper()}{(declared.description or '')[1:]}."
+        if declared.default is True:
+            fields[f"no_{name}"] = (bool, Field(False, description=f"Do not {declared.description}."))
+        elif is_file_field(name):
+            fields[name] = (Path | None, Field(None, description=about))
+        else:
+            fields[name] = (declared.annotation, Field(declared.default, max_length=64, description=about))
+    title = f"Ingest{source.kind.capitalize()}Request"
+    return create_model(title, __base__=IngestPart, __doc__=source.about, __module__=__name__, **fields)
 
 
 class IngestConversationRequest(Request):
@@ -260,13 +244,11 @@ LOCAL_COMMANDS = (
                  "needs the admin credential, which services do not hold"),
     LocalCommand(("status",), StatusRequest, "hades.surfaces.cli.store_views:show_status",
                  "REST offers /ready, /v1/runs and /metrics"),
-    LocalCommand(("ingest", "workspace"), IngestWorkspaceRequest, f"{_INGEST}:ingest_workspace", READS_FILES,
-                 ("path",)),
-    LocalCommand(("ingest", "documents"), IngestDocumentsRequest, f"{_INGEST}:ingest_documents", READS_FILES,
-                 ("path",)),
-    LocalCommand(("ingest", "arxiv"), IngestArxivRequest, f"{_INGEST}:ingest_arxiv", READS_FILES, ("papers",)),
-    LocalCommand(("ingest", "passages"), IngestPassagesRequest, f"{_INGEST}:ingest_passages", READS_FILES,
-                 ("corpus",)),
+    *(
+        LocalCommand(("ingest", source.kind), ingest_request(source), f"{_INGEST}:ingest_corpus", READS_FILES,
+                     (source.argument,), {"source": source})
+        for source in SOURCES
+    ),
     LocalCommand(("ingest", "conversation"), IngestConversationRequest, f"{_INGEST}:run_conversation", READS_FILES,
                  ("file",)),
     LocalCommand(("ingest", "triples"), IngestTriplesRequest, f"{_INGEST}:run_triples", READS_FILES),

@@ -58,7 +58,7 @@ def make_local_command(local: LocalCommand) -> Callable[..., None]:
     """The function behind a command of this machine alone."""
 
     def run(request: Request, _options: Request | None, _who: str | None) -> Answer:
-        answer: Answer = load(local.run)(**request.arguments())
+        answer: Answer = load(local.run)(**request.arguments(), **local.fixed)
         return replace(answer, is_report=local.reason in (READS_FILES, WRITES_HOME))
 
     return _command(local.request, local.arguments, None, None, run, "_".join(local.path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,56 +15,24 @@ from hades.surfaces.cli.progress import show_progress
 from hades.wiring import open_hades
 
 if TYPE_CHECKING:
-    from hades.api import Hades
-    from hades.ingest.phases import Phase
-    from hades.ingest.report import IngestReport
+    from schemas.source_kinds import SourceDeclaration
 
 _LISTED = 12
 
 
-def ingest_workspace(
-    path: Path, phase: str | None, no_edges: bool, domain: str | None, no_history: bool, exclude: Sequence[str]
+def ingest_corpus(
+    source: SourceDeclaration, phase: str | None, no_edges: bool, domain: str | None, **given: Any
 ) -> Answer:
-    """Ingest code and show the report."""
-
-    def read(hades: Hades, phases: Sequence[Phase]) -> IngestReport:
-        return hades.ingest.workspace(path, phases, history=not no_history, exclude=exclude, domain=domain)
-
-    return _ingest(read, phase, no_edges)
-
-
-def ingest_documents(path: Path, phase: str | None, no_edges: bool, domain: str | None) -> Answer:
-    """Ingest documents and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.documents(path, phases, domain=domain), phase, no_edges)
-
-
-def ingest_arxiv(
-    papers: Path,
-    citations: Path | None,
-    code_links: Path | None,
-    phase: str | None,
-    no_edges: bool,
-    domain: str | None,
-) -> Answer:
-    """Ingest papers and show the report."""
-    return _ingest(
-        lambda hades, phases: hades.ingest.arxiv(papers, citations, code_links, phases, domain=domain), phase, no_edges
-    )
-
-
-def ingest_passages(
-    corpus: Path, triples: Path | None, phase: str | None, no_edges: bool, domain: str | None
-) -> Answer:
-    """Ingest passages and show the report."""
-    return _ingest(lambda hades, phases: hades.ingest.passages(corpus, triples, phases, domain=domain), phase, no_edges)
-
-
-def _ingest(read: Callable[[Hades, Sequence[Phase]], IngestReport], phase: str | None, no_edges: bool) -> Answer:
+    """Ingest a corpus of any kind and show the report."""
     from hades.ingest.phases import Phase
+    from schemas.sources import SourceSpec
 
+    options = {name: not given[f"no_{name}"] if f"no_{name}" in given else given[name] for name in source.options}
+    texts = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    spec = SourceSpec(source=source.kind, path=str(given[source.argument]), domain=domain, **texts)
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
     with show_progress() as progress, open_hades(progress=progress) as hades:
-        report = read(hades, wanted).as_dict()
+        report = hades.ingest.spec(spec, wanted).as_dict()
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     return Answer({**report, "counts": counts}, _report_view(report, counts))
 

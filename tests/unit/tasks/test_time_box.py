@@ -6,7 +6,7 @@ import pytest
 
 from hades.snapshot.pointer import read, root_of
 from hades.stages.night import Night, begin
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec
 from tasks.unit import without_server
 from tests.unit.hades.stages.release.small_graphs import MONDAY, write_pages

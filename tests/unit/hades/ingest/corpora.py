@@ -14,7 +14,7 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
 from schemas.catalogue import COLLECTIONS
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 
 TOKENIZER = MiniLmTokenizer()
 

@@ -11,7 +11,7 @@ from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.source_document import RejectedInput, RejectReason
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
-from schemas.nodes import SourceKind
+from schemas.source_kinds import SourceKind
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
 

@@ -18,8 +18,8 @@ from hades.stores import rows as store_rows
 from hades.stores.sqlite.store import SqliteStore
 from schemas.edges import NEVER_BRIDGES, RelationType
 from schemas.ids import edge_key
-from schemas.nodes import SourceKind
 from schemas.record import canonical_json
+from schemas.source_kinds import SourceKind
 from tests.contract.examples import everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 

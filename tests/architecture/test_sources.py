@@ -1,0 +1,34 @@
+"""A kind of corpus is one declaration and one file: the command line, the flow and ingestion read the declaration."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+from flows.ingest import ingest
+from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
+from schemas.source_kinds import SOURCES, CorpusFields, SourceKind
+
+
+def test_every_kind_is_declared_once() -> None:
+    assert [source.kind for source in SOURCES] == list(SourceKind)
+
+
+@pytest.mark.parametrize("kind", list(SourceKind))
+def test_every_kind_has_a_module_that_opens_it(kind: SourceKind) -> None:
+    opened = inspect.signature(import_module(f"hades.ingest.sources.{kind}").open_source)
+    assert len(opened.parameters) == 2
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
+def test_the_command_line_offers_every_option_of_a_kind_and_no_other(source) -> None:
+    command = next(one for one in LOCAL_COMMANDS if one.path == ("ingest", source.kind))
+    offered = {name.removeprefix("no_") for name in command.request.model_fields}
+    assert offered == {source.argument, "phase", "edges", "domain", *source.options}
+    assert set(source.options) <= set(CorpusFields.model_fields)
+
+
+def test_the_flow_takes_every_option_of_a_corpus() -> None:
+    assert set(inspect.signature(ingest.fn).parameters) == {*CorpusFields.model_fields, "edges"}
