@@ -25,6 +25,7 @@ K1 = 1.2
 B = 0.75
 _BLOCK_WORDS = 4_000_000
 _COMMON = 16  # a word in more than one of this number of rows is worth avoiding
+_LOOK_UP = 8  # what looking a row up in a posting costs, in entries of the posting that are added
 _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
 
 
@@ -134,7 +135,8 @@ class LexicalIndex:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         lengths = self._starts[place + 1] - self._starts[place]
         place = place[np.lexsort((place, lengths))]  # rare words first, in one order for equal sums
-        postings = [slice(*self._starts[one : one + 2].tolist()) for one in place]
+        bounds = zip(self._starts[place].tolist(), self._starts[place + 1].tolist(), strict=True)
+        postings = [slice(start, end) for start, end in bounds]
         if int(lengths.sum()) * 4 < self._rows:
             rows, scores = self._add_few(postings)
         else:
@@ -170,16 +172,22 @@ class LexicalIndex:
                     gain = still_to_gain[turn] * _ROUNDING
                     if gain < bar:
                         rows = rows[scores[rows] + gain >= bar]
-                        return rows, self._add_to(rows, scores[rows], postings[turn:])
+                        return rows, self._add_to(rows, scores, postings[turn:])
             scores[self._row[one]] += self._share[one]
         rows = np.flatnonzero(scores).astype(np.int32)
         return rows, scores[rows]
 
     def _add_to(self, rows: NDArray[np.int32], scores: Weights, postings: list[slice]) -> Weights:
-        """By looking a few rows up in the postings, which are sorted."""
+        """By looking a few rows up in long postings, which are sorted; short ones are added as a whole.
+
+        `scores` are those of all rows; the answer is that of `rows`, which were summed in the same order either way.
+        """
         for one in postings:
             held = self._row[one]
+            if len(rows) * _LOOK_UP > len(held):
+                scores[held] += self._share[one]
+                continue
             place = np.minimum(np.searchsorted(held, rows), len(held) - 1)
             there = held[place] == rows
-            scores[there] += self._share[one][place[there]]
-        return scores
+            scores[rows[there]] += self._share[one][place[there]]
+        return scores[rows]

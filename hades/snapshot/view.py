@@ -64,6 +64,7 @@ class SnapshotView:
         self._bridges = BridgeIndex(arrays)
         self._domains = DomainIndex(arrays)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
+        self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
 
     @property
@@ -225,7 +226,9 @@ class SnapshotView:
         first, last = self._range(kind)
         if f"lexical.{kind}.hash" not in self._arrays:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
-        rows, scores = LexicalIndex(self._arrays, f"lexical.{kind}", last - first).search(text, limit)
+        if kind not in self._lexical:
+            self._lexical[kind] = LexicalIndex(self._arrays, f"lexical.{kind}", last - first)
+        rows, scores = self._lexical[kind].search(text, limit)
         return Hits(rows + first, scores)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:

@@ -11,15 +11,14 @@ _ABBREVIATION = re.compile(
     r"approx|dept|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|(?:[a-z]\.)+[a-z])",
     re.IGNORECASE,
 )
-_LAST_WORD = re.compile(r"[\w.]+$")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Spans [start, end) of the sentences of a text, without the blanks around them; together they hold every word."""
     found: list[tuple[int, int]] = []
-    start = 0
+    start, written = 0, len(text.rstrip())
     for match in _END.finditer(text):
-        if text[match.start()] == "." and _is_abbreviation(text, start, match):
+        if text[match.start()] == "." and match.end() < written and _is_abbreviation(text, start, match.start()):
             continue
         _append(found, text, start, match.end())
         start = match.end()
@@ -33,14 +32,13 @@ def first_sentence(text: str) -> str:
     return text[slice(*spans[0])] if spans else ""
 
 
-def _is_abbreviation(text: str, start: int, end: re.Match[str]) -> bool:
-    """Whether the stop belongs to `Dr.`, `e.g.` or the initial `J.`, and more text follows."""
-    if not text[end.end() :].strip():
-        return False
-    word = _LAST_WORD.search(text, start, end.start())
-    if word is None:
-        return False
-    spelled = word.group()
+def _is_abbreviation(text: str, start: int, stop: int) -> bool:
+    """Whether the full stop at `stop` belongs to `Dr.`, `e.g.` or the initial `J.`; the sentence begins at `start`."""
+    end = stop - 1 if text[stop - 1 : stop] == "\n" and stop > start else stop
+    first = end
+    while first > start and (text[first - 1].isalnum() or text[first - 1] in "._"):
+        first -= 1
+    spelled = text[first:end]
     return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
 
 

@@ -29,7 +29,7 @@ from hades.retrieval.ranking.relevance import IN, OUT
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.retrieval.walks.restart import RestartRules, named_entities, restart_mass
-from hades.retrieval.walks.walk_search import FACTORS, rank_chunks_by_ppr
+from hades.retrieval.walks.walk_search import FACTORS, chunk_scores
 from hades.text.dates import Interval, time_asked
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[
         stop=view.turn.expired,
     )
     view.turn.worked(found.work, capped=found.capped)
-    return {one.node: one.score for one in rank_chunks_by_ppr(view, found, rules.depth)}
+    return chunk_scores(view, found, rules.depth)
 
 
 def _with_neighbours(view: MeteredView, question: Question, nodes: Numbers, turns: int) -> Numbers:

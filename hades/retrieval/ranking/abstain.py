@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hades.ports.view import Passage
 from hades.retrieval.ranking.fitted_files import abstain_rules
-from hades.retrieval.ranking.word_overlap import content_words, stem, words
+from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem, words
 from hades.retrieval.turn.types import Question
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
@@ -47,7 +47,7 @@ class Support:
 def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:
     """Weigh the best passages, given best first; `similarity` is the best cosine found, None without vectors."""
     keys = key_words(question.text)
-    held_by = [frozenset(map(stem, words(f"{one.title}\n{one.text}"))) for one in passages[:LOOKED_AT]]
+    held_by = [passage_body(one.title, one.text).stems for one in passages[:LOOKED_AT]]
     held = _share(keys, frozenset().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)

@@ -69,15 +69,17 @@ def bridge_columns(bridges: Bridges, voice: Floats) -> dict[str, Floats]:
 
 def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:
     """(n, words): what of the question each passage holds, by rarity; a passage with every word sums to 1."""
-    holds = np.array([[want.rarity[word] * (word in one.all_roots) for word in want.rarity] for one in readings])
-    return holds.reshape(len(readings), len(want.rarity)) / max(sum(want.rarity.values()), 1e-9)
+    place = {word: column for column, word in enumerate(want.rarity)}
+    rarity = np.array(list(want.rarity.values()), np.float64)
+    marks = _marks([reading.all_roots for reading in readings], place)
+    return marks * rarity / max(sum(want.rarity.values()), 1e-9)
 
 
 def _marks(sets: Sequence[frozenset[str]], place: dict[str, int]) -> Floats:
     """(n, words) 1 where a set holds a word."""
-    marks = np.zeros((len(sets), len(place)))
+    marks, known = np.zeros((len(sets), len(place))), frozenset(place)
     for row, held in enumerate(sets):
-        marks[row, [place[word] for word in held if word in place]] = 1.0
+        marks[row, [place[word] for word in known & held]] = 1.0
     return marks
 
 

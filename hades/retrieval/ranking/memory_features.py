@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Passage
-from hades.retrieval.ranking.word_overlap import named_titles, wording, words
+from hades.retrieval.ranking.word_overlap import named_titles, passage_body, wording
 from hades.text.dates import Interval, closeness, end_years, times_in, years_of
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,7 @@ Columns = dict[str, Floats]
 _UNREACHED = 1e-6  # what a passage counts that the walk did not reach; logarithms need a floor
 _TITLE_VOICES = 3  # passages of one title that speak for each other
 _DAY = timedelta(days=1)
+_REMEMBERED_TIMES = 4096  # passages
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def first_look(heard: Heard) -> Columns:
 
 def second_look(question: str, asked: Interval | None, passages: Sequence[Passage], first: Columns) -> Columns:
     """The first look at passages with what reading them adds, by name; `first` has the rows of these passages."""
-    bodies = [words(f"{one.title}\n{one.text}") for one in passages]
+    bodies = [passage_body(one.title, one.text) for one in passages]
     spoken = wording(question, bodies)
     closely = spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9)
     base = first["words"] + _share(first["cosine"] - first["cosine"].min(initial=0.0))
@@ -77,7 +79,7 @@ def second_look(question: str, asked: Interval | None, passages: Sequence[Passag
         "closely": _share(spoken.bm25),
         "holds": closely,
         "same_title": _same_title([one.title for one in passages], base),
-        "length": np.log1p(np.array([len(body) for body in bodies], np.float64)),
+        "length": np.log1p(np.array([len(body.words) for body in bodies], np.float64)),
     }
 
 
@@ -99,10 +101,15 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
 
 def tell_times(passage: Passage) -> list[Interval]:
     """The times that a passage states, relative ones taken from its date, and the day it is dated."""
-    told = [one.interval for one in times_in(passage.text, passage.timestamp)]
-    if passage.timestamp is not None:
-        told.append((passage.timestamp, passage.timestamp + _DAY))
-    return told
+    return [*_stated_times(passage.text, passage.timestamp)]
+
+
+@lru_cache(maxsize=_REMEMBERED_TIMES)
+def _stated_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
+    told = [one.interval for one in times_in(text, told_at)]
+    if told_at is not None:
+        told.append((told_at, told_at + _DAY))
+    return tuple(told)
 
 
 def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from hades.retrieval.ranking.multihop_reranker import reciprocal
 from hades.retrieval.ranking.rerank import spread
 from hades.retrieval.ranking.sentence_match import Floats
-from hades.retrieval.ranking.word_overlap import wording, words
+from hades.retrieval.ranking.word_overlap import Body, wording, words
 from hades.retrieval.turn.types import FoundPath, Question
 from hades.retrieval.walks.second_hop import Known
 
@@ -26,7 +26,7 @@ def path_columns(
 ) -> dict[str, Floats]:
     """The columns `models.ranker.features.PATH`; `texts` are the paths in words, one each, so all was read before."""
     score = np.array([path.score for path in paths], np.float64)
-    spoken = wording(question.text, [words(text) for text in texts]).bm25
+    spoken = wording(question.text, [Body(words(text)) for text in texts]).bm25
     cosines, (weights, likened) = _cosines(view, question, paths), _edges(view, paths)
     steps, asked = _states(paths, known)
     return {

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from hades.ports.view import GraphView, Passage
-from hades.retrieval.ranking.word_overlap import Array, Wording, links, named_titles, wording, words
+from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, named_titles, passage_body, wording, words
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 
 
@@ -95,10 +95,10 @@ def rerank(
     if not looked_at:
         return list(passages)
     texts = [known[one.node] for one in looked_at]
-    bodies = [words(f"{text.title}\n{text.text}") for text in texts]
+    bodies = [passage_body(text.title, text.text) for text in texts]
     spoken = wording(question.text, bodies)
     worth = scorer.score(question, Candidates(looked_at, texts, _similarity(view, question, looked_at), spoken))
-    linked = links([text.title for text in texts], bodies, [text.document for text in texts])
+    linked = links([text.title for text in texts], [body.words for body in bodies], [text.document for text in texts])
     order, gains = in_turn(worth, spoken, linked, completion)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
@@ -113,7 +113,7 @@ def rerank_paths(
     best = paths[:m]
     if not best:
         return list(paths)
-    spoken = wording(question.text, [words(text) for text in texts[: len(best)]])
+    spoken = wording(question.text, [Body(words(text)) for text in texts[: len(best)]])
     own = np.array([path.score for path in best], np.float64)
     worth = (spread(own) + spread(spoken.bm25)) / 2
     order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(coverage, 0.0))

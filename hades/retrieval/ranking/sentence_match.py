@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
         roots,
         title_roots,
         title_roots.union(*roots),
-        _capitalised(title).union(*map(_capitalised, written)),
+        _capitalised("\n".join((title, text, *facts))),
         frozenset(name_stem(word) for word in content_words(title) if len(word) > 2),
         bool(facts),
     )
@@ -74,6 +75,7 @@ def name_stem(word: str) -> str:
 
 
 def _capitalised(text: str) -> frozenset[str]:
+    """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
     spelled = content_words(" ".join(_CAPITALISED.findall(text)))
     return frozenset(name_stem(word) for word in spelled if len(word) > 2)
 
@@ -86,20 +88,52 @@ class QuestionWords:
     rarity: dict[str, float]
     relation: tuple[str, ...]  # in the question's order: a sum over a set would differ in its last bit from run to run
 
-    def share(self, held: Collection[str]) -> float:
+    def share(self, held: AbstractSet[str]) -> float:
         """How much of the question these roots hold, in [0, 1]."""
-        return _share(self.rarity, self.rarity.keys(), held)
+        return self._asked.share(held)
 
-    def fit(self, held: Collection[str]) -> float:
+    def fit(self, held: AbstractSet[str]) -> float:
         """How much of what is asked about the names these roots hold, in [0, 1]."""
-        return _share(self.rarity, self.relation, held)
+        return self._related.share(held)
+
+    @cached_property
+    def _asked(self) -> _Weights:
+        return _Weights(self.rarity, tuple(self.rarity))
+
+    @cached_property
+    def _related(self) -> _Weights:
+        return _Weights(self.rarity, self.relation)
+
+
+class _Weights:
+    """Words with their weights, for many sets that are asked how much of them they hold."""
+
+    def __init__(self, weights: Mapping[str, float], among: Sequence[str]) -> None:
+        self._words = frozenset(among)
+        self._pairs = tuple((word, weights[word]) for word in among)
+        self._total = sum(weights[word] for word in among)
+
+    def share(self, held: AbstractSet[str]) -> float:
+        """The weight of the words that a set holds over that of all, added in the order in which they were given."""
+        common = self._words & held
+        if not common or self._total <= 0.0:
+            return 0.0
+        weight = 0.0
+        for word, own in self._pairs:
+            if word in common:
+                weight += own
+        return weight / self._total
 
 
 def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> QuestionWords:
     """What a question asks for, seen from the passages at hand; `names` are the names that it spells."""
     asked = list(dict.fromkeys(root(word) for word in content_words(question)))
-    counts = {word: sum(word in reading.all_roots for reading in readings) for word in asked}
-    rarity = {word: float(np.log((len(readings) + 1) / (counts[word] + 0.5))) for word in asked}
+    counts, distinct = dict.fromkeys(asked, 0), frozenset(asked)
+    for reading in readings:
+        for word in distinct & reading.all_roots:
+            counts[word] += 1
+    held = np.array(list(counts.values()), np.float64)
+    rarity = dict(zip(asked, np.log((len(readings) + 1) / (held + 0.5)).tolist(), strict=True))
     named = {root(word) for name in names for word in words(name)}
     return QuestionWords(f" {' '.join(words(question))} ", rarity, tuple(word for word in asked if word not in named))
 
@@ -125,11 +159,6 @@ def root(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
             return word[: -len(ending)]
     return word[:-1] if word.endswith("s") and len(word) == _SHORTEST_ROOT else word
-
-
-def _share(rarity: dict[str, float], among: Collection[str], held: Collection[str]) -> float:
-    total = sum(rarity[word] for word in among)
-    return sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0
 
 
 def _name(title: str) -> str:

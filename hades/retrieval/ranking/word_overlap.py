@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _SUFFIXES = ("ies", "es", "s", "ing", "ed")
 _SHORTEST_STEM = 3
 _SHORTEST_TITLE = 4  # characters; shorter ones stand inside anything
+_REMEMBERED_BODIES = 2048  # passages; a turn looks at the words of each several times
 _FUNCTION_WORDS = frozenset(
     """a an the of in on at to for from by with and or is are was were be been being do does did has have had which what
     who whom whose when where why how that this these those it its as than then there their his her he she they we you i
@@ -43,17 +44,47 @@ class Wording:
     bm25: Array
 
 
-def wording(question: str, texts: Sequence[Sequence[str]]) -> Wording:
-    """BM25 of each text, and which content words of the question it holds. Texts are given as `words` splits them."""
+@dataclass(frozen=True)
+class Body:
+    """A text as words, in order, and what is asked of them."""
+
+    words: Sequence[str]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each word stands in it."""
+        return Counter(self.words)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its words."""
+        return frozenset(map(stem, self.counts))
+
+    @cached_property
+    def content_stems(self) -> frozenset[str]:
+        """The stems of those of its words that carry meaning."""
+        return frozenset(stem(word) for word in self.counts if word not in _FUNCTION_WORDS)
+
+
+@lru_cache(maxsize=_REMEMBERED_BODIES)
+def passage_body(title: str, text: str) -> Body:
+    """Title and text of a passage as words; passages of the last turns are remembered."""
+    return Body(words(f"{title}\n{text}"))
+
+
+def wording(question: str, bodies: Sequence[Body]) -> Wording:
+    """BM25 of each text, and which content words of the question it holds."""
     asked = list(dict.fromkeys(map(stem, content_words(question))))
-    counts = [Counter(text) for text in texts]
-    forms = [_forms(word) for word in asked]
-    times = np.array(
-        [[sum(count[form] for form in several if form in count) for count in counts] for several in forms], np.float64
-    ).reshape(len(asked), len(texts))
-    lengths = np.array([len(text) for text in texts], np.float64)
+    row_of = {form: row for row, word in enumerate(asked) for form in _forms(word)}
+    found = [[0] * len(bodies) for _ in asked]
+    for column, body in enumerate(bodies):
+        counts = body.counts
+        for form in counts.keys() & row_of.keys():
+            found[row_of[form]][column] += counts[form]
+    times = np.array(found, np.float64).reshape(len(asked), len(bodies))
+    lengths = np.array([len(body.words) for body in bodies], np.float64)
     rows_with = (times > 0).sum(axis=1)
-    rarity = np.log1p((len(texts) - rows_with + 0.5) / (rows_with + 0.5))
+    rarity = np.log1p((len(bodies) - rows_with + 0.5) / (rows_with + 0.5))
     penalty = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if len(lengths) else 1.0))
     shares = rarity[:, None] * times * (K1 + 1) / (times + penalty)
     return Wording(rarity, (times > 0).astype(np.float64), shares.sum(axis=0))

@@ -10,7 +10,7 @@ from functools import cached_property
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.pack import PackedPrompt
 from hades.retrieval.channels.narrow_topics import CandidateGraph
-from hades.retrieval.ranking.word_overlap import content_words, stem
+from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Seed
 from hades.telemetry.conveyance import ConveyanceParts, convey
 from hades.telemetry.turn import Stage, Turn
@@ -51,9 +51,9 @@ class TurnResult:
     @cached_property
     def words(self) -> tuple[int, int]:
         """How many content words of the question the answer speaks of, and how many it has."""
-        said = [*(path.text for path in self.shown.paths)]
-        said += [f"{passage.title} {passage.text}" for passage in self.shown.passages]
-        asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, " ".join(said)))
+        said = " ".join(path.text for path in self.shown.paths)
+        asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, said))
+        spoken.update(*(passage_body(one.title, one.text).content_stems for one in self.shown.passages))
         return len(asked & spoken), len(asked)
 
 

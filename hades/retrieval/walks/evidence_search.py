@@ -19,9 +19,9 @@ from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.memory_features import Columns, Floats, first_look, second_look
 from hades.retrieval.ranking.multihop_reranker import Pool
 from hades.retrieval.ranking.sentence_match import QuestionWords
-from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from hades.retrieval.turn.types import Question, Seed
 from hades.retrieval.walks.restart import NamedEntity, as_seeds, named_entities
-from hades.retrieval.walks.walk_search import HippoRules, WalkSearch, rank_chunks_by_ppr
+from hades.retrieval.walks.walk_search import HippoRules, WalkSearch, chunk_scores
 from hades.text.dates import Interval, time_asked
 from schemas.plan import Reason
 
@@ -93,7 +93,7 @@ class _EvidenceSearch(WalkSearch):
         if not named:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
-        walked = _scores(rank_chunks_by_ppr(view, self.walk(mass), rules.channels.depth))
+        walked = chunk_scores(view, self.walk(mass), rules.channels.depth)
         channels = rules.channels if view.info.is_local else replace(rules.channels, depth=16, searched=16)
         candidates, heard = hear(view, question, asked, channels, walked, self._clauses())
         first = first_look(heard)
@@ -103,7 +103,7 @@ class _EvidenceSearch(WalkSearch):
             if not nodes or view.turn.expired():
                 break
             mass = self.moved(mass, nodes, named)
-            again = [one.node for one in rank_chunks_by_ppr(view, self.walk(mass), m)]
+            again = list(chunk_scores(view, self.walk(mass), m))
             nodes = self._read_first([*nodes, *_alternate(again, order)], m)
         return self._evidence(nodes, order, (candidates, first, heard.words), named, start, asked, is_told)
 
@@ -180,7 +180,3 @@ def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
         if place % 2:
             mixed += second[place // 2 : place // 2 + 1]
     return list(dict.fromkeys(mixed))
-
-
-def _scores(ranked: Sequence[FoundPassage]) -> dict[int, float]:
-    return {one.node: one.score for one in ranked}

@@ -96,12 +96,14 @@ class Gathered:
 
 def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPassage]:
     """The passages of a walk, best first: passages are nodes of the walk, so their score is read off it."""
+    return [FoundPassage(node, score, {"ppr": score}) for node, score in chunk_scores(view, ppr, limit).items()]
+
+
+def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
+    """The score of the first `limit` passages of a walk by node, best first."""
     codes = view.kinds(ppr.numbers)
     ours = np.flatnonzero(codes == KINDS.index(Kind.CHUNK))[:limit]
-    return [
-        FoundPassage(node, score, {"ppr": score})
-        for node, score in zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True)
-    ]
+    return dict(zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True))
 
 
 def scores_of(ppr: Ppr, nodes: Numbers) -> Floats:
@@ -139,8 +141,8 @@ class WalkSearch:
             if not nodes or view.turn.expired():
                 break
             mass = self.moved(mass, nodes, named)
-            more = rank_chunks_by_ppr(view, self.walk(mass), rules.again)
-            nodes = self.read_all(list(dict.fromkeys([*nodes, *(one.node for one in more)])))
+            more = chunk_scores(view, self.walk(mass), rules.again)
+            nodes = self.read_all(list(dict.fromkeys([*nodes, *more])))
         entities = as_seeds(start, np.array([one.node for one in named], np.int64))
         return Gathered(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
 

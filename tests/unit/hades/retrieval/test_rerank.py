@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.view import GraphView, Passage
 from hades.retrieval.ranking.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
-from hades.retrieval.ranking.word_overlap import Array, Wording, links, named_titles, wording, words
+from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, named_titles, wording, words
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.telemetry.turn import Caps, Turn
@@ -103,7 +103,7 @@ def test_ties_fall_to_the_earlier_place():
 
 
 def test_words_are_counted_among_the_candidates_by_stem():
-    spoken = wording("Which painters painted ships?", [words("She paints ships"), words("no match")])
+    spoken = wording("Which painters painted ships?", [Body(words("She paints ships")), Body(words("no match"))])
     assert spoken.holds[:, 1].sum() == 0
     assert spoken.holds[:, 0].tolist() == [0.0, 1.0, 1.0]  # painter, paint, ship
     assert spoken.bm25[0] > spoken.bm25[1] == 0

@@ -1,0 +1,115 @@
+"""Shortcuts of a turn give what the plain definition gives, bit for bit."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hades.ports.view import Passage
+from hades.retrieval.ranking.sentence_match import (
+    QuestionWords,
+    name_stem,
+    read_closely,
+    wanted,
+)
+from hades.retrieval.ranking.word_overlap import Body, content_words, passage_body, stem, wording, words
+from hades.retrieval.walks.pagerank import _sort
+from hades.text.sentences import _is_abbreviation, sentences
+
+PIECES = [
+    "Dr",
+    "e.g",
+    "J",
+    "I",
+    "al",
+    "U.S",
+    "Hall",
+    "of",
+    "the",
+    "1999",
+    "\n",
+    "\n\n",
+    " ",
+    ". ",
+    ".",
+    "! ",
+    "。",
+    "é",
+    "_",
+]
+TEXTS = st.lists(
+    st.sampled_from([*PIECES, "paints ", "painted ", "Painter ", "the ", "ships, ", "Älv "]), max_size=30
+).map("".join)
+
+
+def passage(title: str, text: str) -> Passage:
+    return Passage(id="doc_chunks/a", text=text, document="a", document_id="docs/a", span=(0, len(text)), title=title)
+
+
+@given(TEXTS)
+def test_the_word_before_a_full_stop_is_the_one_that_a_pattern_finds(text: str) -> None:
+    from hades.text.sentences import _ABBREVIATION
+
+    for stop in (place for place, letter in enumerate(text) if letter == "."):
+        for start in (0, stop // 2, stop):
+            found = re.compile(r"[\w.]+$").search(text, start, stop)
+            spelled = found.group() if found else ""
+            is_initial = len(spelled) == 1 and spelled.isupper() and spelled != "I"
+            assert _is_abbreviation(text, start, stop) == (_ABBREVIATION.fullmatch(spelled) is not None or is_initial)
+
+
+@given(TEXTS, TEXTS)
+def test_names_of_a_passage_are_those_of_its_title_and_of_each_of_its_sentences(title: str, text: str) -> None:
+    pattern = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
+    pieces = [title, *(text[start:end] for start, end in sentences(text))]
+    spelled = {word for piece in pieces for word in content_words(" ".join(pattern.findall(piece))) if len(word) > 2}
+    assert read_closely(passage(title, text)).names == {name_stem(word) for word in spelled}
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.0, 5.0), max_size=8), st.sets(st.sampled_from("abcdxy"))
+)
+def test_the_share_of_a_question_is_the_sum_in_its_order(rarity: dict[str, float], held: set[str]) -> None:
+    relation = tuple(rarity)[::2]
+    want = QuestionWords("", rarity, relation)
+    for among, share in ((tuple(rarity), want.share(held)), (relation, want.fit(held))):
+        total = sum(rarity[word] for word in among)
+        assert share == (sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0)
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=5))
+def test_rarity_counts_the_passages_that_hold_a_root(question: str, texts: list[str]) -> None:
+    readings = [read_closely(passage("", text)) for text in texts]
+    for word, rarity in wanted(question, [], readings).rarity.items():
+        held = sum(word in reading.all_roots for reading in readings)
+        assert rarity == float(np.log((len(readings) + 1) / (held + 0.5)))
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=5))
+def test_words_are_counted_in_every_form(question: str, texts: list[str]) -> None:
+    found = wording(question, [Body(words(text)) for text in texts])
+    asked = list(dict.fromkeys(map(stem, content_words(question))))
+    for row, word in enumerate(asked):
+        holds = [any(stem(one) == word for one in words(text)) for text in texts]
+        assert found.holds[row].tolist() == holds
+
+
+@given(TEXTS, TEXTS)
+def test_a_body_is_the_words_of_title_and_text(title: str, text: str) -> None:
+    body, spoken = passage_body(title, text), words(f"{title}\n{text}")
+    assert body.counts == Counter(spoken)
+    assert body.stems == set(map(stem, spoken))
+    assert body.content_stems == {stem(word) for word in content_words(f"{title} {text}")}
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.30000000000000004]), max_size=40), st.randoms())
+def test_nodes_are_ordered_by_score_and_equal_ones_by_number(scores: list[float], chance) -> None:  # type: ignore[no-untyped-def]
+    numbers = list(range(len(scores)))
+    chance.shuffle(numbers)
+    found, sorted_scores = _sort(np.array(numbers, np.int64), np.array(scores, np.float64), None)
+    expected = sorted((-score, number) for score, number in zip(scores, numbers, strict=True) if score > 0.0)
+    assert list(zip((-sorted_scores).tolist(), found.tolist(), strict=True)) == expected
