@@ -2,8 +2,9 @@
 
 Flow runs from the entities that the question names (of the best passage where it names none) to the entities of the
 ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
-reliable path that touches a passage explains it. A path may explain several passages; it is returned once, with the
-rank of the best of them.
+reliable path with an edge that the passage states explains it; where no such path is among the first few, the most
+reliable one that touches it does. A path may explain several passages; it is returned once, with the rank of the best
+of them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ NAMES = 24  # entities of a passage that a path may end in
 TITLE_VOICE = 10.0  # what the entity of the passage's title counts against another that it mentions
 NEXT_STEPS = 3  # first passages whose own entities a path may also start from
 NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
+LOOKED_AT = 8  # paths of a passage whose edges are read, to find one that the passage states
+READS_SHARE = 4  # at most one read in this many of those left is spent on that
 NO_NAME = "the passage names no entity of the graph"
 NO_START = "the question names no entity of the graph, and neither do the first passages"
 NO_TIME = "no time was left to look for a path"
@@ -67,12 +70,12 @@ def explain_passages(
     if not starts or not targets:
         return Explained((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
     found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
+    best_paths = _choose_paths(view, found, ends, read)
     chosen: dict[frozenset[int], int] = {}
     paths: list[FoundPath] = []
     path_of: list[int | None] = []
     missing: list[str] = []
-    for rank, (passage, own) in enumerate(zip(passages, ends, strict=True), 1):
-        best = _best_path(found, own)
+    for rank, (passage, own, best) in enumerate(zip(passages, ends, best_paths, strict=True), 1):
         if best is None:
             path_of.append(None)
             missing.append(NO_WAY.format(hops=rules.hops) if own else NO_NAME)
@@ -123,14 +126,28 @@ def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]]) -> lis
     return list(starts.values())
 
 
-def _best_path(found: Sequence[FoundPath], own: Mapping[int, float]) -> FoundPath | None:
-    """The path with the most flow that touches what the passage is about, in its end, its start or between.
+def _choose_paths(
+    view: MeteredView, found: Sequence[FoundPath], ends: Sequence[Mapping[int, float]], read: Sequence[Passage]
+) -> list[FoundPath | None]:
+    """For each passage the best path that it states an edge of, else the best one that touches it; None without one."""
+    ranked = [_rank_paths(found, own) for own in ends]
+    edges = dict.fromkeys(edge for paths in ranked for path in paths for edge in path.edges)
+    handles = np.array(list(edges)[: view.turn.reads_left // READS_SHARE], np.int64)
+    facts = view.edges(handles) if len(handles) else []
+    stated_in = {handle: one.document_id for handle, one in zip(handles.tolist(), facts, strict=False)}
+    chosen: list[FoundPath | None] = []
+    for place, paths in enumerate(ranked):
+        document = read[place].document_id if place < len(read) else ""
+        stated = (path for path in paths if any(stated_in.get(edge) == document for edge in path.edges))
+        chosen.append(next(stated, paths[0] if paths else None) if document else None)
+    return chosen
+
+
+def _rank_paths(found: Sequence[FoundPath], own: Mapping[int, float]) -> list[FoundPath]:
+    """The few paths with the most flow that touch what the passage is about, in their end, their start or between.
 
     The score of a path is its flow by the weight of where it starts.
     """
-    best, most = None, 0.0
-    for path in found:
-        touched = max(own.get(node, 0.0) for node in path.nodes)
-        if touched * path.score > most:
-            best, most = path, touched * path.score
-    return best
+    flows = [(path.score * max(own.get(node, 0.0) for node in path.nodes), path) for path in found]
+    best = sorted((-flow, place) for place, (flow, _) in enumerate(flows) if flow > 0.0)[:LOOKED_AT]
+    return [flows[place][1] for _, place in best]

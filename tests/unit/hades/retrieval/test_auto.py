@@ -60,6 +60,14 @@ def test_each_passage_names_the_path_that_leads_to_it_or_says_why_there_is_none(
     assert bread.no_path
 
 
+def test_a_path_that_explains_a_passage_has_an_edge_that_the_passage_states(view: GraphView):
+    found = ask(view)
+    sources = {path.rank: {edge.provenance.doc for edge in path.edges if edge.provenance} for path in found.paths}
+    told = {one.document: sources[one.explained_by] for one in found.passages if one.explained_by}
+    assert {"Glass Harbour", "Peter Dunn", "Galway"} <= told.keys()
+    assert [document for document, stated_in in told.items() if document not in stated_in] == []
+
+
 def test_a_turn_without_time_says_so_and_not_that_a_passage_names_nothing(view: GraphView):
     found = [FoundPassage(int(number), 1.0) for number in view.number([one.id for one in ask(view).passages[:2]])]
     read = view.passages(np.array([one.node for one in found], np.int64))
