@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hades.retrieval.turn.pipeline import Tools
     from hades.stages.build_context import BuildContext
     from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
+    from hades.stages.forecast_cost import PaidModels
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
 
@@ -244,6 +245,22 @@ def open_embedder(settings: Settings) -> Embedder:
         )
     key = settings.llm_api_key
     return OpenAIEmbedder(settings.llm_base_url, model, api_key=key.get_secret_value() if key else None)
+
+
+def paid_models(settings: Settings) -> PaidModels:
+    """The models of the settings that stand behind an endpoint, with their prices, for forecasts."""
+    from hades.providers.tokens import MiniLmTokenizer
+    from hades.stages.forecast_cost import PaidModels
+
+    is_remote = settings.llm_base_url is not None
+    return PaidModels(
+        (settings.embedder_model or settings.llm_model or "") if settings.embedder == "openai" and is_remote else "",
+        settings.embedder_price,
+        (settings.llm_model or "") if is_remote else "",
+        settings.llm_input_price,
+        settings.llm_output_price,
+        lambda text: MiniLmTokenizer().count(text),
+    )
 
 
 def open_language_model(settings: Settings) -> LanguageModel | None:

@@ -29,6 +29,7 @@ class AnswerSentence(Shape):
 
     text: str
     citations: tuple[int, ...] = ()
+    quote: str = Field("", description="a quotation as it stands in its source, with its markup")
     is_supported: bool = True
     problem: str = ""
 

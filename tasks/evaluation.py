@@ -34,4 +34,5 @@ def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any
 def _open_bench() -> Iterator[Workbench]:
     settings = load_settings()
     with build_context("evaluate") as context, open_hades(settings) as hades:
-        yield Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+        tokenizer = MiniLmTokenizer()
+        yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)

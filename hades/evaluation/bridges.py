@@ -70,7 +70,7 @@ def evaluate_bridges(
             raise BadCases(f"no pair of {files.code_links} is an edge of the graph; are its papers in {files.papers}?")
         known = [replace(pair, question=QUESTIONS[ask].format(title=pair.title, repo=pair.repo)) for pair in known]
         embedder.learn(pair.question for pair in known)
-        asked = Bench(view, embedder, bench.tokenizer, bench.rules)
+        asked = Bench(view, embedder, bench.tokenizer, bench.rules, bench.walk)
         judged = _judge_all(asked, known, rungs, hops, paths, bench.build_context.progress)
         snapshot = view.info.snapshot
     joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]

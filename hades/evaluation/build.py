@@ -12,6 +12,7 @@ from hades.evaluation.rankings import MOMENT
 from hades.ingest.ingest_api import Ingest
 from hades.ingest.report import IngestReport
 from hades.ports.text import Embedder, Tokenizer
+from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from hades.snapshot.publish import publish
 from hades.stages.build_context import BuildContext
@@ -20,13 +21,17 @@ from hades.stages.stage_calls import bridge, build_topics, weigh
 
 @dataclass(frozen=True)
 class Workbench:
-    """A home of its own, opened: where the graph of an evaluation is built and asked."""
+    """A home of its own, opened: where the graph of an evaluation is built and asked.
+
+    `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
+    """
 
     build_context: BuildContext
     ingest: Ingest
     embedder: Embedder
     tokenizer: Tokenizer
     rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
 
 
 def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:

@@ -14,6 +14,8 @@ from hades.ingest.source_document import Material
 from hades.ingest.sources.git_tree import GitTreeSource
 from hades.ports.view import GraphView
 from hades.retrieval.turn.pipeline import Tools, retrieve
+from hades.settings.hipporag import HippoSettings
+from hades.settings.hirag import HiragPathrag
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 
@@ -21,11 +23,20 @@ CORPUS = "repository"
 
 
 class CodeGraph:
-    """The store and snapshots of one repository; the next commit writes only what changed."""
+    """The store and snapshots of one repository; the next commit writes only what changed.
 
-    def __init__(self, context: IngestContext, home: Path) -> None:
+    `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
+    """
+
+    def __init__(
+        self,
+        context: IngestContext,
+        home: Path,
+        rules: HiragPathrag = HiragPathrag(),
+        walk: HippoSettings = HippoSettings(),
+    ) -> None:
         self._context, self._home = context, home
-        self._tools = Tools(context.tokenizer, context.embedder)
+        self._tools = Tools(context.tokenizer, context.embedder, rules, walk)
         self._parsed: dict[str, Material] = {}
 
     def rank(self, git_dir: Path, commit: str, question: str, recipes: Sequence[str]) -> dict[str, CodeRanking]:

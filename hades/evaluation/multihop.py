@@ -70,7 +70,7 @@ def measure(
     """Ask a published graph: the baselines, whoever asks, then the rungs."""
     embedder = CachingEmbedder(bench.embedder)
     embedding_ms = embedder.learn(case.question for case in cases)
-    asked = Bench(view, embedder, bench.tokenizer, bench.rules)
+    asked = Bench(view, embedder, bench.tokenizer, bench.rules, bench.walk)
     rankers = baselines(asked)
     if beside := [case.beside for case in cases if case.beside]:
         embedder.embed(beside)

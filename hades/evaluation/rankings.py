@@ -17,6 +17,7 @@ from hades.ports.view import GraphView, Kind
 from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.subqueries import subqueries
+from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from schemas.plan import Plan, Profile
 from schemas.retrieval import Conveyance, Retrieval
@@ -82,6 +83,7 @@ class Bench:
     embedder: CachingEmbedder
     tokenizer: Tokenizer
     rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
     is_fitted: bool = True  # whether the fitted ranking of the default recipe serves, or weights by hand
 
 
@@ -154,7 +156,7 @@ class Ask(Protocol):
 def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
     """One recipe, to be asked."""
     fusion = fusion_model if bench.is_fitted else _no_model
-    tools = Tools(tokenizer=bench.tokenizer, embedder=bench.embedder, rules=bench.rules, fusion=fusion)
+    tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk, fusion=fusion)
 
     def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
         began = time.perf_counter()

@@ -226,10 +226,11 @@ def rank_chunks_by_ppr(
 
 def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
     """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
-    from hades.retrieval.walks.hipporag import MULTI_HOP, multi_hop
+    from hades.retrieval.walks.hipporag import multi_hop, multi_hop_rules
 
     with _ask(answers, query, GraphStep.MULTI_HOP) as (view, question):
-        found = multi_hop(view, question, replace(MULTI_HOP, hops=max_hops, limit=top_k))
+        rules = replace(multi_hop_rules(answers.tools.walk), hops=max_hops, limit=top_k)
+        found = multi_hop(view, question, rules)
         entities = _score(view, np.array([one.node for one in found.entities], np.int64),
                            [one.score for one in found.entities])  # fmt: skip
         return {**_passages(view, answers, found.passages), "entities": entities}

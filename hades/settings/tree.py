@@ -71,6 +71,15 @@ class Settings(Section):
     )
     llm_base_url: str | None = Field(None, description="OpenAI-compatible endpoint; unset means extractive")
     llm_model: str | None = Field(None, description="model to ask there")
+    embedder_price: float | None = Field(
+        None, ge=0.0, description="price of a million tokens to embed there, for forecasts; unset: not known"
+    )
+    llm_input_price: float | None = Field(
+        None, ge=0.0, description="price of a million tokens sent to the language model, for forecasts"
+    )
+    llm_output_price: float | None = Field(
+        None, ge=0.0, description="price of a million tokens that the language model writes, for forecasts"
+    )
     llm_api_key: SecretStr | None = Field(None, description="its key; environment only, never written or logged")
     mlflow_uri: str | None = Field(None, description="MLflow tracking server; unset means files under HADES_HOME")
     prefect_api_url: str | None = Field(None, description="Prefect server; unset means an ephemeral one per run")

@@ -36,7 +36,7 @@ def open_snapshot(home: Path, snapshot: str | None = None) -> SnapshotView:
         return view
     if problems:
         raise SnapshotError("no snapshot can serve: " + "; ".join(problems))
-    raise NothingPublished(f"nothing has been published in {root}; run `hades run publish`")
+    raise NothingPublished(f"nothing has been published in {root}; run `hades build`")
 
 
 def open_folder(folder: Path, *, degraded_from: str | None = None) -> SnapshotView:

@@ -47,6 +47,8 @@ def write_reports(context: BuildContext, as_of: datetime, build: str, report: Ma
         "snapshot": facts.snapshot_after,
         "derived_from": derivation(context),
         "seconds": seconds,
+        "skipped": [stage.name for stage in facts.stages if stage.skipped],
+        "embedded": report.get("embeddings", {}).get("embedded", 0),
         "counts": counts,
         "topics": {topic.name: topic.size for topic in facts.topics},
         "histograms": report["weights"]["histograms"],

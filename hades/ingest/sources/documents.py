@@ -13,6 +13,7 @@ from hades.ingest.source_document import Material, RejectedInput, RejectReason, 
 from hades.ingest.sources.converted_files import FileConverter
 from hades.ingest.sources.formats.read_format import FORMATS
 from hades.ingest.sources.html_text import html_to_text
+from hades.ingest.sources.languages import BY_SUFFIX
 from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
 from hades.ingest.sources.parallel_reading import in_order
 from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, show
@@ -25,6 +26,7 @@ from schemas.sources import SourceSpec
 _HTML = frozenset({".html", ".htm", ".xhtml"})
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
+_PYTHON = (".py", ".pyi")
 _ARCHIVES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".jar", ".iso"})
 _SAVE_AS = {
     ".docx": (".doc", ".rtf", ".odt", ".pages"),
@@ -183,6 +185,8 @@ def _why_not(suffix: str) -> str:
     better = next((new for new, old in _SAVE_AS.items() if suffix in old), None)
     if better is not None:
         return f"{suffix} files are not read; save it as {better}"
+    if suffix in BY_SUFFIX or suffix in _PYTHON:
+        return f"{suffix} files are code, which `hades ingest workspace PATH` reads; this command reads documents"
     return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hades.ports.text import Embedder
 from hades.retrieval.ranking.sentence_match import root
 from hades.retrieval.ranking.word_overlap import content_words, words
+from hades.text.markup import keep_prose, strip_markup
 from hades.text.sentences import sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
@@ -24,22 +25,17 @@ _SAME = 0.7  # share of words above which two sentences say the same
 _PLACE = 0.15  # what the rank of its source is worth beside the fit of a sentence
 _RELATIVE = 0.75  # a further sentence fits at least this well, compared with the best
 _NEAR = 0.4  # cosine from which a sentence may answer without a word of the question
-# Headings, tables, fences and comments stand in texts that people write; none of them is a sentence.
-_NOT_PROSE = re.compile(
-    r"^ {0,3}(?:```|~~~).*?^ {0,3}(?:```|~~~)[^\n]*$|<!--.*?-->|^ {0,3}(?:#{1,6} |\||[-=]{3,}$)[^\n]*$",
-    re.DOTALL | re.MULTILINE,
-)
 _CODE = re.compile(
     r"\s*(?:@\w|(?:async )?def |class |import |from \w[\w.]* import |(?:public|private|static|func|fn|function) )"
 )
 _DOCSTRING = re.compile(r"(\"\"\"|\'\'\')(.*?)\1", re.DOTALL)
-_MARK = re.compile(r"^(?:[-*+>]|\d+[.)])\s+")
 
 
 @dataclass(frozen=True)
 class _Candidate:
     number: int
     text: str
+    quote: str  # the same words as they stand in the source
     roots: frozenset[str]
     place: int  # in reading order
 
@@ -60,7 +56,7 @@ def extract_sentences(
         if all(_overlap(candidates[index], candidates[other]) < _SAME for other in chosen):
             chosen.append(index)
     picked = sorted((candidates[index] for index in chosen), key=lambda one: one.place)
-    return tuple(AnswerSentence(text=one.text, citations=(one.number,)) for one in picked)
+    return tuple(AnswerSentence(text=one.text, citations=(one.number,), quote=one.quote) for one in picked)
 
 
 def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
@@ -70,22 +66,29 @@ def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
             continue
         about, prose = _readable(source)
         for start, end in sentences(prose):
-            text = about + _MARK.sub("", " ".join(prose[start:end].split()))
+            quote = " ".join(prose[start:end].split())
+            text = about + strip_markup(quote)
             if _SHORTEST <= len(text) <= _LONGEST and any(character.isalpha() for character in text):
                 roots = frozenset(map(root, words(f"{source.title} {text}")))
-                found.append(_Candidate(source.number, text, roots, len(found)))
+                found.append(_Candidate(source.number, text, quote, roots, len(found)))
         if len(found) >= _READ:
             break
     return found[:_READ]
 
 
 def _readable(source: AnswerSource) -> tuple[str, str]:
-    """The sentences of a source and what they are about: of code its docstrings, of text all but tables."""
+    """The sentences of a source and what they are about: of code its docstrings, of text neither heading nor table."""
     if not _CODE.match(source.text):
-        return "", _NOT_PROSE.sub("\n\n", source.text)
+        return "", keep_prose(_drop_headings(source))
     docstrings = "\n\n".join(found.group(2) for found in _DOCSTRING.finditer(source.text))
     name = source.where.rpartition(", ")[2]
     return (f"{name}: " if name else ""), docstrings
+
+
+def _drop_headings(source: AnswerSource) -> str:
+    """Text of a word processor has no mark on its headings; they stand in the title and in `where`."""
+    named = {source.title, *source.where.split(", ")} - {""}
+    return "\n".join("\n" if " ".join(line.split()) in named else line for line in source.text.split("\n"))
 
 
 def _scores(question: str, candidates: Sequence[_Candidate], embedder: Embedder | None) -> Floats:

@@ -16,9 +16,10 @@ import numpy as np
 from hades.errors import BadQuery
 from hades.retrieval.ranking.feedback_belief import Beliefs, pair
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
-from hades.retrieval.walks.hipporag import MULTI_HOP, hippo_search
+from hades.retrieval.walks.hipporag import hippo_search, multi_hop_rules
 from hades.retrieval.walks.restart import nearest_passages
-from hades.retrieval.walks.walk_search import HippoRules
+from hades.retrieval.walks.walk_search import rules_of
+from hades.settings.hipporag import HippoSettings
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
@@ -36,29 +37,33 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True)
 class Mode:
-    """What a mode may spend: its tiers, how many passages come back, and how the graph is searched."""
+    """What a mode may spend: its tiers, how many passages come back, and whether walks follow the first two."""
 
     tiers: tuple[Tier, ...]
     results: int
-    graph: HippoRules
+    is_multi_hop: bool = False
 
 
 MODES: Mapping[str, Mode] = {
-    "execution": Mode((Tier.VECTOR, Tier.GRAPH), 5, HippoRules()),
-    "planning": Mode(tuple(Tier), 10, HippoRules()),
-    "brainstorming": Mode(tuple(Tier), 20, MULTI_HOP),
+    "execution": Mode((Tier.VECTOR, Tier.GRAPH), 5),
+    "planning": Mode(tuple(Tier), 10),
+    "brainstorming": Mode(tuple(Tier), 20, is_multi_hop=True),
 }
 
 
 @dataclass(frozen=True)
 class NexusRules:
-    """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught."""
+    """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught.
+
+    `walk` is the section `hipporag` of the settings, which the graph tier follows.
+    """
 
     by: str = "rank"
     weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0})
     beliefs: Beliefs = field(default_factory=Beliefs)
     depth: int = 50
     level: float = 0.9
+    walk: HippoSettings = field(default_factory=HippoSettings)
 
 
 def nexus(
@@ -78,7 +83,8 @@ def nexus(
     rankings: dict[Tier, list[tuple[int, float]]] = {}
     near = nearest_passages(view, question, rules.depth)
     rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
-    found = hippo_search(view, question, replace(chosen.graph, limit=rules.depth))
+    walk = multi_hop_rules(rules.walk) if chosen.is_multi_hop else rules_of(rules.walk)
+    found = hippo_search(view, question, replace(walk, limit=rules.depth))
     rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
     beliefs: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:

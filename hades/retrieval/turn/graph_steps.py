@@ -208,7 +208,7 @@ def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
 
     mode = MODES[start.mode]
     beliefs = start.beliefs() if Tier.BAYES in mode.tiers else Beliefs()
-    found = nexus(view, question, NexusRules(beliefs=beliefs), start.mode)
+    found = nexus(view, question, NexusRules(beliefs=beliefs, walk=start.walk), start.mode)
     if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
         view.turn.because(Reason.CAP_EXCEEDED)
     return _judge(found, (), start)

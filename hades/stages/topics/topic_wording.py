@@ -234,16 +234,18 @@ def _write(writer: Writer, key: str, said: Wording) -> Wording:
     before = writer.standing.clusters.get(key)
     if before is not None and before["metadata"]["written_from"] == source:
         return Wording(said.name, said.terms, said.quotes, before["summary"], asked, source)
-    answer = writer.language_model.complete(_prompt(said), max_tokens=writer.rules.summary_tokens).text.strip()
+    prompt = summary_prompt(said.name, said.terms, [quote.text for quote in said.quotes])
+    answer = writer.language_model.complete(prompt, max_tokens=writer.rules.summary_tokens).text.strip()
     writer.written.append(key)
     if not answer:  # it had nothing to say; the quotes do
         return Wording(said.name, said.terms, said.quotes, quoted)
     return Wording(said.name, said.terms, said.quotes, answer, asked, source)
 
 
-def _prompt(said: Wording) -> str:
-    lines = "\n".join(f"- {quote.text}" for quote in said.quotes)
+def summary_prompt(name: str, terms: Sequence[str], quotes: Sequence[str]) -> str:
+    """What a language model is asked about a topic."""
+    lines = "\n".join(f"- {quote}" for quote in quotes)
     return (
         "Say in two sentences what the following topic is about. Use only the sentences given.\n\n"
-        f"Topic: {said.name}\nTerms: {', '.join(said.terms[:10])}\nSentences:\n{lines}\n\nSummary:"
+        f"Topic: {name}\nTerms: {', '.join(terms[:10])}\nSentences:\n{lines}\n\nSummary:"
     )

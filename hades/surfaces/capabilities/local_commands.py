@@ -242,7 +242,7 @@ LOCAL_COMMANDS = (
     LocalCommand(("doctor",), DoctorRequest, "hades.surfaces.cli.doctor_views:examine", "examines this machine"),
     LocalCommand(("provision",), ProvisionRequest, "hades.surfaces.cli.store_views:provision_store",
                  "needs the admin credential, which services do not hold"),
-    LocalCommand(("status",), StatusRequest, "hades.surfaces.cli.store_views:show_status",
+    LocalCommand(("status",), StatusRequest, "hades.surfaces.cli.status_views:show_status",
                  "REST offers /ready, /v1/runs and /metrics"),
     *(
         LocalCommand(("ingest", source.kind), ingest_request(source), f"{_INGEST}:ingest_corpus", READS_FILES,

@@ -9,8 +9,11 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from hades.text.markup import plain_text
+
 _NEAREST = 3  # sources that are printed where none is cited
 _QUOTED = 200  # characters of a source that are printed
+_BEFORE = 60  # of them before the sentence that the answer cites
 
 _EXPLAINED = {
     "timeout": "The search ran out of time; ask again, or raise budget.latency_ms in the plan of hades.yaml.",
@@ -41,7 +44,8 @@ def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]
     for source in document["sources"]:
         if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
             yield Text(f"[{source['number']}] {_place(source)}", style="bold")
-            yield Text(f"    {_quote(source['text'])}", style="dim")
+            first = next((one["text"] for one in document["sentences"] if source["number"] in one["citations"]), "")
+            yield Text(f"    {_quote(source['text'], first)}", style="dim")
     if not document["sentences"]:
         yield from (Text(_EXPLAINED[code], style="yellow") for code in document["reasons"] if code in _EXPLAINED)
     if document["problem"]:
@@ -59,6 +63,10 @@ def _place(source: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _quote(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _QUOTED else words[:_QUOTED] + "…"
+def _quote(text: str, first: str) -> str:
+    """A few words around the first sentence that the answer takes from this source."""
+    words = plain_text(text)
+    at = max(0, words.find(first) if first else 0)
+    begin = 0 if at + len(first) <= _QUOTED else words.rfind(" ", 0, max(1, at - _BEFORE)) + 1
+    end = begin + max(_QUOTED, len(first) + _BEFORE)
+    return ("…" if begin else "") + words[begin:end].rstrip() + ("…" if end < len(words) else "")

@@ -17,8 +17,9 @@ from hades.stages.night import NIGHT, STAGE_NAMES, FirstStage, NightParameters
 from hades.stages.run import build
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import show_progress
+from hades.surfaces.cli.status_views import cost_sentence, forecast_table
 from hades.telemetry.traces import span
-from hades.wiring import observe, open_hades, open_store
+from hades.wiring import observe, open_hades, open_store, paid_models
 
 MAX_DAYS = 366
 
@@ -61,13 +62,15 @@ def _forecast(from_stage: str, days: list[datetime | None]) -> Answer:
     """The stages that would really work, with the time that each took last."""
     settings = load_settings()
     with closing(open_store(settings, Mode.READ_ONLY)) as store:
-        night = forecast_build(store, settings.home).as_dict()
+        night = forecast_build(store, settings.home, paid_models(settings)).as_dict()
     left_out = {stage.name for stage in NIGHT[: STAGE_NAMES.index(from_stage)]}
     stages = {name: seconds for name, seconds in night["stages"].items() if name not in left_out}
-    told = [
-        f"{name:<11} {'not measured yet' if seconds is None else f'about {seconds:.1f} s'}"
-        for name, seconds in stages.items()
-    ]
-    document = {"dry_run": True, "builds": len(days), "stages": stages, "left_out": sorted(left_out)}
-    lines = [f"{len(days)} build(s); nothing was changed. Stages with work to do:", *told]
-    return Answer(document, tuple(Text(line) for line in lines))
+    document = {
+        "dry_run": True,
+        "builds": len(days),
+        "stages": stages,
+        "left_out": sorted(left_out),
+        "cost": night["cost"],
+    }
+    head = Text(f"{len(days)} build(s); nothing was changed")
+    return Answer(document, (head, forecast_table(stages), Text(cost_sentence(night["cost"]))))

@@ -82,7 +82,8 @@ def _graphs(settings: Settings, kept: Path | None) -> OpenGraph:
         with TemporaryDirectory() if kept is None else nullcontext(kept) as folder:
             home = Path(folder) / "code" / (repo.replace("/", "+") or "repository")
             with closing(open_written_store(settings.model_copy(update={"home": home}))) as store:
-                yield CodeGraph(IngestContext(store, open_embedder(settings), MiniLmTokenizer(), home / "cache"), home)
+                context = IngestContext(store, open_embedder(settings), MiniLmTokenizer(), home / "cache")
+                yield CodeGraph(context, home, settings.hirag_pathrag, settings.hipporag)
 
     return opened
 

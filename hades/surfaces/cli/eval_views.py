@@ -127,7 +127,8 @@ def workbench(home: Path | None) -> Iterator[Workbench]:
         _share_models(settings, Path(scratch))
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
         with open_hades(own, progress=progress) as hades, open_build_context(own, progress=progress) as context:
-            yield Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+            tokenizer = MiniLmTokenizer()
+            yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)
 
 
 def _share_models(settings: Settings, scratch: Path) -> None:

@@ -125,7 +125,7 @@ def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table 
             *(f"{change[part]:,}" if change.get(part) else "" for part in ("added", "changed", "removed")),
         )
     seconds = ", ".join(f"{phase} {value:.1f} s" for phase, value in report["seconds"].items())
-    return (Text("\n".join(lines)), changes, Text(seconds))
+    return (Text("\n".join(lines)), changes, Text(f"{seconds}\nnext: hades build"))
 
 
 def _count(counts: dict[str, int]) -> str:

@@ -175,7 +175,7 @@ function quotedIn(written) {
   for (const sentence of written?.mode === "extracted" ? written.sentences : []) {
     for (const number of sentence.citations) {
       const source = written.sources.find((one) => one.number === number);
-      if (source) found.set(source.id, [...(found.get(source.id) ?? []), sentence.text]);
+      if (source) found.set(source.id, [...(found.get(source.id) ?? []), sentence.quote || sentence.text]);
     }
   }
   return found;

@@ -73,4 +73,5 @@ def hashing_bench(home: Path) -> Iterator[Workbench]:
     """A home of its own that needs no model."""
     settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
     with open_hades(settings) as hades, open_build_context(settings) as context:
-        yield Workbench(context, hades.ingest, hades.embedder, MiniLmTokenizer(), settings.hirag_pathrag)
+        tokenizer = MiniLmTokenizer()
+        yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from hades.errors import SettingsError
+from hades.evaluation.rankings import Bench, CachingEmbedder, asker
 from hades.ports.view import GraphView
 from hades.retrieval.channels.narrow_topics import narrow
+from hades.retrieval.functions import multi_hop_search
 from hades.retrieval.turn.graph_steps import GraphStep, Start, take_step
 from hades.retrieval.turn.types import Seed
 from hades.retrieval.walks.hipporag import hippo_search, multi_hop_rules
@@ -22,7 +24,8 @@ from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from hades.settings.learning import LearningSettings
 from hades.stages import stage_calls
-from hades.wiring import open_answers
+from hades.surfaces.cli.eval_views import workbench
+from hades.wiring import open_answers, open_embedder
 from schemas.plan import Plan
 from tests.unit.hades.retrieval import films
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
@@ -119,6 +122,46 @@ def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics
 def test_the_walk_of_several_hops_takes_the_same_settings():
     rules = multi_hop_rules(HippoSettings(damping=0.7, passage_mass=0.2))
     assert (rules.damping, rules.restart.passage_mass, rules.hops) == (0.7, 0.2, 3)
+
+
+def passages_of(home: Path, recipe: str, walk: HippoSettings) -> list[tuple[str, float]]:
+    with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+        answers.tools = replace(answers.tools, walk=walk)
+        return [(one.document, one.score) for one in answers.retrieve(MOTHER, recipe=recipe, mode="planning").passages]
+
+
+ONLY_PASSAGES = HippoSettings(passage_mass=1.0, damping=0.0)
+
+
+def test_the_graph_tier_of_nexus_takes_the_settings_of_the_walk(home):
+    assert passages_of(home, "nexus", ONLY_PASSAGES) != passages_of(home, "nexus", HippoSettings())
+
+
+def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
+    found = []
+    for walk in (HippoSettings(), ONLY_PASSAGES):
+        with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+            answers.tools = replace(answers.tools, walk=walk)
+            found.append(multi_hop_search(answers, MOTHER)["passages"])
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("walk", [HippoSettings(), ONLY_PASSAGES])
+def test_an_evaluation_asks_with_the_settings_of_the_walk(home, walk):
+    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
+    with open_answers(settings) as answers:
+        bench = Bench(answers.view, CachingEmbedder(open_embedder(settings)), answers.tools.tokenizer, walk=walk)
+        answer, _ = asker(bench, "hipporag", answers.plan)(MOTHER)
+    assert [(one.document, one.score) for one in answer.passages] == passages_of(home, "hipporag", walk)
+
+
+def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypatch):
+    (tmp_path / "hades.yaml").write_text("hipporag:\n  damping: 0.7\nhirag_pathrag:\n  path:\n    M: 2\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    with workbench(None) as bench:
+        assert (bench.walk.damping, bench.rules.path.max_paths) == (0.7, 2)
 
 
 def test_a_question_returns_as_many_paths_as_the_settings_say(home):

@@ -10,6 +10,7 @@ import pytest
 from hades.providers.openai_compatible import OpenAILanguageModel
 from hades.retrieval.answer.answer_sources import NO_ANSWER
 from hades.retrieval.answer.check_support import check_sentence, split_reply
+from hades.retrieval.answer.extract_answer import extract_sentences
 from hades.retrieval.answer.write_answer import AnswerBudgetError, AnswerLimits, stream_answer, write_answer
 from hades.settings import load_settings
 from hades.wiring import open_hades
@@ -65,6 +66,21 @@ def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(ask
     source = answer.sources[rhine - 1]
     assert source.id == found.passages[source.rank - 1].id
     assert f"[{rhine}]" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("# Returns\n\nUnclaimed parcels are kept for **60** days.", "Unclaimed parcels are kept for 60 days."),
+        ("Returns\nUnclaimed parcels are kept for 60 days.", "Unclaimed parcels are kept for 60 days."),
+        ("Rules\n=====\n\n- Unclaimed parcels: see [list](a.md).", "Unclaimed parcels: see list."),
+    ],
+)
+def test_quotations_have_no_markup_and_no_heading_but_keep_the_words_of_the_source(text: str, told: str) -> None:
+    source = AnswerSource(number=1, kind="passage", rank=1, id="c", title="Handbook", where="Returns", text=text)
+    (sentence,) = extract_sentences("how long are unclaimed parcels kept?", [source], None)
+    assert sentence.text == told
+    assert sentence.quote in " ".join(text.split())
 
 
 def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked: Any, endpoint: ChatEndpoint) -> None:

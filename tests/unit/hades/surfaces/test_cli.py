@@ -96,6 +96,25 @@ def test_doctor_fails_on_a_home_that_is_a_file(hades, tmp_path):
     assert any(check["name"] == "home" and check["status"] == "fail" for check in json.loads(done.stdout)["checks"])
 
 
+def test_status_shows_only_what_holds_something_and_what_to_do_next(hades, tmp_path):
+    assert "Next: hades ingest documents PATH" in hades("status").stdout
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Lake Orin\n\nLake Orin is fed by the river Sel.\n")
+    (tmp_path / "notes" / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    assert hades("ingest", "documents", str(tmp_path / "notes")).exit_code == 0
+    told = hades("status").stdout
+    assert "doc_chunks" in told
+    assert "memory_states" not in told
+    assert "broken.pdf" in told
+    assert "nothing was built yet. Next: hades build" in told
+    assert "cost: 0" in told
+    document = json.loads(hades("status", "--json").stdout)
+    assert [Path(one["uri"]).name for one in document["set_aside"]] == ["broken.pdf"]
+    assert document["counts"]["memory_states"] == 0
+    assert document["nightly"]["stages"]["topics"] is None
+    assert document["nightly"]["cost"]["price"] == 0.0
+
+
 def test_error_is_one_message_without_a_traceback(hades, monkeypatch):
     monkeypatch.setenv("HADES_STORE", "oracle")
     done = hades("status")

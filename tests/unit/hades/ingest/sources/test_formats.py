@@ -204,9 +204,11 @@ def test_a_huge_file_or_bomb_is_set_aside(tmp_path: Path) -> None:
 def test_archives_and_old_formats_say_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(made.archive({"x.txt": "text"}))
     (tmp_path / "b.doc").write_bytes(made.OLE_HEADER)
+    (tmp_path / "c.py").write_text("x = 1\n")
     found = read(tmp_path)
     details = {name: one.detail for name, one in found.items() if isinstance(one, RejectedInput)}
     assert details == {
         "a.zip": ".zip archives are not opened; unpack it into the folder",
         "b.doc": ".doc files are not read; save it as .docx",
+        "c.py": ".py files are code, which `hades ingest workspace PATH` reads; this command reads documents",
     }

@@ -1,0 +1,61 @@
+"""Marks of Markdown and reStructuredText do not reach an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.text.markup import keep_prose, plain_text, strip_markup
+
+
+@pytest.mark.parametrize(
+    ("marked", "plain"),
+    [
+        ("Kept for `60` days, **then** donated.", "Kept for 60 days, then donated."),
+        ("See [the guide](guide.md#top) and [[Safety|safety rules]].", "See the guide and safety rules."),
+        ("Call :func:`~json.dumps` or ``json.dump``.", "Call json.dumps or json.dump."),
+        ("See `PEP 8 <https://peps.python.org/pep-0008/>`_ for names.", "See PEP 8 for names."),
+        ("- a first item", "a first item"),
+        ("> quoted _words_ here", "quoted words here"),
+        ("`__init__` and snake_case_name stay; 2 * 3 * 4 too.", "__init__ and snake_case_name stay; 2 * 3 * 4 too."),
+        ("a ![picture](x.png) of <b>text</b>", "a picture of text"),
+        ("nothing to strip: x < y, a_b, 5*6", "nothing to strip: x < y, a_b, 5*6"),
+    ],
+)  # fmt: skip
+def test_marks_inside_a_line_are_removed(marked, plain):
+    assert strip_markup(marked) == plain
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "# Heading",
+        "Heading\n=======",
+        "=======\nHeading\n=======",
+        "Heading\n~~~~~~~",
+        "```python\nx = 1\n```",
+        "| a | b |\n|---|---|",
+        ".. note::",
+        ".. versionadded:: 3.8",
+        "<!-- hidden -->",
+        "---",
+        "* * *",
+    ],
+)
+def test_blocks_that_are_no_prose_are_left_out(block):
+    assert plain_text(f"First sentence.\n\n{block}\n\nSecond sentence.") == "First sentence. Second sentence."
+
+
+def test_items_of_a_list_are_sentences_of_their_own():
+    assert [part.strip() for part in keep_prose("Two things:\n- bread\n- milk\n").split("\n\n") if part.strip()] == [
+        "Two things:",
+        "bread",
+        "milk",
+    ]
+
+
+def test_a_text_that_is_only_a_heading_keeps_its_words():
+    assert plain_text("## Opening hours") == "Opening hours"
+
+
+def test_a_fence_that_never_closes_ends_with_the_text():
+    assert plain_text("Before.\n\n```\ncode") == "Before."
