@@ -41,7 +41,7 @@ FILE_RULES = FitRules(trees=60, depth=2, rate=0.1, least_rows=40)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class QuestionEvidence:
     """One question with what was measured for it."""
 
     case: CodeCase
@@ -77,7 +77,7 @@ def main() -> None:
     _write(_fit([file_rows(one) for one in asked], FILE_RULES), options.cases, metric)
 
 
-def judge_held_out(asked: Sequence[Asked]) -> list[CodeRanking]:
+def judge_held_out(asked: Sequence[QuestionEvidence]) -> list[CodeRanking]:
     """Every question as trees rank it that never saw its repository."""
     found: dict[int, CodeRanking] = {}
     for repo in sorted({one.case.repo for one in asked}):
@@ -87,7 +87,7 @@ def judge_held_out(asked: Sequence[Asked]) -> list[CodeRanking]:
     return [found[place] for place in range(len(asked))]
 
 
-def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[Asked]:
+def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[QuestionEvidence]:
     """What is measured for each question, in the order of the commits."""
     for repo in sorted({case.repo for case in cases}):
         repository = CodeRepository(find_repository(place, repo), MiniLmTokenizer())
@@ -98,11 +98,11 @@ def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[Asked]:
             for is_whole in (True, False):
                 text = case.question if is_whole else case.question.strip().partition("\n")[0]
                 found = collect_evidence(index, read_code_question(text))
-                yield Asked(case, is_whole, tuple(index.files), symbols, index.symbol_file, _smaller(found))
+                yield QuestionEvidence(case, is_whole, tuple(index.files), symbols, index.symbol_file, _smaller(found))
         print("measured", repo, len(own), flush=True)
 
 
-def file_rows(one: Asked) -> Rows:
+def file_rows(one: QuestionEvidence) -> Rows:
     """The files that the trees choose among."""
     base = base_score(one.evidence.files)
     pool = np.argsort(-base, kind="stable")[:POOL_FILES]
@@ -111,7 +111,7 @@ def file_rows(one: Asked) -> Rows:
     return Rows(columns, names, values[pool], np.array([name in one.case.gold for name in names]))
 
 
-def rank(one: Asked, forest: Forest) -> CodeRanking:
+def rank(one: QuestionEvidence, forest: Forest) -> CodeRanking:
     """What the trees give for a question; symbols follow the order of their files."""
     file_scores = score_files(one.evidence, forest)
     symbol_scores = score_symbols(one.symbol_file, one.evidence, file_scores)
@@ -120,15 +120,15 @@ def rank(one: Asked, forest: Forest) -> CodeRanking:
     return CodeRanking(tuple(one.files[row] for row in first), tuple(one.symbols[row] for row in named), 0.0)
 
 
-def _figures(asked: Sequence[Asked], found: Sequence[CodeRanking], places: Sequence[int]) -> dict[str, Any]:
+def _figures(asked: Sequence[QuestionEvidence], found: Sequence[CodeRanking], places: Sequence[int]) -> dict[str, Any]:
     figures = summarise_code([asked[place].case for place in places], [found[place] for place in places])
     return {name: figures[name] for name in ("one_file", "file_acc", "file_recall", "symbol_acc")}
 
 
-def _measured(options: argparse.Namespace) -> list[Asked]:
+def _measured(options: argparse.Namespace) -> list[QuestionEvidence]:
     kept: Path | None = options.features
     if kept is not None and kept.exists():
-        loaded: list[Asked] = pickle.loads(kept.read_bytes())
+        loaded: list[QuestionEvidence] = pickle.loads(kept.read_bytes())
         return loaded
     asked = list(measure(options.repos, read_code_cases(options.cases)))
     if kept is not None:
