@@ -78,22 +78,30 @@ class _Vocabulary:
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
         self._ids: dict[str, int] = {}
-        self._slots = np.empty((0, FEATURES), dtype=np.int32)
+        self._slots = np.empty((0, FEATURES), dtype=np.int32)  # both grow by doubling
         self._weights = np.empty((0, FEATURES), dtype=np.int32)
 
     def features(self, words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Slots and weights, (n_words, features) each; a weight of 0 is no feature."""
         new = sorted(set(words).difference(self._ids))
         if len(self._ids) + len(new) > MAX_VOCABULARY:
-            self._ids, self._slots, self._weights = {}, self._slots[:0], self._weights[:0]
+            self._ids = {}
             new = sorted(set(words))
         if new:
-            slots, weights = _hash_words(new, self._dimension)
-            self._slots = np.concatenate([self._slots, slots])
-            self._weights = np.concatenate([self._weights, weights])
-            self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
+            first, size = len(self._ids), len(self._ids) + len(new)
+            if size > len(self._slots):
+                self._slots, self._weights = (_widen(held, 2 * size) for held in (self._slots, self._weights))
+            self._slots[first:size], self._weights[first:size] = _hash_words(new, self._dimension)
+            self._ids.update(zip(new, range(first, size), strict=True))
         ids = np.fromiter(map(self._ids.__getitem__, words), dtype=np.int64, count=len(words))
         return self._slots[ids], self._weights[ids]
+
+
+def _widen(rows: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+    """The same rows with room for more."""
+    wide = np.empty((size, FEATURES), dtype=np.int32)
+    wide[: len(rows)] = rows
+    return wide
 
 
 def _count_words(texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
@@ -120,8 +128,7 @@ def _hash_words(words: list[str], dimension: int) -> tuple[NDArray[np.int32], ND
     letters[np.arange(len(words)), lengths + 1] = ord(">")
     hashes = np.empty((len(words), FEATURES), dtype=np.uint64)
     hashes[:, 0] = _hash_letters(letters)
-    for start in range(FEATURES - 1):
-        hashes[:, 1 + start] = _hash_letters(letters[:, start : start + GRAM])
+    hashes[:, 1:] = _hash_letters(np.lib.stride_tricks.sliding_window_view(letters, GRAM, axis=1))
     weights = np.full(hashes.shape, GRAM_WEIGHT, dtype=np.int32)
     weights[:, 0] = WORD_WEIGHT
     stop_words = set(STOP_WORDS.split())
@@ -133,10 +140,10 @@ def _hash_words(words: list[str], dimension: int) -> tuple[NDArray[np.int32], ND
 
 
 def _hash_letters(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64-bit hash of each row of letters: FNV-1a by letter, then splitmix64's finisher for even bits."""
-    mixed = np.full(len(letters), 0xCBF29CE484222325 + letters.shape[1], dtype=np.uint64)
-    for column in letters.T:
-        mixed = (mixed ^ column) * np.uint64(0x100000001B3)
+    """64-bit hash along the last axis: FNV-1a by letter, then splitmix64's finisher for even bits."""
+    mixed = np.full(letters.shape[:-1], 0xCBF29CE484222325 + letters.shape[-1], dtype=np.uint64)
+    for column in range(letters.shape[-1]):
+        mixed = (mixed ^ letters[..., column]) * np.uint64(0x100000001B3)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))

@@ -23,6 +23,7 @@ BATCH = 5
 def main(path: Path, writers: int, versions: int, topics: int, kills: int) -> None:
     """The writers share the work; one that is killed is followed by another that goes on."""
     chance = random.Random(20261115)
+    began = time.monotonic()
     in_child(lambda: SqliteStore.open(path, Mode.ADMIN).provision())
     shares = [versions // writers + (number < versions % writers) for number in range(writers)]
     notes = [path.with_name(f"writer{number}.log") for number in range(writers)]
@@ -45,9 +46,17 @@ def main(path: Path, writers: int, versions: int, topics: int, kills: int) -> No
             running[again] = number
         elif status:
             sys.exit(f"writer {number} ended with status {status}")
+    spent = os.times()
+    taken = {
+        "killed": killed,
+        "write_seconds": round(time.monotonic() - began, 1),
+        "write_processor_seconds": round(spent.children_user + spent.children_system, 1),
+    }
     result = path.with_suffix(".json")
     in_child(lambda: result.write_text(json.dumps(inspect(path, notes))))
-    sys.stdout.write(json.dumps({"killed": killed, **json.loads(result.read_text())}))
+    sys.stdout.write(
+        json.dumps({**taken, "seconds": round(time.monotonic() - began, 1), **json.loads(result.read_text())})
+    )
 
 
 def start(path: Path, number: int, share: int, topics: int, note: Path, life: int) -> int:

@@ -17,9 +17,10 @@ from hades.memory.history.current import named
 from hades.memory.history.names import NEWEST, MemoryRefused, key_of, topic_of_key
 from hades.memory.history.reader import Reader
 from hades.memory.recall.graph_retrieval import MatchWithContext, RelatedState, enhance
+from hades.memory.recall.index_holder import index_of
 from hades.memory.recall.intent import Intent, Strategy, strategy_for
 from hades.memory.recall.packing import Entry, Packer
-from hades.memory.recall.read_states import read_history
+from hades.memory.recall.read_states import model_of, read_history
 from hades.memory.recall.search import MemoryMatch, Window, embed_question, search_asked
 from hades.memory.recall.similarity import MemoryQuery
 from hades.memory.recall.strength import FOR_CONTEXT
@@ -85,6 +86,11 @@ def retrieve_within_budget(
     """The context for a question; `focus` names topics or summaries whose whole detail is wanted first."""
     if max_tokens < 1:
         raise MemoryRefused(f"max_tokens is {max_tokens}; give the size of the context, for example 100000")
+    with index_of(reader.rows, model_of(reader)):  # everything that follows sees one state of the store
+        return _retrieve(reader, tokenizer, query, max_tokens, focus)
+
+
+def _retrieve(reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int, focus: Sequence[str]) -> Context:
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
@@ -220,13 +226,8 @@ def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None)
         window = (None, None)
     start, end = window or (reader.moment - WITHIN, None)
     looked_at = _LOOKED_BACK if window else LAST_STATES
-    states = read_history(reader, topic, looked_at, _then(reader))
-    inside = [one for one in states if _begins_in(one.valid_from or one.timestamp, start, end)]
-    return inside[: -LAST_STATES - 1 : -1]
-
-
-def _begins_in(moment: datetime, start: datetime | None, end: datetime | None) -> bool:
-    return (start is None or start <= moment) and (end is None or moment < end)
+    states = read_history(reader, topic, looked_at, _then(reader), (start, end))
+    return states[: -LAST_STATES - 1 : -1]
 
 
 def _then(reader: Reader) -> Mask:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hades.memory.history import rows as records
-from hades.memory.history.names import EDGES, MemoryRefused, key_of, state_id, topic_of_key
+from hades.memory.history.names import MemoryRefused, key_of, state_id, topic_of_key
 from hades.memory.history.reader import Reader
-from hades.memory.recall.read_states import read_current, read_states
+from hades.memory.recall.read_states import read_current, read_edges, read_states
 from hades.memory.recall.search import CANDIDATES, MemoryMatch, plain_state, search_asked, search_memories
 from hades.memory.recall.similarity import MemoryQuery
 from hades.memory.recall.strength import FOR_CONTEXT, rank
@@ -204,7 +203,7 @@ class _Reading:
         keys = wanted[: turn.reads(len(wanted))]
         self.states = {state.key: state for state in read_states(reader, keys)}
         ways = sorted({edge for step in ranked if step.state in self.states for edge in step.way})
-        self.edges = records.fetch(reader.rows, EDGES, ways, MemoryEdge)
+        self.edges = read_edges(reader, ways)
         self.now = {
             topic_of_key(one.key): one for one in read_current(reader, {topic_of_key(key) for key in self.states})
         }

@@ -21,6 +21,8 @@ class _Held:
     """The indexes of one store."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
+    fresh: dict[str, StateIndex | None] = field(default_factory=dict)  # what the thread that holds the lock looked at
+    depth: int = 0
     indexes: dict[str, StateIndex] = field(default_factory=dict)
 
 
@@ -30,11 +32,22 @@ _guard = threading.Lock()
 
 @contextmanager
 def index_of(rows: RowStore, model: str) -> Iterator[StateIndex | None]:
-    """The index of a store for a model, fresh; None where the store's own search serves better or must."""
+    """The index of a store for a model, fresh; None where the store's own search serves better or must.
+
+    Calls within one another see the store as the outermost found it: a question that reads several times wraps them.
+    """
     with _guard:
         held = _held.setdefault(rows, _Held())
     with held.lock:
-        yield _fresh(rows, held, model)
+        held.depth += 1
+        try:
+            if model not in held.fresh:
+                held.fresh[model] = _fresh(rows, held, model)
+            yield held.fresh[model]
+        finally:
+            held.depth -= 1
+            if not held.depth:
+                held.fresh.clear()
 
 
 def _fresh(rows: RowStore, held: _Held, model: str) -> StateIndex | None:

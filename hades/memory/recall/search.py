@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heappop, heappush
 from typing import Any
 
 from hades.memory.history.names import MemoryRefused, aware, check_text, topic_of_key
 from hades.memory.history.reader import Reader
 from hades.memory.recall.index_holder import index_of
-from hades.memory.recall.similarity import MemoryQuery, SimilarState, mix, nearest
+from hades.memory.recall.similarity import MemoryQuery, SimilarState, nearest
+from hades.memory.recall.standing import Standing
 from hades.memory.recall.state_index import IndexHit, StateIndex
 from hades.memory.recall.strength import FOR_SEARCH, StrengthRules, rank, strength, strength_of
+from hades.memory.recall.walk import count_links
 from hades.ports.store import Predicate, Term
 from schemas.memory import MemoryState
 
@@ -89,9 +92,11 @@ def search_asked(
     for near in nearest(reader.rows, asked, limit=limit, where=where):
         best.setdefault(topic_of_key(near.key), near)
     found = []
+    links = count_links(reader, list(best))
     for state in reader.current(best):
-        near = best[topic_of_key(state.key)]
-        power = strength(state, reader.moment, rules=rules)
+        topic = topic_of_key(state.key)
+        near = best[topic]
+        power = strength(state, reader.moment, links=links.get(topic, 0), rules=rules)
         found.append(MemoryMatch(state, near.similarity, power, near.key, near.semantic, near.lexical))
     return sorted(found, key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))[
         :most
@@ -104,10 +109,10 @@ class _Ranked:
 
     key: str
     topic: str
-    matched: str
-    similarity: float
-    strength: float
     hit: IndexHit
+    matched: str
+    strength: float
+    rank: float
 
 
 def _rank_in_index(
@@ -122,36 +127,33 @@ def _rank_in_index(
 ) -> list[_Ranked]:
     """The best topics by rank, without reading a row. A rank is never above its similarity, so the rest is skipped."""
     _in_window(window)  # a window that ends before it begins is refused
+    standing = Standing.of(reader.mask, reader.now)
     seen = index.seen(reader.mask, levels, window or (None, None))
-    hits = index.nearest(asked, seen, limit)
-    similar = sorted(
-        ((round(mix(hit.semantic, hit.lexical), 9), index.keys[hit.place], hit) for hit in hits),
-        key=lambda one: (-one[0], one[1]),
-    )
     ranked: dict[str, _Ranked] = {}
-    ranks: list[float] = []
-    for similarity, matched, hit in similar:
+    ranks: list[float] = []  # a heap of the best `most`
+    for hit in index.nearest(asked, seen, limit):
+        matched = index.keys[hit.place]
         topic = topic_of_key(matched)
         if topic in ranked:
             continue
-        if most is not None and len(ranked) >= most and similarity < sorted(ranks, reverse=True)[most - 1]:
+        if most is not None and len(ranks) >= most and hit.similarity < ranks[0]:
             break
-        place = index.current(topic, reader.mask, reader.now)
+        place = index.current(topic, standing)
         if place is not None:
-            links = index.links(topic, reader.edges)
+            links = index.edges.links(topic, standing)
             power = strength_of(*index.strength_facts(place), reader.moment, links=links, rules=rules)
-            ranked[topic] = _Ranked(index.keys[place], index.topics[place], matched, similarity, power, hit)
-            ranks.append(rank(similarity, power, rules))
-    best = sorted(
-        ranked.values(), key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.topic)
-    )
-    return best[:most]
+            value = rank(hit.similarity, power, rules)
+            ranked[topic] = _Ranked(index.keys[place], index.topics[place], hit, matched, power, value)
+            heappush(ranks, value)
+            if most is not None and len(ranks) > most:
+                heappop(ranks)
+    return sorted(ranked.values(), key=lambda one: (-one.rank, -one.strength, one.topic))[:most]
 
 
 def _read(index: StateIndex, ranked: Sequence[_Ranked]) -> list[MemoryMatch]:
     held = {state.key: state for state in index.states([one.key for one in ranked])}
     return [
-        MemoryMatch(held[one.key], one.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
+        MemoryMatch(held[one.key], one.hit.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
         for one in ranked
         if one.key in held
     ]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.memory.recall.standing import ALWAYS, NEVER
 from models.vectors import unit_rows
 
-NEVER = np.iinfo(np.int64).max
-ALWAYS = np.iinfo(np.int64).min
 TIMES = ("valid_from", "valid_until", "timestamp", "retracted_at")
-
-
-def to_micros(moment: datetime) -> int:
-    """Microseconds since 1970; a time without an end is the last but one."""
-    return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else NEVER - 1
+_ABSENT = dict.fromkeys(TIMES, NEVER) | {"last_accessed": ALWAYS}
+_YEAR_9999 = 253_370_764_800_000_000
 
 
 class StateColumns:
@@ -35,30 +30,25 @@ class StateColumns:
         self._embedded = np.zeros(0, np.bool_)
         self._vectors = np.zeros((0, 0), np.float32)
         self._times = {name: np.zeros(0, np.int64) for name in (*TIMES, "last_accessed")}
-        self._filled = 0  # places whose vector was set or is known to be absent
 
-    def add(self, row: dict[str, Any], alive: bool, length: int) -> None:
-        """A place for a row."""
-        if self.size == len(self._alive):
+    def extend(self, batch: pa.RecordBatch, lengths: Sequence[int], model: str) -> None:
+        """Places for the rows of a batch; a row without a beginning is the place of an erased state."""
+        first = self.size
+        self.size += batch.num_rows
+        while self.size > len(self._alive):
             self._grow()
-        place = self.size
-        self.size += 1
-        self._alive[place] = alive
-        self._level[place] = row["consolidation_level"]
-        self._importance[place] = row["importance_score"]
-        self._length[place] = length
-        self.words_in_all += length
-        for name, absent in (
-            ("valid_from", NEVER), ("valid_until", NEVER), ("timestamp", NEVER), ("retracted_at", NEVER),
-            ("last_accessed", ALWAYS),
-        ):  # fmt: skip
-            value = row[name]
-            self._times[name][place] = absent if value is None else to_micros(value)
+        places = slice(first, self.size)
+        for name, absent in _ABSENT.items():
+            self._times[name][places] = _micros(batch.column(name), absent)
+        self._alive[places] = self._times["valid_from"][places] != NEVER
+        self._level[places] = batch.column("consolidation_level").to_numpy(zero_copy_only=False)
+        self._importance[places] = batch.column("importance_score").to_numpy(zero_copy_only=False)
+        self._length[places] = lengths
+        self.words_in_all += sum(lengths)
+        self._set_vectors(first, batch.column("embedding"), batch.column("embedding_model"), model)
 
-    def add_vectors(self, vectors: pa.Array, models: pa.Array, model: str) -> None:
+    def _set_vectors(self, first: int, vectors: pa.Array, models: pa.Array, model: str) -> None:
         """The vectors of the places that were added last; those of another model count as absent."""
-        first = self._filled
-        self._filled += len(vectors)
         is_ours = pc.and_(pc.fill_null(pc.equal(models, model), False), pc.is_valid(vectors))
         wanted = np.flatnonzero(is_ours.to_numpy(zero_copy_only=False))
         if not len(wanted):
@@ -129,3 +119,10 @@ class StateColumns:
     def times(self) -> dict[str, NDArray[np.int64]]:
         """Microseconds since 1970 of each time."""
         return {name: column[: self.size] for name, column in self._times.items()}
+
+
+def _micros(times: pa.Array, absent: int) -> NDArray[np.int64]:
+    """Microseconds since 1970, as `to_micros` gives them."""
+    values = pc.fill_null(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), absent).to_numpy()
+    endless = (values >= _YEAR_9999) & (values != NEVER)
+    return np.where(endless, NEVER - 1, values)

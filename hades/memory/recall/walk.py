@@ -1,21 +1,32 @@
-"""Walking memory from topic to topic along the edges that are true for a reader; one read a hop."""
+"""Walking memory from topic to topic along the edges that are true for a reader.
+
+The index of this process knows them all; where there is none, the store is asked once a hop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hades.memory.history import rows as records
 from hades.memory.history.names import EDGES, LATEST, key_of, state_id, topic_of_key
 from hades.memory.history.reader import Reader
+from hades.memory.recall.edge_index import Bond
+from hades.memory.recall.index_holder import index_of
+from hades.memory.recall.read_states import model_of
+from hades.memory.recall.standing import ALWAYS, Standing, to_micros
+from hades.memory.recall.state_index import StateIndex
 from hades.ports.store import Direction
-from hades.telemetry.turn import Turn
+from hades.telemetry.turn import Caps, Turn
 from schemas.memory import LatestState
 from schemas.plan import Reason
 
 FANOUT = 1_000  # edges of one version, heaviest first
 VERSIONS = 1_000  # of one topic, newest first
 _DIGITS = 8
+_LINK_WORK = 20_000  # versions and edges looked at to count links; topics beyond it count as joined to nothing
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,13 @@ class Step:
     way: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Bond:
-    state: str  # the version at the other end
-    edge: str
-    strength: float
-    kind: tuple[str, bool]  # relation, and whether it leads away
+def count_links(reader: Reader, topics: Sequence[str]) -> dict[str, int]:
+    """How many edges that are true for a reader join each of these topics, by its key, to others."""
+    turn = Turn(Caps(docs_max=0, work_max=_LINK_WORK, latency_ms=float("inf")))
+    with turn.stage("links"):
+        walk = Walk(reader, None, turn)
+        walk.widen(topics, 1)
+        return {topic: walk.degree(topic) for topic in topics}
 
 
 class Walk:
@@ -51,7 +63,7 @@ class Walk:
         self.weaker = 0
         self._reader, self._types, self._turn = reader, types, turn
         self._per_hop, self._weakest, self._newest = per_hop, weakest, newest
-        self._bonds: dict[str, list[_Bond]] = {}  # by topic key
+        self._bonds: dict[str, list[Bond]] = {}  # by topic key
 
     def widen(self, topics: Iterable[str], depth: int) -> None:
         """Read the edges of these topics and of what they lead to."""
@@ -80,11 +92,19 @@ class Walk:
             frontier = _topics(fresh)
         return sorted(best.values(), key=lambda step: (-step.strength, step.state))
 
-    def _best(self, topic: str) -> list[_Bond]:
+    def degree(self, topic: str) -> int:
+        """How many edges of a topic were read."""
+        return len(self._best(topic))
+
+    def _best(self, topic: str) -> list[Bond]:
         return self._bonds.get(topic, [])
 
     def _read(self, topics: Sequence[str]) -> None:
-        """The edges of some topics, one question to the store; as many topics as the work that is left allows."""
+        """The edges of some topics; as many topics as the work that is left allows."""
+        with index_of(self._reader.rows, model_of(self._reader)) as index:
+            if index is not None:
+                self._look_up(index, topics)
+                return
         pointers = records.fetch(self._reader.rows, LATEST, sorted(topics), LatestState)
         nodes: list[str] = []
         for topic in topics:
@@ -99,33 +119,58 @@ class Walk:
         if nodes:
             self._ask(nodes)
 
+    def _look_up(self, index: StateIndex, topics: Sequence[str]) -> None:
+        """The edges of some topics from the index of this process."""
+        standing = Standing.of(self._reader.mask, self._reader.now)
+        for topic in topics:
+            most = min(FANOUT, self._turn.work_left)
+            if most < 1:
+                self._turn.trimmed(Reason.CAP_EXCEEDED)
+                return
+            bonds = index.edges.bonds(topic, standing, self._types)
+            self._turn.worked(min(most, len(bonds)), capped=len(bonds) > most)
+            self._keep(topic, bonds[:most])
+
     def _ask(self, nodes: Sequence[str]) -> None:
+        """The edges of some versions from the store, one question."""
         fanout = min(FANOUT, max(1, self._turn.work_left // len(nodes)))
         table = self._reader.rows.neighbours(
             nodes, edges=EDGES, direction=Direction.ANY, types=self._types, fanout=fanout, mask=self._reader.edges
         )
         self._turn.worked(table.num_rows)
+        found: dict[str, list[Bond]] = {topic_of_key(key_of(node)): [] for node in nodes}
+        began = self._began(table) if self._newest is not None else {}
         for row in table.to_pylist():
             topic, other = topic_of_key(key_of(row["node"])), key_of(row["neighbour"])
-            if topic_of_key(other) == topic:
-                continue  # the trace says the same
-            strength = 1.0 if row["weight"] is None else float(row["weight"])
-            if strength < self._weakest:
-                self.weaker += 1
-                continue
-            self._bonds[topic].append(_Bond(other, row["edge"], strength, (row["type"], row["outbound"])))
-        for topic in {topic_of_key(key_of(node)) for node in nodes}:
-            bonds = self._bonds[topic] if self._newest is None else self._latest_of_each_kind(self._bonds[topic])
-            self._bonds[topic] = sorted(bonds, key=lambda bond: (-bond.strength, bond.edge))
+            if topic_of_key(other) != topic:  # the trace tells of those between its versions
+                strength = 1.0 if row["weight"] is None else float(row["weight"])
+                kind = row["type"], row["outbound"]
+                found[topic].append(Bond(other, row["edge"], strength, kind, began.get(row["edge"], ALWAYS)))
+        for topic, bonds in found.items():
+            self._keep(topic, sorted(bonds, key=lambda bond: (-bond.strength, bond.edge)))
 
-    def _latest_of_each_kind(self, bonds: Sequence[_Bond]) -> list[_Bond]:
+    def _keep(self, topic: str, bonds: Sequence[Bond]) -> None:
+        """Those that are strong enough; where asked, of each relation only the last few."""
+        strong = [bond for bond in bonds if bond.strength >= self._weakest]
+        self.weaker += len(bonds) - len(strong)
+        if self._newest is not None and len(strong) > self._newest:
+            last = self._latest_of_each_kind(strong)
+            strong = [bond for bond in strong if bond.edge in last]
+        self._bonds[topic] = strong
+
+    def _began(self, edges: pa.Table) -> dict[str, int]:
+        """When edges became true, in microseconds since 1970; one read for all."""
+        wanted = sorted(set(edges.column("edge").to_pylist()))
+        table = self._reader.rows.get(EDGES, wanted, columns=["valid_from"])
+        pairs = zip(table.column("_key").to_pylist(), table.column("valid_from").to_pylist(), strict=True)
+        return {key: to_micros(moment) for key, moment in pairs if moment is not None}
+
+    def _latest_of_each_kind(self, bonds: Sequence[Bond]) -> set[str]:
         """Of each relation, each way, the edges that became true last."""
-        table = self._reader.rows.get(EDGES, sorted({bond.edge for bond in bonds}), columns=["valid_from"])
-        began = dict(zip(table.column("_key").to_pylist(), table.column("valid_from").to_pylist(), strict=True))
-        kinds: dict[tuple[str, bool], list[_Bond]] = {}
-        for bond in sorted(bonds, key=lambda bond: (began[bond.edge], bond.edge), reverse=True):
+        kinds: dict[tuple[str, bool], list[Bond]] = {}
+        for bond in sorted(bonds, key=lambda bond: (bond.began, bond.edge), reverse=True):
             kinds.setdefault(bond.kind, []).append(bond)
-        return [bond for some in kinds.values() for bond in some[: self._newest]]
+        return {bond.edge for some in kinds.values() for bond in some[: self._newest]}
 
 
 def _better(step: Step, other: Step | None) -> bool:
