@@ -79,7 +79,7 @@ class Hades:
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
-        derive_edges(self.store, self.embedder, self._context.rules, self._context.progress)
+        derive_edges(self.store, self.embedder, self._context.rules, self._context.progress, self._context.scratch)
         return bill
 
     def _ask(self) -> LanguageModel:
@@ -89,7 +89,7 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        certificate = forget_documents(self.store, self.embedder, self._context.rules, ids)
+        certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
         for parsed in self._context.scratch.glob("parsed-*.jsonl"):  # quotes signatures and docstrings of files
             parsed.unlink(missing_ok=True)
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,9 +25,9 @@ from hades.ingest.code_prose import blank_code
 from hades.ingest.code_tables import CODE_COLLECTIONS, CodeCorpus, code_tables, symbol_mentions
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
+from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.similar import similar_pairs
-from hades.ingest.entity_vectors import NAME, matrix_of, with_vectors
+from hades.ingest.entity_vectors import similar_edges, with_vectors
 from hades.ingest.nodes import func_keys
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.order_edges import next_edges, next_table
@@ -37,16 +37,11 @@ from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_wri
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
-from schemas.edges import RelationType
-from schemas.ids import edge_key, node_id
-from schemas.nodes import EntityType
+from schemas.ids import node_id
 from schemas.record import repeated
 
 DERIVE_VERSION = 6  # raise it with any change of what is derived: the next run derives all edges again
-SIMILAR_THRESHOLD = 0.8
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
-SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
-SIMILAR_PER_ENTITY = 8
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
@@ -75,9 +70,16 @@ class _Corpus:
 
 
 def derive_edges(
-    store: GraphStore, embedder: Embedder, rules: EntityRules, progress: Progress = silent
+    store: GraphStore,
+    embedder: Embedder,
+    rules: EntityRules,
+    progress: Progress = silent,
+    scratch: Path | None = None,
 ) -> dict[str, Change]:
-    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
+    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time.
+
+    In the folder `scratch` it keeps what costs much to find and seldom changes; the result is the same without it.
+    """
     digest, edits = _digest(store, embedder, rules), standing_edits(store)
     if manifest.derive_digest(store) == _digest_with(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
@@ -89,7 +91,8 @@ def derive_edges(
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
-    wanted = _wanted(store, embedder, corpus, derived, edits, progress)
+    cache = PairCache(scratch) if scratch is not None else None
+    wanted = _wanted(store, embedder, corpus, derived, edits, cache, progress)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         changes = _write(inside, wanted)
@@ -156,7 +159,13 @@ def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocume
 
 
 def _wanted(
-    store: RowStore, embedder: Embedder, corpus: _Corpus, derived: DerivedRows, edits: Edits, progress: Progress
+    store: RowStore,
+    embedder: Embedder,
+    corpus: _Corpus,
+    derived: DerivedRows,
+    edits: Edits,
+    cache: PairCache | None,
+    progress: Progress,
 ) -> dict[str, pa.Table]:
     """Every derived collection as it should be."""
     titles = dict(
@@ -177,7 +186,8 @@ def _wanted(
     )
     mentions = pa.concat_tables([derived.mentions, symbol_mentions(corpus.code, symbols)], promote_options="default")
     entities = with_vectors(store, embedder, with_edits(derived.entities, edits), derived.titles, progress)
-    relations = _one_each(pa.concat_tables([derived.relations, stated, _similar(entities)], promote_options="default"))
+    similar = similar_edges(entities, cache)
+    relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
     relations = _defaults("relations", relations)
     return {
         "entities": _with_degrees(_defaults("entities", entities), relations),
@@ -187,36 +197,6 @@ def _wanted(
         **corpus.code_edges,
         "merge_log": derived.merge_log,
     }
-
-
-def _similar(entities: pa.Table) -> pa.Table:
-    """`similar_to` between names whose vectors nearly agree, among the most frequent entities.
-
-    Code symbols are left out: those of one class share most of their qualified name and would all be similar.
-    """
-    is_name = pc.and_(
-        pc.equal(entities.column("vector_of"), NAME),
-        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
-    )
-    frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
-    order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
-    chosen = np.sort(order[frequency[order] >= 0])
-    left, right, cosine = similar_pairs(matrix_of(entities, chosen), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
-    keys = entities.column("_key").to_pylist()
-    ends = [
-        (node_id("entities", keys[chosen[i]]), node_id("entities", keys[chosen[j]]))
-        for i, j in zip(left.tolist(), right.tolist(), strict=True)
-    ]
-    kind = str(RelationType.SIMILAR_TO)
-    return pa.table(
-        {
-            "_key": pa.array([edge_key(tail, kind, head) for tail, head in ends], pa.string()),
-            "_from": pa.array([tail for tail, _ in ends], pa.string()),
-            "_to": pa.array([head for _, head in ends], pa.string()),
-            "type": pa.array([kind] * len(ends), pa.string()),
-            "strength": pa.array(np.clip(cosine, 0.0, 1.0)),
-        }
-    )
 
 
 def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:

@@ -1,4 +1,7 @@
-"""Vectors of entities: of the document an entity titles, else of its name; what is already there is kept."""
+"""Vectors of entities: of the document an entity titles, else of its name; what is already there is kept.
+
+From these vectors follow the `similar_to` edges.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ingest.embeddings import as_lists
+from hades.ingest.entities.pair_cache import PairCache
+from hades.ingest.entities.similar import similar_pairs
 from hades.ingest.report import Progress, silent
 from hades.ports.store import RowStore, Term
 from hades.ports.text import Embedder
+from schemas.edges import RelationType
+from schemas.ids import edge_key, node_id
+from schemas.nodes import EntityType
 
 NAME, DOCUMENT = "name", "document"
 WINDOW = 4_096
+SIMILAR_THRESHOLD = 0.8
+SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
+SIMILAR_PER_ENTITY = 8
 
 
 def with_vectors(
@@ -86,7 +97,37 @@ def _keep_names(store: RowStore, tag: str, entities: pa.Table) -> dict[str, NDAr
     return kept
 
 
-def matrix_of(entities: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+def similar_edges(entities: pa.Table, cache: PairCache | None) -> pa.Table:
+    """`similar_to` between names whose vectors nearly agree, among the most frequent entities.
+
+    Code symbols are left out: those of one class share most of their qualified name and would all be similar.
+    """
+    is_name = pc.and_(
+        pc.equal(entities.column("vector_of"), NAME),
+        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
+    )
+    frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
+    order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
+    chosen = np.sort(order[frequency[order] >= 0])
+    left, right, cosine = similar_pairs(_matrix_of(entities, chosen), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY, cache)
+    keys = entities.column("_key").to_pylist()
+    ends = [
+        (node_id("entities", keys[chosen[i]]), node_id("entities", keys[chosen[j]]))
+        for i, j in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    kind = str(RelationType.SIMILAR_TO)
+    return pa.table(
+        {
+            "_key": pa.array([edge_key(tail, kind, head) for tail, head in ends], pa.string()),
+            "_from": pa.array([tail for tail, _ in ends], pa.string()),
+            "_to": pa.array([head for _, head in ends], pa.string()),
+            "type": pa.array([kind] * len(ends), pa.string()),
+            "strength": pa.array(np.clip(cosine, 0.0, 1.0)),
+        }
+    )
+
+
+def _matrix_of(entities: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """(n_rows, dim) of the entities' vectors."""
     lists = pc.take(entities.column("embedding"), pa.array(rows)).combine_chunks()
     flat: NDArray[np.float32] = lists.flatten().to_numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hades.errors import HadesError
@@ -67,7 +68,9 @@ class Certificate:
         }
 
 
-def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, ids: Sequence[str]) -> Certificate:
+def forget_documents(
+    store: GraphStore, embedder: Embedder, rules: EntityRules, ids: Sequence[str], scratch: Path | None = None
+) -> Certificate:
     """Remove documents named by origin or key; every derived row is brought to what the others still say."""
     keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
     documents = [
@@ -89,7 +92,7 @@ def forget_documents(store: GraphStore, embedder: Embedder, rules: EntityRules, 
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
-    changes = derive_edges(store, embedder, rules)
+    changes = derive_edges(store, embedder, rules, scratch=scratch)
     traces = left_of(store, traces)
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)

@@ -125,7 +125,7 @@ def _embed(context: IngestContext, report: IngestReport) -> None:
 
 
 def _derive(context: IngestContext, report: IngestReport) -> None:
-    changes = derive_edges(context.store, context.embedder, context.rules, context.progress)
+    changes = derive_edges(context.store, context.embedder, context.rules, context.progress, context.scratch)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()

@@ -8,11 +8,13 @@ the order of their score whatever their lengths (A*: Hart, Nilsson and Raphael, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.bridges.blocks import Blocks, Region
+from models.bridges.plain_search import Found, search_paths
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,20 @@ class Search:
     capped: bool
 
 
-def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int) -> Search:
+def best_paths(
+    blocks: Blocks,
+    region: Region,
+    *,
+    n_paths: int,
+    max_hops: int,
+    penalty: float,
+    max_work: int,
+    compiled: bool = True,
+) -> Search:
     """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second.
 
-    When the budget is short it looks less far, but at one edge always.
+    When the budget is short it looks less far, but at one edge always. Both ways to search give the same paths:
+    `compiled` code takes more than a second to load, and pays from some hundred regions on.
     """
     row, column = np.nonzero(region.last > region.first)
     counts = (region.last - region.first)[row, column]
@@ -50,9 +62,7 @@ def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, p
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
     is_target[head[arriving]] = True
-    from models.bridges.path_kernel import search_paths  # numba takes half a second; most nights search few pairs
-
-    found, via, lengths, work, capped = search_paths(
+    found, via, lengths, work, capped = _search(compiled)(
         starts, head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
         n_paths, max_hops, penalty, max_work,
     )  # fmt: skip
@@ -62,3 +72,13 @@ def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, p
         for at, length in enumerate(lengths.tolist())
     )
     return Search(paths, int(work), bool(capped))
+
+
+def _search(compiled: bool) -> Callable[..., Found]:
+    """The compiled search, or the one that loads no compiler."""
+    if not compiled:
+        return search_paths
+    from models.bridges import path_kernel
+
+    kernel: Callable[..., Found] = path_kernel.search_paths
+    return kernel

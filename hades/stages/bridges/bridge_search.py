@@ -24,6 +24,7 @@ from schemas.intervals import iso
 from schemas.record import canonical_json
 
 _SHOWN_EVERY = 64
+_FEW_ENTRIES = 1_000_000  # edges in all regions to search; below it, loading the compiled search takes longer
 
 
 @dataclass
@@ -87,13 +88,14 @@ def serve_pairs(
         return served
     blocks, numbers = graph.blocks()
     due = _find_changed(served, graph, blocks, heat, open_pairs, held, trust)
+    compiled = sum(int((one.region.last - one.region.first).sum()) for one in due) > _FEW_ENTRIES
     for place, one in enumerate(due):
         if place % _SHOWN_EVERY == 0:
             progress("bridges", place, len(due))
         served.stopped = "time" if deadline() else "work" if served.work >= trust.rules.work else ""
         if served.stopped:
             break
-        _search(served, graph, blocks, numbers, one, trust)
+        _search(served, graph, blocks, numbers, one, trust, compiled)
     for one in due[served.searched :]:
         left = ((row.key, row.path, row.region, row.of) for row in held[one.pair])
         served.found.update((key, BridgePath(path, region, of)) for key, path, region, of in left if path)
@@ -143,7 +145,13 @@ def _latest(rows: Sequence[CachedBridge]) -> list[CachedBridge]:
 
 
 def _search(
-    served: BridgeSearchResult, graph: BridgeGraph, blocks: Blocks, numbers: Longs, one: _Due, trust: Trust
+    served: BridgeSearchResult,
+    graph: BridgeGraph,
+    blocks: Blocks,
+    numbers: Longs,
+    one: _Due,
+    trust: Trust,
+    compiled: bool,
 ) -> None:
     rules = trust.rules
     search = best_paths(
@@ -153,6 +161,7 @@ def _search(
         max_hops=rules.max_hops,
         penalty=rules.length_penalty,
         max_work=rules.pair_work,
+        compiled=compiled,
     )
     for path in search.paths:
         mine = TopicPath(path.nodes, tuple(numbers[list(path.edges)].tolist()))

@@ -31,6 +31,11 @@ def search(blocks: Blocks, *topics: int, n_paths: int = 3, max_hops: int = 5, ma
     return best_paths(blocks, region, n_paths=n_paths, max_hops=max_hops, penalty=PENALTY, max_work=max_work)
 
 
+def plain_search(blocks: Blocks, *topics: int, n_paths: int, max_hops: int, max_work: int) -> Search:
+    limits = {"n_paths": n_paths, "max_hops": max_hops, "max_work": max_work}
+    return best_paths(blocks, region_of(blocks, np.array(topics, np.int64)), penalty=PENALTY, compiled=False, **limits)
+
+
 def by_hand(edges: list[Edge], topic: list[int], region: list[int], max_hops: int) -> list[float]:
     """Scores of all paths from topic region[0] to region[1], best first; of parallel edges the heaviest counts."""
     heaviest: dict[tuple[int, int], float] = {}
@@ -140,3 +145,16 @@ def test_swapping_two_keys_changes_the_digest() -> None:
     edges, region = [(0, 1, 0.5), (0, 2, 0.7)], np.array([0, 1], np.int64)
     named = [region_of(blocks_of(edges, [0, 1, 1], names), region).digests for names in (["a", "b"], ["b", "a"])]
     assert not np.array_equal(*named)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(graphs, st.integers(1, 5), st.integers(1, 5), st.integers(1, 120))
+def test_the_search_without_a_compiler_does_what_the_compiled_one_does(
+    graph: tuple[list[Edge], list[int]], n_paths: int, max_hops: int, max_work: int
+) -> None:
+    edges, topic = graph
+    if not edges:
+        return
+    blocks = blocks_of(edges, [*topic, 0, 1, 2, 3])
+    limits = {"n_paths": n_paths, "max_hops": max_hops, "max_work": max_work}
+    assert plain_search(blocks, 0, 1, 2, 3, **limits) == search(blocks, 0, 1, 2, 3, **limits)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hades.ingest.entities import similar
+from hades.ingest.entities.pair_cache import PairCache, vector_digests
 from hades.ingest.entities.similar import similar_pairs
 from tests.patience import examples
 
@@ -36,6 +40,37 @@ def test_the_number_does_not_depend_on_how_rows_are_blocked(monkeypatch: pytest.
     monkeypatch.setattr(similar, "_BLOCK", 3)
     parts = similar_pairs(rows, 0.7)
     assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
+
+
+@settings(max_examples=examples(13), deadline=None)
+@given(st.lists(st.lists(st.integers(0, 60), max_size=40), min_size=1, max_size=4), st.integers(1, 4))
+def test_pairs_with_a_cache_are_those_without_one(history: list[list[int]], most: int) -> None:
+    pool = np.round(vectors(3, 61) * 2)  # few different vectors: some rows are equal, one may be zero
+    pool[0] = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for chosen in history:
+            rows = pool[np.array(chosen, dtype=np.int64)]
+            cached = similar_pairs(rows, 0.8, most, PairCache(Path(folder)))
+            assert all(map(np.array_equal, cached, similar_pairs(rows, 0.8, most)))
+
+
+def test_only_vectors_that_the_cache_does_not_know_are_compared(tmp_path: Path) -> None:
+    rows, cache = vectors(5, 30), PairCache(tmp_path)
+    digests = np.unique(vector_digests(rows, np.arange(30)))
+    similar_pairs(rows[:29], 0.8, cache=cache)
+    known, _, _ = cache.find(digests, 0.8)
+    assert np.count_nonzero(~known) == 1
+    assert not cache.find(digests, 0.7)[0].any()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", None])
+def test_a_damaged_cache_changes_no_pair(tmp_path: Path, damage: bytes | None) -> None:
+    rows, cache = vectors(5, 30), PairCache(tmp_path)
+    whole = similar_pairs(rows, 0.8, cache=cache)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-200] if damage is None else damage)
+    assert all(map(np.array_equal, similar_pairs(rows, 0.8, cache=cache), whole))
+    assert all(map(np.array_equal, similar_pairs(rows, 0.8, cache=cache), whole))
 
 
 def test_each_row_keeps_its_nearest() -> None:
