@@ -75,10 +75,6 @@ class QueryTimeout(StoreError):
     """A query ran past its time limit and was stopped."""
 
 
-class WorkExceeded(StoreError):
-    """A graph search looked at more edges than its budget allows."""
-
-
 class SnapshotError(HadesError):
     """A snapshot that cannot be published or opened: which file or row, what was expected, what to do."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.errors import NothingPublished, NotProvisioned, SettingsError, StoreError
+from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder, LanguageModel
 from hades.ports.tracking import Tracker
@@ -191,12 +191,22 @@ def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
     if settings.view == "arango":
         from hades.stores.arango.view import ArangoView
 
-        view = ArangoView(_open_arango(settings, Mode.READ_ONLY))
+        view = ArangoView(_open_arango(settings, Mode.READ_ONLY), lambda: _open_whole(settings))
         view.info  # noqa: B018 - asked once here, so that the first turn does not spend its time on it
         return view
     from hades.snapshot.open import open_snapshot
 
     return open_snapshot(settings.home, snapshot)
+
+
+def _open_whole(settings: Settings) -> GraphView | None:
+    """The snapshot that this machine has, for turns that meet a half-applied write; None where it has none."""
+    from hades.snapshot.open import open_snapshot
+
+    try:
+        return open_snapshot(settings.home, replaces="rows that a large write has half changed")
+    except SnapshotError:
+        return None
 
 
 def _version_of(settings: Settings) -> Callable[[], str]:

@@ -23,7 +23,6 @@ from schemas.intervals import Mask
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with")
-DEFAULT_COST = 2.302585  # -ln(0.1): an edge nobody weighed is a poor one, not a free one
 BATCH_ROWS = 65_536
 MAX_ROW_BYTES = 8 * 1024 * 1024
 
@@ -56,15 +55,6 @@ class Term:
 
 
 Predicate: TypeAlias = Sequence[Term]  # all must hold
-
-
-@dataclass(frozen=True)
-class StorePath:
-    """A path between two nodes: `_id`s of its nodes, keys of its edges, and the sum of the edges' costs."""
-
-    nodes: tuple[str, ...]
-    edges: tuple[str, ...]
-    cost: float
 
 
 @dataclass(frozen=True)
@@ -218,25 +208,6 @@ class RowStore(Protocol):
 
         Grouped by node in the order given, each node once. With `ANY` an edge from a node to itself comes once.
         Cost follows the degree of the nodes, not the size of the collection. Unknown nodes have no neighbours.
-        """
-        ...
-
-    def cheapest_paths(
-        self,
-        source: str,
-        target: str,
-        *,
-        k: int,
-        max_hops: int,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        mask: Mask = Mask(),
-        max_work: int = 100_000,
-    ) -> list[StorePath]:
-        """The k cheapest loopless paths of 1 to `max_hops` edges, cheapest first, then by length, then by edge keys.
-
-        An edge without a cost counts `DEFAULT_COST`. Looks at no more than `max_work` edges, else `WorkExceeded`.
         """
         ...
 

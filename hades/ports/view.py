@@ -425,12 +425,20 @@ class RemoteView(Protocol):
         ...
 
 
+class WriteUnderWay(Exception):
+    """Rows were read while a write of several transactions was being applied; `instead` is a view of one state."""
+
+    def __init__(self, instead: GraphView) -> None:
+        super().__init__(f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile")
+        self.instead = instead
+
+
 @runtime_checkable
 class TurnView(Protocol):
     """What a view over a network can do beside the `GraphView` of one turn.
 
     `saw_write`: whether rows were read while a write of several transactions was being applied, so that some may be
-    of before it and some of after.
+    of before it and some of after. Where there is a view of one state, `WriteUnderWay` is raised and offers it.
     """
 
     saw_write: bool

@@ -15,15 +15,15 @@ from hades.snapshot.view import SnapshotView
 logger = logging.getLogger(__name__)
 
 
-def open_snapshot(home: Path, snapshot: str | None = None) -> SnapshotView:
+def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> SnapshotView:
     """The snapshot that serves; if it is damaged the newest sound one before it, with the reason in `info`.
 
-    A named snapshot opens or is refused: nothing else takes its place.
+    A named snapshot opens or is refused: nothing else takes its place. `replaces` names what newer graph it serves for.
     """
     root = pointer.root_of(home)
     if snapshot is not None:
         return open_folder(root / snapshot)
-    problems: list[str] = []
+    problems = [replaces] if replaces else []
     for candidate in _candidates(root, problems):
         reason = "; ".join(problems) or None
         try:

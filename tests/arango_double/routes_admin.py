@@ -15,7 +15,7 @@ def version(request: Request) -> Response:
     request.allow("details")
     body: dict[str, Any] = {"server": "arango", "license": "community", "version": request.state.language.version}
     if request.flag("details"):
-        body["details"] = {"mode": "server", "host": "", "platform": "linux"}
+        body["details"] = {"mode": "server", "host": "", "platform": "double"}
     return Response(200, body)
 
 

@@ -48,7 +48,7 @@ def double() -> Iterator[ArangoDouble]:
 @pytest.fixture(scope="session", autouse=True)
 def query_log() -> Iterator[None]:
     """Count which query files run and how many rows they give."""
-    names = {path.read_text("utf-8"): _name(path) for path in QUERIES}
+    names = {path.read_text("utf-8"): name_of(path) for path in QUERIES}
     run = ArangoSession._execute
 
     def noted(self: ArangoSession, db: Any, text: str, *arguments: Any, **options: Any) -> Any:
@@ -80,9 +80,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     terminalreporter.section("query files")
     for path in QUERIES:
-        times, rows = executed.get(_name(path), (0, 0))
-        told = plans.get(_name(path), "") if times else NOT_RUN.get(_name(path), "NOT RUN")
-        terminalreporter.write_line(f"{_name(path):32} executed {times:>6}   rows {rows:>8}   {told}")
+        times, rows = executed.get(name_of(path), (0, 0))
+        told = plans.get(name_of(path), "") if times else NOT_RUN.get(name_of(path), "NOT RUN")
+        terminalreporter.write_line(f"{name_of(path):32} executed {times:>6}   rows {rows:>8}   {told}")
 
 
 @pytest.fixture(params=["sqlite", "arango-socket", "arango"])
@@ -160,5 +160,6 @@ def _endpoints(request: pytest.FixtureRequest, tmp_path: Path) -> ArangoEndpoint
     )
 
 
-def _name(path: Path) -> str:
+def name_of(path: Path) -> str:
+    """What `aql.load` calls a query file."""
     return f"{path.parent.name}/{path.stem}"

@@ -158,12 +158,31 @@ def test_a_refused_question_finds_nothing_and_what_is_handed_over_keeps_its_shar
 
 def test_an_answer_read_while_a_large_write_is_applied_says_so(views: Views) -> None:
     journal = views.live.store.session.db.collection("write_journal")
-    journal.insert({"_key": "halfway", "pieces": 2})
+    journal.insert({"_key": "halfway", "pieces": 2, "cost": 1, "collections": ["entities"]})
     try:
         assert Reason.VIEW_DEGRADED in ask(views.live, QUESTIONS[0]).reasons
     finally:
         journal.delete("halfway")
     assert Reason.VIEW_DEGRADED not in ask(views.live, QUESTIONS[0]).reasons
+
+
+@pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
+def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(views: Views, recipe: str) -> None:
+    """Rows of the new state lie in the store already; nothing of them may be shown."""
+    server = views.live.store
+    live = ArangoView(server, lambda: views.snapshot)
+    row = {"_key": "half", "name": "Charlemagne", "name_lower": "charlemagne", "type": "concept", "summary": "NEW"}
+    server.session.db.collection("entities").insert(row)
+    journal = server.session.db.collection("write_journal")
+    journal.insert({"_key": "halfway", "pieces": 2, "cost": 1, "collections": ["entities"]})
+    try:
+        found = ask(live, QUESTIONS[0], recipe)
+    finally:
+        journal.delete("halfway")
+        server.session.db.collection("entities").delete("half")
+    published = ask(views.snapshot, QUESTIONS[0], recipe)
+    assert (found.passages, found.paths) == (published.passages, published.paths)
+    assert found.snapshot == views.snapshot.info.snapshot
 
 
 @pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")

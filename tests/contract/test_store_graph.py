@@ -1,16 +1,13 @@
-"""Neighbours and cheapest paths: direction, types, fan-out, time, work."""
+"""Neighbours: direction, types, fan-out, time."""
 
 from __future__ import annotations
 
-import itertools
-import random
-
 import pytest
 
-from hades.errors import BadQuery, WorkExceeded
-from hades.ports.store import DEFAULT_COST, NEIGHBOUR_SCHEMA, Direction, GraphStore
+from hades.errors import BadQuery
+from hades.ports.store import NEIGHBOUR_SCHEMA, Direction, GraphStore
 from schemas.intervals import Mask
-from tests.contract.examples import day, entity, put, put_chain, relation
+from tests.contract.examples import day, entity, put, relation
 
 
 def star(store: GraphStore) -> None:
@@ -154,80 +151,3 @@ def test_neighbours_want_edges_and_a_fanout(store: GraphStore) -> None:
         store.neighbours(["entities/a"], edges="entities", fanout=1)
     with pytest.raises(BadQuery, match="fanout"):
         store.neighbours(["entities/a"], fanout=0)
-
-
-def test_the_cheapest_path_is_not_the_shortest(store: GraphStore) -> None:
-    put_chain(store, "a", "b", "c", cost=0.1)
-    put(store, "relations", relation("a", "c", "cites", cost=1.0))
-    paths = store.cheapest_paths("entities/a", "entities/c", k=5, max_hops=3)
-    assert [path.nodes for path in paths] == [("entities/a", "entities/b", "entities/c"), ("entities/a", "entities/c")]
-    assert [path.cost for path in paths] == pytest.approx([0.2, 1.0])
-
-
-def test_paths_keep_to_hops_types_direction_and_time(store: GraphStore) -> None:
-    put_chain(store, "a", "b", "c", "d", cost=0.1)
-    put(store, "relations", relation("a", "d", "cites", cost=3.0, valid_until=day(5)))
-    ask = lambda **more: store.cheapest_paths("entities/a", "entities/d", **{"k": 9, "max_hops": 5, **more})  # noqa: E731
-    assert len(ask()) == 2
-    assert [len(path.edges) for path in ask(max_hops=2)] == [1]
-    assert [len(path.edges) for path in ask(types=["refers_to"])] == [3]
-    assert [len(path.edges) for path in ask(mask=Mask(as_of=day(6)))] == [3]
-    assert ask(direction=Direction.IN) == []
-    assert len(store.cheapest_paths("entities/d", "entities/a", k=9, max_hops=5, direction=Direction.ANY)) == 2
-
-
-def test_an_edge_without_a_cost_is_a_poor_one(store: GraphStore) -> None:
-    put_chain(store, "a", "b")
-    assert store.cheapest_paths("entities/a", "entities/b", k=1, max_hops=1)[0].cost == pytest.approx(DEFAULT_COST)
-
-
-def test_paths_never_visit_a_node_twice(store: GraphStore) -> None:
-    put_chain(store, "a", "b", "c", "a", cost=0.1)
-    put(store, "entities", entity("d"))
-    put(store, "relations", relation("c", "d", cost=0.1))
-    paths = store.cheapest_paths("entities/a", "entities/d", k=9, max_hops=5)
-    assert len(paths) == 1
-    assert store.cheapest_paths("entities/a", "entities/a", k=9, max_hops=5) == []
-
-
-def test_the_work_of_a_path_search_is_capped(store: GraphStore) -> None:
-    names_here = [f"n{number:02}" for number in range(12)]
-    put(store, "entities", *(entity(name) for name in names_here))
-    put(store, "relations", *(relation(a, b, cost=1.0) for a, b in itertools.permutations(names_here, 2)))
-    with pytest.raises(WorkExceeded, match="50 allowed"):
-        store.cheapest_paths("entities/n00", "entities/n11", k=50, max_hops=4, max_work=50)
-
-
-def test_the_k_cheapest_paths_equal_a_full_enumeration(store: GraphStore) -> None:
-    chance = random.Random(7)
-    nodes = [f"n{number}" for number in range(7)]
-    put(store, "entities", *(entity(name) for name in nodes))
-    edges = [
-        relation(a, b, kind, cost=round(chance.random(), 3))
-        for a, b in itertools.permutations(nodes, 2)
-        for kind in ("cites", "extends")
-        if chance.random() < 0.4
-    ]
-    put(store, "relations", *edges)
-    found = store.cheapest_paths("entities/n0", "entities/n6", k=12, max_hops=4)
-    assert [(path.edges, round(path.cost, 6)) for path in found] == _enumerated(
-        edges, "entities/n0", "entities/n6", 12, 4
-    )
-
-
-def _enumerated(edges: list[dict], source: str, target: str, k: int, hops: int) -> list[tuple[tuple[str, ...], float]]:
-    complete = []
-    stack = [((source,), (), 0.0)]
-    while stack:
-        visited, used, cost = stack.pop()
-        if visited[-1] == target:
-            complete.append((used, cost))
-            continue
-        if len(used) < hops:
-            stack += [
-                ((*visited, edge["_to"]), (*used, edge["_key"]), cost + edge["cost"])
-                for edge in edges
-                if edge["_from"] == visited[-1] and edge["_to"] not in visited
-            ]
-    complete.sort(key=lambda path: (round(path[1], 9), len(path[0]), path[0]))
-    return [(used, round(cost, 6)) for used, cost in complete[:k]]

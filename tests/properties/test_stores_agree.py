@@ -126,7 +126,6 @@ def answers(store: RowStore) -> list[object]:
         store.count("entities", where=[Term("cluster_id", "in", ["x", "z"])]),
         store.neighbours(nodes, direction=Direction.ANY, fanout=3).to_pylist(),
         store.neighbours(nodes, direction=Direction.IN, types=["cites"], fanout=2).to_pylist(),
-        [(path.edges, round(path.cost, 9)) for path in store.cheapest_paths(nodes[0], nodes[1], k=4, max_hops=3)],
     ]
 
 

@@ -8,7 +8,7 @@ that state a time which fits. A corpus without dates and order is served by what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,9 +59,6 @@ class RecollectRules:
     restart: RestartRules = field(default_factory=RestartRules)
 
 
-OVER_A_NETWORK = RecollectRules(depth=16, searched=16, read=24, max_work=0)  # there each hit and each edge is a read
-
-
 @dataclass(frozen=True)
 class MemoryCandidates:
     """What was read, best guess first: nodes, passages, and what was seen of each; `asked` is the question's time."""
@@ -102,8 +99,6 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
 
 def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> MemoryCandidates:
     """Search and read, without judging; what the coefficients are fitted on."""
-    if not view.info.is_local:
-        rules = replace(OVER_A_NETWORK, read=min(OVER_A_NETWORK.read, rules.read), limit=rules.limit)
     asked = time_asked(question.text, question.mask.as_of)
     candidates, heard = hear(view, question, asked, rules)
     if not len(candidates):
@@ -167,15 +162,15 @@ def _near(view: MeteredView, question: Question, depth: int) -> dict[int, float]
 
 
 def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]) -> Floats:
-    """Cosine of each candidate; over a network only of those that the search brought, since each would be a read."""
-    if near and view.info.is_local:
+    """Cosine of each candidate with the question; 0 where the search by vector found nothing."""
+    if near:
         assert question.vector is not None
         return view.cosines(question.vector, candidates, model=question.model).astype(np.float64)
     return np.array([near.get(node, 0.0) for node in candidates.tolist()], np.float64)
 
 
 def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
-    """Passages by a short walk from what the question names, best first; none over a network."""
+    """Passages by a short walk from what the question names, best first."""
     if not rules.max_work:
         return {}
     mass = restart_mass(view, question, named_entities(view, question.text, rules.restart), rules.restart)

@@ -78,7 +78,7 @@ def link_facts(
 def _nearest_first(view: MeteredView, question: Question, found: Expansion) -> Numbers:
     """Facts by the cosine of their far end with the question, then heaviest first."""
     cosine = np.zeros(len(found))
-    if question.vector is not None and view.info.is_local:
+    if question.vector is not None:
         vectors, _ = view.vectors(found.target, model=question.model)
         if vectors.shape[1] == len(question.vector):
             cosine = (vectors @ question.vector).astype(np.float64)

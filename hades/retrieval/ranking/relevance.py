@@ -62,15 +62,13 @@ def distinct(numbers: Numbers) -> Numbers:
 class Relevance:
     """How well nodes match one question, in [0, 1]: the better of shared words (BM25) and cosine.
 
-    Both come from the read index, so that candidates can be compared without being read. Over a network, where each
-    vector would be a read, the words decide alone.
+    Both come from the read index, so that candidates can be compared without being read.
     """
 
     def __init__(self, view: MeteredView, question: Question) -> None:
         self._view, self._question = view, question
         self._words: tuple[Numbers, Floats] | None = None
-        wants_vectors = question.vector is not None and view.info.is_local
-        self._vector = question.vector if wants_vectors else None
+        self._vector = question.vector
 
     def of(self, numbers: Numbers) -> Floats:
         """The match of each node."""

@@ -42,6 +42,7 @@ from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, 
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
 from hades.retrieval.turn.warm_up import load_scan, make_ready
+from hades.retrieval.turn.whole_state import from_whole_state
 from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from hades.telemetry.turn import Turn
@@ -78,6 +79,7 @@ class Tools:
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
+@from_whole_state
 def retrieve(
     view: GraphView,
     text: str,

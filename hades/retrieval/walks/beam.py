@@ -177,7 +177,7 @@ def _grow(
     """Each walk continued to its `fanout` best neighbours that it has not been to."""
     ends = np.array([walk.nodes[-1] for walk in frontier], np.int64)
     asked, row_of = np.unique(ends, return_inverse=True)
-    look = max(rules.look, rules.fanout) if view.info.is_local else rules.fanout
+    look = max(rules.look, rules.fanout)
     found = view.expand(asked, direction=rules.direction, types=rules.types, fanout=look, mask=question.mask)
     may_have_more = np.bincount(found.row, minlength=len(asked)) >= look
     matches = relevance.of(found.target)

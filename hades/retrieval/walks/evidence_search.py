@@ -8,7 +8,7 @@ which brings the rest. No more than `m` passages are read in all: the reranker's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,8 +94,7 @@ class _EvidenceSearch(WalkSearch):
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
         walked = chunk_scores(view, self.walk(mass), rules.channels.depth)
-        channels = rules.channels if view.info.is_local else replace(rules.channels, depth=16, searched=16)
-        candidates, heard = hear(view, question, asked, channels, walked, self._clauses())
+        candidates, heard = hear(view, question, asked, rules.channels, walked, self._clauses())
         first = first_look(heard)
         order = candidates[np.argsort(-self._pick(first, is_told), kind="stable")].tolist()
         nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
@@ -112,7 +111,7 @@ class _EvidenceSearch(WalkSearch):
         view, limit = self._view, self._evidence_rules.clause
         found = []
         for part in self._parts[1:]:
-            if view.info.is_local and has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
+            if has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
                 assert part.vector is not None
                 hits = view.nearest(part.vector, kind=Kind.CHUNK, model=part.model, limit=limit)
                 found.append(dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)))

@@ -167,7 +167,7 @@ def _likeness(view: MeteredView, question: Question, nodes: Numbers, anchors: Nu
     """Cosine with the question, with what the best passage leaves of it, and with the best passages."""
     zero = np.zeros(len(nodes))
     names = ("cosine", "cosine_gap", "cosine_rank", "remaining", "anchored")
-    if question.vector is None or not view.info.is_local:
+    if question.vector is None:
         return dict.fromkeys(names, zero)
     vectors, _ = view.vectors(nodes, model=question.model)
     if not vectors.size or vectors.shape[1] != len(question.vector):

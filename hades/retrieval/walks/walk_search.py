@@ -237,7 +237,7 @@ class WalkSearch:
     def vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         asked = self._question.vector
         nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
-        if asked is None or not self._view.info.is_local:  # over a network each vector would be a read
+        if asked is None:
             return nothing
         vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
         if vectors.shape[1] != len(asked):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hades.ports.store import GraphStore, RowStore
+from hades.stages.release.backup_manifest import BackupError
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
 
 _GROUP_ROWS = 16_384
@@ -35,6 +36,24 @@ def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
     return counts
 
 
+def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
+    """`export_rows` of a store on a server; refused where an ingest or a build wrote meanwhile.
+
+    The server reads each collection as of the moment its scan begins. No write half applied before or after, and the
+    same ledgers before and after, mean that all collections are of one state.
+    """
+    with store.reading() as rows:
+        before = _ledgers(rows)
+        counts = export_rows(rows, folder)
+    with store.reading() as rows:
+        if _ledgers(rows) != before:
+            raise BackupError(
+                "an ingest or a build wrote while the rows were read, so they are of two states; run the backup again "
+                "when it is done"
+            )
+    return counts
+
+
 def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> dict[str, int]:
     """Make the store hold exactly these rows; how many each collection has now.
 
@@ -48,6 +67,14 @@ def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> d
     for collection in sorted(COLLECTIONS, key=lambda one: one.edge is None):
         _drop_others(store, collection, folder if collection.name in counts else None)
     return {name: rows for name, rows in store.counts().items() if rows}
+
+
+def _ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
+    """The rows that every ingest and every stage of a build writes last."""
+    return {
+        name: [row for batch in rows.scan(name) for row in batch.to_pylist()]
+        for name in ("build_stages", "ingest_manifest")
+    }
 
 
 def unknown_collections(counts: Mapping[str, int]) -> list[str]:

@@ -7,14 +7,13 @@ read of the same collection and at the end: in one transaction where it fits, th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows
-from hades.ports.store import BATCH_ROWS, Direction, Predicate, Rows, RowStore, StorePath, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, Direction, Predicate, Rows, RowStore, Term, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import costs, journal, reading
 from hades.stores.arango.journal import Journal, Kind, Operation
@@ -142,11 +141,6 @@ class BulkRows(ArangoRows):
         self._settle(edges)
         return super().neighbours(nodes, edges=edges, direction=direction, types=types, fanout=fanout, mask=mask)
 
-    def cheapest_paths(self, source: str, target: str, *, edges: str = "relations", **asked: Any) -> list[StorePath]:
-        """See `RowStore.cheapest_paths`."""
-        self._settle(edges)
-        return super().cheapest_paths(source, target, edges=edges, **asked)
-
     def _enqueue_all(self, collection: Collection, rows: Rows, kind: Kind) -> WriteReport:
         written = batches = 0
         for given in rules.as_tables(rows):
@@ -221,7 +215,7 @@ class BulkRows(ArangoRows):
         """Keep what is queued as a piece of the journal, so that no more than one unit is held here."""
         if self._journal.is_empty:
             journal.remove_abandoned(self._session)
-        self._journal.add(self._queue)
+        self._journal.add(self._queue, self._queued_bytes)
         self._queue, self._queued_bytes = [], 0
 
     def _settle(self, collection: str) -> None:

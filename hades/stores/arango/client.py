@@ -19,11 +19,10 @@ from arango.request import Request
 from aql import load
 from hades.errors import ReadOnly, StoreUnavailable
 from hades.ports.store import Mode
-from hades.stores.arango.breaker import CircuitBreaker
 from hades.stores.arango.costs import DEFAULT_SHARE, UnitSize, limit_of
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.faults import in_our_words
-from hades.stores.arango.retry import RetryPolicy, may_repeat, may_repeat_unit, may_wait
+from hades.stores.arango.retry import CircuitBreaker, RetryPolicy, may_repeat, may_repeat_unit, may_wait
 from hades.stores.arango.transport import TransportError
 from hades.stores.arango.unix_http import SingleShotClient
 
@@ -63,6 +62,7 @@ class ArangoSession:
     ) -> None:
         self.mode = mode
         self.journal_settled = False
+        self.before_read: Callable[[], object] = lambda: None
         self._transaction_share = transaction_share
         self._transaction_limit = transaction_limit_bytes
         self.endpoint = endpoints.of(mode)

@@ -20,6 +20,7 @@ from schemas.catalogue import Collection
 
 DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # the smallest default of any 3.12
 DEFAULT_SHARE = 0.25
+WHOLE_SHARE = 0.6  # of the limit, for a write of several units that is applied in one transaction
 OPTION = "transaction.streaming-max-transaction-size"
 _LOCK_BYTES = 230
 _ENTRY_BYTES = 160
@@ -42,6 +43,11 @@ class UnitSize:
     def unit_bytes(self) -> int:
         """What the writes of one transaction may cost together."""
         return max(1, int(self.limit_bytes * self.share))
+
+    @property
+    def whole_bytes(self) -> int:
+        """What a write of several units may cost to be applied in one transaction, not piece by piece."""
+        return int(self.limit_bytes * max(self.share, WHOLE_SHARE))
 
 
 def put_costs(collection: Collection, table: pa.Table) -> Bytes:

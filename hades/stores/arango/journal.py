@@ -1,8 +1,10 @@
-"""A write larger than one transaction may be: first kept in the database as pieces, then applied piece by piece.
+"""A write larger than one unit: first kept in the database as pieces, then applied.
 
 Nothing of it is visible before the last piece and the head that counts them are stored. From then on it happens
-whatever is killed: each piece goes, in the transaction that applies it, and whoever writes next applies the rest
-first. Several processes may apply the same pieces at once: a piece that is gone was applied.
+whatever is killed. All pieces are applied in one transaction where the server's limit has room for them, so that
+readers see the state before or the state after. A larger write is applied piece by piece: each piece goes, in the
+transaction that applies it, and whoever writes or builds next applies the rest first. Several processes may apply the
+same pieces at once: a piece that is gone was applied.
 """
 
 from __future__ import annotations
@@ -48,6 +50,16 @@ class PieceGone(Exception):
     """A piece that somebody else has applied."""
 
 
+@dataclass(frozen=True)
+class Head:
+    """A write that is complete in the journal: its id, how many pieces, what they cost together, where they write."""
+
+    write: str
+    pieces: int
+    cost: int
+    collections: tuple[str, ...]
+
+
 class Journal:
     """The pieces of one write, until it is complete."""
 
@@ -55,6 +67,8 @@ class Journal:
         self._session = session
         self._write = uuid.uuid4().hex
         self._pieces = 0
+        self._cost = 0
+        self._collections: set[str] = set()
         self._is_complete = False
 
     @property
@@ -62,8 +76,8 @@ class Journal:
         """Whether nothing was kept yet."""
         return not self._pieces
 
-    def add(self, operations: Sequence[Operation]) -> None:
-        """Keep a piece: what one transaction will apply."""
+    def add(self, operations: Sequence[Operation], cost: int) -> None:
+        """Keep a piece: what one transaction will apply, and what it costs of the server's limit."""
         document = {
             "_key": _piece(self._write, self._pieces),
             "write": self._write,
@@ -72,12 +86,16 @@ class Journal:
         }
         _insert(self._session, document)
         self._pieces += 1
+        self._cost += cost
+        self._collections.update(one.collection for one in operations)
 
     def complete(self) -> None:
         """From here on the write happens; apply it."""
         self._is_complete = True
-        _insert(self._session, {"_key": self._write, "pieces": self._pieces})
-        apply(self._session, self._write, self._pieces)
+        head = Head(self._write, self._pieces, self._cost, tuple(sorted(self._collections)))
+        document = {"pieces": head.pieces, "cost": head.cost, "collections": head.collections}
+        _insert(self._session, {"_key": head.write, **document})
+        apply(self._session, head)
 
     def discard(self) -> None:
         """Give the pieces up, unless the write is complete: then the next writer applies them."""
@@ -91,15 +109,15 @@ class Journal:
             )
 
 
-def apply(session: ArangoSession, write: str, pieces: int) -> None:
+def apply(session: ArangoSession, head: Head) -> None:
     """Apply the pieces that are left, in order, and take the head away with the last."""
-    for number in range(pieces):
-        key = _piece(write, number)
-        read = partial(session.patient_db.collection(COLLECTION).get, key)
-        document: Any = session.run("reading the write journal", read, again=True)
-        if document is not None:
-            operations = [Operation(kind, name, _unpack(data)) for kind, name, data in document["operations"]]
-            gone = [key, write] if number == pieces - 1 else [key]
+    if head.cost <= session.unit_size.whole_bytes and _apply_at_once(session, head):
+        return
+    for number in range(head.pieces):
+        operations = _read_piece(session, head.write, number)
+        if operations is not None:
+            key = _piece(head.write, number)
+            gone = [key, head.write] if number == head.pieces - 1 else [key]
             write_unit(session, operations, gone)
 
 
@@ -134,23 +152,27 @@ def write_unit(
         write_unit(session, second, gone, part=None if gone else part)
 
 
-def finish(session: ArangoSession) -> int:
-    """Apply what others left complete and unapplied; how many writes. Asked once a session, before its first write."""
-    if session.journal_settled:
+def finish(session: ArangoSession, *, again: bool = False) -> int:
+    """Apply what others left complete and unapplied; how many writes.
+
+    A session that may write asks before its first read or write, and `again` before each large one.
+    """
+    if session.journal_settled and not again:
         return 0
     found = complete_writes(session)
-    for write, pieces in found or ():
-        apply(session, write, pieces)
+    for head in found or ():
+        apply(session, head)
     session.journal_settled = True
     return len(found or ())
 
 
-def complete_writes(session: ArangoSession) -> list[Any] | None:
-    """Writes that are complete and not applied, as [id, pieces]; None where the database has no journal yet."""
+def complete_writes(session: ArangoSession) -> list[Head] | None:
+    """Writes that are complete and not applied; None where the database has no journal yet."""
     try:
-        return session.query(load("journal/list_complete"), {}, action="reading the write journal")
+        rows = session.query(load("journal/list_complete"), {}, action="reading the write journal")
     except NotProvisioned:
         return None
+    return [Head(write, pieces, cost, tuple(collections)) for write, pieces, cost, collections in rows]
 
 
 def remove_abandoned(session: ArangoSession) -> None:
@@ -163,6 +185,37 @@ def remove_abandoned(session: ArangoSession) -> None:
         lambda unit: session.change(load("journal/delete_abandoned"), binds, inside=unit),
         patient=True,
     )
+
+
+def _apply_at_once(session: ArangoSession, head: Head) -> bool:
+    """Apply all pieces in one transaction; False where the server finds that too large or a piece is gone."""
+
+    def work(unit: Unit) -> None:
+        scope = Scope(session, unit, bare=True)
+        for number in range(head.pieces):
+            operations = _read_piece(session, head.write, number)
+            if operations is None:
+                raise PieceGone
+            _hold(partial(unit.collection(COLLECTION).delete, _piece(head.write, number), silent=True))
+            for one in operations:
+                _do(scope, one)
+        _hold(partial(unit.collection(COLLECTION).delete, head.write, silent=True))
+
+    names = [*head.collections, COLLECTION]
+    try:
+        in_unit(session, f"writing {', '.join(head.collections)}", names, work, patient=True)
+    except (PieceGone, TooLarge):
+        return False
+    return True
+
+
+def _read_piece(session: ArangoSession, write: str, number: int) -> list[Operation] | None:
+    """What a piece holds; None where somebody has applied it."""
+    read = partial(session.patient_db.collection(COLLECTION).get, _piece(write, number))
+    document: Any = session.run("reading the write journal", read, again=True)
+    if document is None:
+        return None
+    return [Operation(kind, name, _unpack(data)) for kind, name, data in document["operations"]]
 
 
 def _piece(write: str, number: int) -> str:

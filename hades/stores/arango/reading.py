@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,9 @@ from aql import load
 from hades.ports.store import Predicate, Term
 from hades.stores import questions, rows
 from hades.stores.arango import encode
+from hades.stores.arango.client import PATIENCE_S
 from hades.stores.arango.scope import Scope, chunks
-from hades.stores.arango.terms import Kind, bound_value, condition
+from hades.stores.arango.terms import Condition, Kind, bound_value, condition
 from schemas.catalogue import Collection
 
 KEYS_PER_QUERY = 5_000
@@ -77,6 +79,14 @@ def count(scope: Scope, collection: Collection, where: Predicate) -> int:
     narrowed = condition(collection, where)
     binds = {"@collection": collection.name, **narrowed.binds}
     return int(scope.query(_count_text(narrowed.kind), binds, f"counting {collection.name}")[0])
+
+
+def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
+    """Keys of the rows that satisfy a predicate, in key order."""
+    binds = {"@collection": collection.name, "columns": ["_key"], **narrowed.binds}
+    patient = replace(scope, runtime_s=PATIENCE_S)
+    found = patient.query(_scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
+    return [row["_key"] for row in found]
 
 
 def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]:

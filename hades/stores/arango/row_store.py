@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, StorePath, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, Term, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import reading, searching, walking, writing
 from hades.stores.arango.scope import Scope
@@ -136,22 +136,6 @@ class ArangoRows:
     ) -> pa.Table:
         """See `RowStore.neighbours`."""
         return walking.neighbours(self._scope, nodes, edges, direction, types, fanout, mask)
-
-    def cheapest_paths(
-        self,
-        source: str,
-        target: str,
-        *,
-        k: int,
-        max_hops: int,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        mask: Mask = Mask(),
-        max_work: int = 100_000,
-    ) -> list[StorePath]:
-        """See `RowStore.cheapest_paths`."""
-        return walking.cheapest_paths(self._scope, source, target, k, max_hops, edges, direction, types, mask, max_work)
 
     def _to_write(self, name: str) -> Collection:
         self._session.require_write(f"writing {name}")

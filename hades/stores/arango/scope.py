@@ -30,13 +30,17 @@ class Scope:
 
     def query(self, text: str, binds: Binds, action: str) -> list[Any]:
         """All rows of a reading query."""
+        if self.unit is None:
+            self.session.before_read()
         return self.session.query(
             text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=self.runtime_s
         )
 
     def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
         """The rows of a reading query, batch by batch."""
-        return self.session.stream(text, binds, action=action, batch=batch, inside=self.unit)
+        if self.unit is None:
+            self.session.before_read()
+        yield from self.session.stream(text, binds, action=action, batch=batch, inside=self.unit)
 
 
 def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

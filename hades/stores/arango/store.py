@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Self
 
 import pyarrow as pa
 
-from hades.errors import StoreError
+from hades.errors import StoreBusy, StoreError
 from hades.ports.store import Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import health, journal, provision
-from hades.stores.arango.breaker import CircuitBreaker
 from hades.stores.arango.bulk import BulkRows
 from hades.stores.arango.checks import Finding, findings
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.costs import DEFAULT_SHARE
 from hades.stores.arango.faults import TooLarge
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.retry import CircuitBreaker, RetryPolicy
 from hades.stores.arango.row_store import ArangoRows, refuse_both
 from hades.stores.arango.scope import Scope
 from hades.stores.arango.transaction import begin, commit, give_up
@@ -33,6 +33,8 @@ class ArangoStore(ArangoRows):
 
     def __init__(self, session: ArangoSession, *, wait_for_view: bool = False, approximate: bool = False) -> None:
         super().__init__(Scope(session, None, wait_for_view, approximate))
+        if session.mode is not Mode.READ_ONLY:  # a build never computes from half of a write that another process left
+            session.before_read = partial(journal.finish, session)
 
     @classmethod
     def open(
@@ -132,7 +134,7 @@ class ArangoStore(ArangoRows):
         """See `GraphStore.bulk`: units within the server's limit, and the journal where it takes several."""
         names = [rules.require(name).name for name in collections]
         self._session.require_write(f"writing {', '.join(names)}")
-        journal.finish(self._session)
+        journal.finish(self._session, again=True)
         writer = BulkRows(Scope(self._session), frozenset(names), unfinished)
         try:
             yield writer
@@ -143,7 +145,15 @@ class ArangoStore(ArangoRows):
             raise
 
     def reading(self) -> AbstractContextManager[RowStore]:
-        """See `GraphStore.reading`: each collection as it is when it is read."""
+        """See `GraphStore.reading`: each collection as it is when it is read, with no write half applied."""
+        if self.mode is not Mode.READ_ONLY:
+            journal.finish(self._session, again=True)
+        elif journal.complete_writes(self._session):
+            raise StoreBusy(
+                "a write of several transactions is being applied, so the rows are of two states; try again when "
+                "`hades doctor` shows an empty write journal. A write that a killed process left is finished by the "
+                "next ingest or build"
+            )
         return nullcontext(self)
 
     def counts(self) -> dict[str, int]:

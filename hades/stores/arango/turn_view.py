@@ -20,9 +20,9 @@ from hades.ports.store import Direction
 from hades.ports.view import Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
 from hades.snapshot.names import normalise, outermost, runs_of_words
 from hades.snapshot.vectors import unit_vector
-from hades.stores.arango.adjacent_rows import ROW_EDGES, NodeRow, join_rows, split_rows
 from hades.stores.arango.view import ArangoView
 from hades.stores.arango.view_ahead import find_text, read_facts, read_passages
+from hades.stores.arango.view_tables import ROW_EDGES, NodeRow, join_rows, split_rows
 from schemas.intervals import Mask
 
 MayAsk = Callable[[bool], bool]
@@ -57,7 +57,7 @@ class ArangoTurnView:
         self._domains: dict[tuple[int, str], bool] = {}
         self._model = ""
         self.saw_write = False
-        self.info: ViewInfo = replace(live.info, is_local=True)
+        self.info: ViewInfo = live.info
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -253,6 +253,15 @@ class ArangoTurnView:
         """Whether entities by vector can be left out: without an index every vector would be compared for them."""
         return not self._live.store.scope.approximate and any(len(found.names) for found in self._texts.values())
 
+    def _note_write(self, writing: bool) -> None:
+        """Rows may be of two states: end the turn for a view of one state, or remember it where there is none."""
+        if not writing:
+            return
+        self.saw_write = True
+        whole = self._live.open_whole()
+        if whole is not None:
+            raise port.WriteUnderWay(whole)
+
     def _hint(self, numbers: Numbers) -> None:
         self._hints.update(dict.fromkeys(np.asarray(numbers, np.int64).tolist()))
 
@@ -275,7 +284,7 @@ class ArangoTurnView:
             if not self._may_ask(False):
                 return None
             found = find_text(self._live, text, _HITS)
-            self.saw_write |= found.writing
+            self._note_write(found.writing)
             self._nodes.update(found.facts)
             self._texts[text] = _TextHits(found.names, found.words)
             self._hint(found.names.numbers)
@@ -292,7 +301,7 @@ class ArangoTurnView:
     def _fetch_facts(self, nodes: Sequence[int], edges: Sequence[int]) -> None:
         if self._may_ask(True):
             found_nodes, found_edges, writing = read_facts(self._live, nodes, edges)
-            self.saw_write |= writing
+            self._note_write(writing)
             self._nodes.update(zip(nodes, found_nodes, strict=True))
             self._edges.update(zip(edges, found_edges, strict=True))
 
@@ -302,7 +311,7 @@ class ArangoTurnView:
         found = read_passages(self._live, np.array(numbers, np.int64), self._model)
         for number, one in zip(numbers, found, strict=True):
             self._passages[number] = one.passage
-            self.saw_write |= one.writing
+            self._note_write(one.writing)
             if one.vector is not None:
                 self._vectors[number] = one.vector
             if one.source is not None:

@@ -39,10 +39,10 @@ from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view_facts as facts
-from hades.stores.arango.interning import IdTable
-from hades.stores.arango.naming import find_named
 from hades.stores.arango.row_store import ArangoRows
+from hades.stores.arango.searching import find_named
 from hades.stores.arango.store import ArangoStore
+from hades.stores.arango.view_tables import IdTable
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import split_id
 from schemas.intervals import Mask, iso
@@ -56,10 +56,14 @@ logger = logging.getLogger(__name__)
 
 
 class ArangoView:
-    """A `GraphView` on a store handle, which it does not close; `capped` also where `max_work` just sufficed."""
+    """A `GraphView` on a store handle, which it does not close; `capped` also where `max_work` just sufficed.
 
-    def __init__(self, store: ArangoStore) -> None:
+    `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
+    """
+
+    def __init__(self, store: ArangoStore, open_whole: Callable[[], port.GraphView | None] = lambda: None) -> None:
         self.store = store
+        self.open_whole = open_whole
         self.node_ids, self.edge_ids = IdTable("node"), IdTable("edge")
         self._slow_until: dict[tuple[Kind, bool], float] = {}
         self._type_names = edge_types()
@@ -308,7 +312,7 @@ class ArangoView:
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
-        found = find_named(self.store, text, limit)
+        found = find_named(self.store.scope, text, limit)
         numbers = self.node_ids.add([one for _, _, one in found.places])
         places = outermost(
             np.array([start for start, _, _ in found.places], np.int64),

@@ -13,7 +13,7 @@ from hades.ports import view as port
 from hades.ports.view import KINDS, Hits, Kind, NameMatches, Numbers
 from hades.snapshot.names import outermost
 from hades.stores.arango import view_facts as facts
-from hades.stores.arango.naming import names_in, place_names
+from hades.stores.arango.searching import names_in, place_names
 from hades.stores.arango.view import ArangoView
 from hades.text.identifiers import with_identifiers
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, collection_named

@@ -1,4 +1,4 @@
-"""Neighbours and paths: one query for all nodes of a step."""
+"""Neighbours: one query for all nodes of a step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from aql import load
 from hades.errors import BadQuery
-from hades.ports.store import DEFAULT_COST, NEIGHBOUR_SCHEMA, Direction, StorePath
-from hades.stores import cheapest, questions, rows
+from hades.ports.store import NEIGHBOUR_SCHEMA, Direction
+from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope, chunks
 from schemas.catalogue import Collection, EdgeShape
 from schemas.intervals import Mask, iso
 
 NODES_PER_QUERY = 5_000
-_AGAINST = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.ANY: Direction.ANY}
 
 
 def neighbours(
@@ -47,51 +46,6 @@ def neighbours(
     weights = NEIGHBOUR_SCHEMA.get_field_index("weight")
     columns[weights] = [None if weight is None else float(weight) for weight in columns[weights]]
     return pa.table(columns, schema=NEIGHBOUR_SCHEMA)
-
-
-def cheapest_paths(
-    scope: Scope,
-    source: str,
-    target: str,
-    k: int,
-    max_hops: int,
-    edges: str,
-    direction: Direction,
-    types: Sequence[str] | None,
-    mask: Mask,
-    max_work: int,
-) -> list[StorePath]:
-    """See `RowStore.cheapest_paths`.
-
-    The search is the one of both stores; a weighted traversal on the server would neither count its work nor order
-    equal costs.
-    """
-    collection, shape = _edges(edges)
-    questions.check_limit("k", k)
-    questions.check_limit("max_hops", max_hops)
-    binds = {
-        **_filters(collection, shape, types, mask),
-        "cost": shape.cost_field or "cost",
-        "default_cost": DEFAULT_COST,
-        "limit": max_work + 1,  # one too many is enough to know that the budget is spent
-    }
-
-    def expand(way: Direction) -> cheapest.Expand:
-        if way is Direction.OUT:
-            text = load("graph/list_steps_outbound")
-        elif way is Direction.IN:
-            text = load("graph/list_steps_inbound")
-        else:
-            text = load("graph/list_steps_any")
-        return lambda nodes: [
-            cheapest.Step(node, neighbour, edge, float(cost))
-            for some in chunks(nodes, NODES_PER_QUERY)
-            for node, neighbour, edge, cost in scope.query(text, {**binds, "nodes": list(some)}, f"following {edges}")
-        ]
-
-    return cheapest.cheapest_paths(
-        expand(direction), expand(_AGAINST[direction]), source, target, k=k, max_hops=max_hops, max_work=max_work
-    )
 
 
 def _edges(name: str) -> tuple[Collection, EdgeShape]:

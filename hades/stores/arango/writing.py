@@ -13,7 +13,7 @@ from aql import load
 from hades.errors import BadRows, LostUpdate
 from hades.stores import rows
 from hades.stores.arango import encode
-from hades.stores.arango.reading import KEYS_PER_QUERY, missing_keys, revisions
+from hades.stores.arango.reading import KEYS_PER_QUERY, keys_where, missing_keys, revisions
 from hades.stores.arango.scope import Scope, chunks
 from hades.stores.arango.terms import Condition
 from schemas.catalogue import Collection
@@ -91,16 +91,8 @@ def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> in
 
 
 def remove_where(scope: Scope, collection: Collection, narrowed: Condition) -> int:
-    """Remove the rows that satisfy a predicate; how many there were."""
-    assert scope.unit is not None
-    if narrowed.kind == "among":
-        text = load("rows/delete_among")
-    elif narrowed.kind == "within":
-        text = load("rows/delete_within")
-    else:
-        text = load("rows/delete_where")
-    binds = {"@collection": collection.name, **narrowed.binds}
-    return scope.session.change(text, binds, inside=scope.unit, patient=True)
+    """Remove the rows that satisfy a predicate, found first and removed by key; how many there were."""
+    return remove_keys(scope, collection, keys_where(scope, collection, narrowed))
 
 
 def _documents(scope: Scope, collection: Collection) -> Any:

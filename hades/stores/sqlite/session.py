@@ -18,11 +18,10 @@ from hades.ports.store import (
     Mode,
     Predicate,
     Rows,
-    StorePath,
     Term,
     WriteReport,
 )
-from hades.stores import cheapest, questions, rows
+from hades.stores import questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_batches import (
@@ -221,33 +220,6 @@ class Session:
         questions.check_limit("fanout", fanout)
         question = traversal.Question(*self._edge_lookups(target), direction, types, mask)
         return traversal.neighbours(self._connection, question, nodes, fanout)
-
-    def cheapest_paths(
-        self,
-        source: str,
-        target: str,
-        *,
-        k: int,
-        max_hops: int,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        mask: Mask = Mask(),
-        max_work: int = 100_000,
-    ) -> list[StorePath]:
-        """See `RowStore.cheapest_paths`."""
-        collection = _edges(edges)
-        questions.check_limit("k", k)
-        questions.check_limit("max_hops", max_hops)
-        against = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.ANY: Direction.ANY}[direction]
-
-        def expand(way: Direction) -> cheapest.Expand:
-            question = traversal.Question(*self._edge_lookups(collection), way, types, mask)
-            return lambda nodes: traversal.steps_of(self._connection, question, nodes)
-
-        return cheapest.cheapest_paths(
-            expand(direction), expand(against), source, target, k=k, max_hops=max_hops, max_work=max_work
-        )
 
     def missing_nodes(self, identifiers: pa.Array) -> pa.Array:
         """Those of these distinct `_id`s that name nothing that is stored."""

@@ -21,7 +21,6 @@ from hades.ports.store import (
     ProvisionReport,
     Rows,
     RowStore,
-    StorePath,
     Term,
     WriteReport,
 )
@@ -179,33 +178,6 @@ class SqliteStore:
         """See `RowStore.neighbours`."""
         with self._reading() as session:
             return session.neighbours(nodes, edges=edges, direction=direction, types=types, fanout=fanout, mask=mask)
-
-    def cheapest_paths(
-        self,
-        source: str,
-        target: str,
-        *,
-        k: int,
-        max_hops: int,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        mask: Mask = Mask(),
-        max_work: int = 100_000,
-    ) -> list[StorePath]:
-        """See `RowStore.cheapest_paths`."""
-        with self._reading() as session:
-            return session.cheapest_paths(
-                source,
-                target,
-                k=k,
-                max_hops=max_hops,
-                edges=edges,
-                direction=direction,
-                types=types,
-                mask=mask,
-                max_work=max_work,
-            )
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ports.store import DEFAULT_COST, NEIGHBOUR_SCHEMA, Direction
-from hades.stores.cheapest import Step
+from hades.ports.store import NEIGHBOUR_SCHEMA, Direction
 from hades.stores.sqlite import adjacency
 from hades.stores.sqlite.adjacency import ABSENT, Edges
 from hades.stores.sqlite.trees import Tree
@@ -48,18 +47,6 @@ def neighbours(connection: sqlite3.Connection, question: Question, nodes: Sequen
     if len(found) == 2:
         return _both_ways(found, wanted, fanout)
     return _table([(found[0], _heaviest(found[0], fanout))], wanted)
-
-
-def steps_of(connection: sqlite3.Connection, question: Question, nodes: Sequence[str]) -> list[Step]:
-    """Every edge of the nodes with its cost, for path searches."""
-    steps = []
-    for found in _find(connection, question, nodes):
-        edges = found.edges
-        costs = np.nan_to_num(edges.cost, nan=DEFAULT_COST).tolist()
-        steps += [
-            Step(nodes[edges.node[row]], edges.end[row], edges.edge[row], costs[row]) for row in found.keep.tolist()
-        ]
-    return steps
 
 
 def _find(connection: sqlite3.Connection, question: Question, wanted: Sequence[str]) -> list[_FilteredEdges]:

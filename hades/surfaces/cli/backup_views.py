@@ -18,7 +18,7 @@ from hades.stages.release.backup import back_up, retain
 from hades.stages.release.backup import dated as dated_folder
 from hades.stages.release.backup_manifest import BackupError
 from hades.stages.release.restore_backup import restore
-from hades.stages.release.row_files import export_rows, import_rows, unknown_collections
+from hades.stages.release.row_files import export_one_state, export_rows, import_rows, unknown_collections
 from hades.stores.sqlite.copying import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.cli.output import Answer
 from hades.wiring import open_store
@@ -71,7 +71,7 @@ def _rows_saver(settings: Settings) -> Callable[[Path], tuple[str, Mapping[str, 
     def save(folder: Path) -> tuple[str, Mapping[str, int]]:
         if settings.store == "arango":
             with closing(open_store(settings, Mode.READ_ONLY)) as store:
-                return ROWS, export_rows(store, folder)
+                return ROWS, export_one_state(store, folder)
         copy_database(settings.home / DATABASE, folder / DATABASE)
         with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
             copy.provision()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hades.stores.arango.breaker import CircuitBreaker
+from hades.stores.arango.retry import CircuitBreaker
 from hades.stores.arango.transport import CircuitOpen
 
 

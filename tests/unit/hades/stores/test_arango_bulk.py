@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.errors import BadRows, StoreError
+from hades.errors import BadRows, StoreBusy, StoreError
 from hades.ports.store import Mode, RowStore, Term
 from hades.stores.arango import journal
 from hades.stores.arango.client import ArangoEndpoints
@@ -131,7 +131,7 @@ def test_an_edge_to_a_node_that_the_same_write_removes_is_refused(store: ArangoS
 
 
 @pytest.mark.parametrize("commits", [0, 1, 3])
-def test_a_write_killed_between_two_units_is_finished_by_the_next_writer(
+def test_a_write_killed_between_two_units_is_finished_before_the_next_build_reads(
     double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch, commits: int
 ) -> None:
     store.upsert("entities", entities(40, summary="old"))
@@ -148,11 +148,59 @@ def test_a_write_killed_between_two_units_is_finished_by_the_next_writer(
     with pytest.raises(Killed), store.bulk(["entities"]) as inside:
         inside.patch("entities", entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)))
     monkeypatch.undo()
+    reader = opened(double, Mode.READ_ONLY)
+    assert summaries(reader) == ({"old"} if commits == 0 else {"old", "new"})
+    with pytest.raises(StoreBusy, match="of two states"):
+        reader.reading()
     other = opened(double)
-    assert summaries(other) == ({"old"} if commits == 0 else {"old", "new"})
-    other.upsert("build_stages", pa.table({"_key": ["x"], "stage": ["x"], "digest": ["d"]}))
     assert summaries(other) == {"new"}
     assert journal_rows(other) == 0
+    assert reader.reading()
+
+
+def test_a_write_of_several_units_that_fits_the_limit_is_seen_whole_or_not_at_all(
+    double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, seen, reader = journal._do, [], opened(double, Mode.READ_ONLY)
+
+    def watched(*arguments: Any) -> None:
+        done(*arguments)
+        seen.append(reader.count("entities"))
+
+    monkeypatch.setattr(journal, "_do", watched)
+    with store.bulk(["entities"]) as inside:
+        inside.upsert("entities", entities(12))
+        assert journal_rows(store) > 0
+    assert seen == [0] * len(seen)
+    assert len(seen) > 1
+    assert (reader.count("entities"), journal_rows(store)) == (12, 0)
+
+
+def test_a_write_that_the_server_finds_too_large_at_once_is_applied_piece_by_piece(double: ArangoDouble) -> None:
+    careless = opened(double, transaction_limit_bytes=LIMIT * 4)
+    careless.session.db.collection("entities").truncate()
+    with careless.bulk(["entities"]) as inside:
+        inside.upsert("entities", entities(60))
+        assert journal_rows(careless) > 0
+    assert (careless.count("entities"), journal_rows(careless)) == (60, 0)
+
+
+def test_pieces_of_a_complete_write_are_kept_however_old_they_are(
+    store: ArangoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(journal, "apply", killed)
+    with pytest.raises(Killed), store.bulk(["entities"]) as inside:
+        inside.upsert("entities", entities(40))
+    monkeypatch.undo()
+    left = journal_rows(store)
+    monkeypatch.setattr(journal, "_ABANDONED_S", -3600.0)
+    journal.remove_abandoned(store.session)
+    assert journal_rows(store) == left > 1
+    assert journal.finish(store.session, again=True) == 1
+    assert (store.count("entities"), journal_rows(store)) == (40, 0)
 
 
 def test_pieces_that_another_process_applied_are_not_applied_again(

@@ -89,9 +89,7 @@ def test_provisioning_needs_the_admin_mode() -> None:
 def test_only_the_deleting_queries_modify() -> None:
     texts = Path(__file__).parents[4] / "aql"
     writing = {path.stem for path in texts.glob("*/*.aql") if is_modifying(path.read_text("utf-8"))}
-    assert writing == {
-        "delete_keys", "delete_where", "delete_among", "delete_within", "delete_pieces", "delete_abandoned",
-    }  # fmt: skip
+    assert writing == {"delete_keys", "delete_pieces", "delete_abandoned"}
 
 
 def test_bad_questions_fail_without_a_server() -> None:

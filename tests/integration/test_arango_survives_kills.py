@@ -1,0 +1,100 @@
+"""A client killed at commits, on a server that fails often: the next process ends where the embedded store does."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.arango_double.faults import Sent
+from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
+
+DRIVER = Path(__file__).with_name("arango_kill_driver.py")
+PASSWORD = "of the double"
+SMALL = 128 * 1024  # a limit so small that the rows of a few passages take several units
+COMMIT = "PUT /_api/transaction"
+
+
+def test_an_ingest_killed_at_its_commits_on_a_failing_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    report = kill_and_compare(tmp_path, "ingest", step=1)
+    assert report["server"] == report["embedded"]
+    assert report["kills"] >= 3
+
+
+@pytest.mark.soak
+def test_a_night_killed_at_each_of_its_commits_in_turn_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    report = kill_and_compare(tmp_path, "night", step=1)
+    assert report["server"] == report["embedded"]
+    assert report["kills"] >= 10
+
+
+def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
+    """The first process is killed at its commit `step`, the second at its commit 2 * `step`, and so on."""
+    with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
+        kill = killer(folder / "server" / "pid", step)
+        faults = server.faults
+        faults.drop_before(times=10_000, matching=lambda sent: kill(sent) == "before")
+        faults.http_error(503, 38, times=10_000, matching=every(29))  # the server starts
+        faults.drop_after(times=10_000, matching=every(4, COMMIT))  # the answer to a commit is lost
+        faults.http_error(503, 30, times=10_000, matching=every(97, before=server.expire_transactions))  # a restart
+        reached = {
+            "HADES_EMBEDDER": "hashing",
+            "HADES_STORE": "arango",
+            "HADES_ARANGO_URL": server.url,
+            "HADES_ARANGO_DATABASE": "kg",
+            "HADES_ARANGO_USER": "root",
+            "HADES_ARANGO_PASSWORD": PASSWORD,
+        }
+        done = subprocess.run(
+            [sys.executable, str(DRIVER), str(folder), work, json.dumps(reached)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert server.databases["kg"].collection("write_journal").documents == {}
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def killer(pid: Path, step: int) -> Callable[[Sent], str]:
+    """Kills the process that announced itself, at its next due commit; every second time the commit is not done."""
+    commits, due, turn = 0, step, itertools.count()
+
+    def look(sent: Sent) -> str:
+        nonlocal commits, due
+        if COMMIT not in f"{sent.method} {sent.path}" or not pid.exists():
+            return ""
+        commits += 1
+        if commits < due:
+            return ""
+        commits, due = 0, due + step
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+        return "before" if next(turn) % 2 else "after"
+
+    return look
+
+
+def every(number: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:
+    """Hits each request of this number that matches the text; `before` is done first."""
+    count = itertools.count(1)
+
+    def hits(sent: Sent) -> bool:
+        if text not in f"{sent.method} {sent.path}" or next(count) % number:
+            return False
+        if before is not None:
+            before()
+        return True
+
+    return hits
