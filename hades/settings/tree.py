@@ -57,7 +57,7 @@ class Settings(Section):
     arango_transaction_limit_mib: int | None = Field(
         None,
         ge=1,
-        description="the server's --transaction.streaming-max-transaction-size; unset: asked of it, else 128 MiB",
+        description="the server's --transaction.streaming-max-transaction-size; unset: asked, else by its version",
     )
     arango_vector_index: bool = Field(
         False, description="search by vector through an index, approximately; `hades provision` builds or drops it"

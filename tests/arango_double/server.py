@@ -26,7 +26,7 @@ class ArangoDouble:
     strict: refuse misspelt or unknown AQL OPTIONS that a real server would only warn about or ignore.
     write_lock_seconds: how long a write waits for a key that another transaction holds before it conflicts.
     lock_seconds: how long anyone waits for an exclusively locked collection.
-    transaction_size_limit: bytes that one stream transaction may write; 128 MiB as up to 3.12.3.
+    transaction_size_limit: bytes that one stream transaction may write; by default 128 MiB up to 3.12.3, 512 MiB later.
     clock: what idle time of stream transactions is measured by.
     tells_options: whether GET /_admin/options answers; by default a server tells only whoever holds its JWT secret.
     view_commit_seconds: how stale a view may be without waitForSync; 0 means never.
@@ -43,7 +43,7 @@ class ArangoDouble:
         lock_seconds: float = 2.0,
         view_commit_seconds: float = 0.0,
         transaction_idle_seconds: float = 60.0,
-        transaction_size_limit: int = 128 * 1024 * 1024,
+        transaction_size_limit: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         tells_options: bool = False,
     ) -> None:
@@ -54,7 +54,7 @@ class ArangoDouble:
             lock_seconds,
             view_commit_seconds,
             transaction_idle_seconds,
-            transaction_size_limit,
+            transaction_size_limit or default_limit(version),
             clock,
             tells_options,
         )
@@ -122,6 +122,12 @@ class ArangoDouble:
         self.close()
 
 
+def default_limit(version: str) -> int:
+    """The size limit of stream transactions of a server that nobody configured."""
+    later = tuple(int(part) for part in version.split(".")[:3]) >= (3, 12, 4)
+    return (512 if later else 128) * 1024 * 1024
+
+
 def _sweep(database: Database, users: Users, now: float) -> int:
     removed = 0
     transaction = Transaction(database, Access(users, "root"), refreshes=True)
@@ -153,7 +159,7 @@ def main() -> None:
     parser.add_argument("--vector-index", action="store_true")
     parser.add_argument("--root-password", default="")
     parser.add_argument("--unix-socket")
-    parser.add_argument("--transaction-size-limit", type=int, default=128 * 1024 * 1024)
+    parser.add_argument("--transaction-size-limit", type=int)
     options = parser.parse_args()
     with ArangoDouble(
         options.version,

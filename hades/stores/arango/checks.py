@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,11 +35,11 @@ class Finding:
 
 def check_version(session: ArangoSession) -> list[str]:
     """Refuse a server that is too old; say what is off on one that is older than advised."""
-    if _version(session) < OLDEST:
+    if session.version_numbers < OLDEST:
         raise WrongServer(
             f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or newer: upgrade the server"
         )
-    if _version(session) < ADVISED:
+    if session.version_numbers < ADVISED:
         return [_old(session)]
     return []
 
@@ -57,7 +56,7 @@ def check_sharding(session: ArangoSession) -> None:
 
 def findings(session: ArangoSession) -> Iterator[Finding]:
     """Everything that can be asked with this account."""
-    old = _version(session) < ADVISED
+    old = session.version_numbers < ADVISED
     yield Finding("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
     sharding = _sharding(session)
     if sharding is None:
@@ -116,10 +115,6 @@ def _sharding(session: ArangoSession) -> str | None:
     except ArangoServerError:
         return None
     return str(properties.get("sharding") or "")
-
-
-def _version(session: ArangoSession) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", session.version)[:3])
 
 
 def _old(session: ArangoSession) -> str:

@@ -19,7 +19,7 @@ from arango.request import Request
 from aql import load
 from hades.errors import ReadOnly, StoreUnavailable
 from hades.ports.store import Mode
-from hades.stores.arango.costs import DEFAULT_SHARE, UnitSize, limit_of
+from hades.stores.arango.costs import DEFAULT_SHARE, UnitSize, default_limit, limit_of
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.faults import in_our_words
 from hades.stores.arango.retry import CircuitBreaker, RetryPolicy, may_repeat, may_repeat_unit, may_wait
@@ -186,6 +186,11 @@ class ArangoSession:
         """What the server says it is, such as 3.12.8."""
         return self.run("asking the server's version", lambda: cast(str, self.db.version()), again=True)
 
+    @property
+    def version_numbers(self) -> tuple[int, ...]:
+        """The version to compare, such as (3, 12, 8)."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.version)[:3])
+
     @cached_property
     def unit_size(self) -> UnitSize:
         """How much one transaction may write: by the settings, else by what the server tells, else by assumption."""
@@ -194,7 +199,7 @@ class ArangoSession:
         told = limit_of(self._options())
         if told is not None:
             return UnitSize(told, self._transaction_share, "server")
-        return UnitSize(share=self._transaction_share)
+        return UnitSize(default_limit(self.version_numbers), self._transaction_share)
 
     def _options(self) -> dict[str, Any]:
         """The server's options; nothing where this account may not read them (`--server.options-api`)."""
@@ -209,8 +214,7 @@ class ArangoSession:
     @cached_property
     def has_vector_index(self) -> bool:
         """Whether the server can make a vector index that passes over rows without a vector (3.12.6, flag set)."""
-        numbers = tuple(int(part) for part in re.findall(r"\d+", self.version)[:3])
-        return numbers >= _SPARSE_VECTOR_INDEX_SINCE and self.run(
+        return self.version_numbers >= _SPARSE_VECTOR_INDEX_SINCE and self.run(
             "asking for the vector index", self._parses_vector_query, again=True
         )
 

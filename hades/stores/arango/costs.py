@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from hades.stores.arango.encode import json_bytes
 from schemas.catalogue import Collection
 
-DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # the smallest default of any 3.12
+DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # up to 3.12.3
+LATER_LIMIT_BYTES, LATER_LIMIT_SINCE = 512 * 1024 * 1024, (3, 12, 4)
+LARGEST_UNIT_BYTES = 32 * 1024 * 1024  # the client holds one unit, and the journal keeps it as one document
 DEFAULT_SHARE = 0.25
 WHOLE_SHARE = 0.6  # of the limit, for a write of several units that is applied in one transaction
 OPTION = "transaction.streaming-max-transaction-size"
@@ -41,8 +43,8 @@ class UnitSize:
 
     @property
     def unit_bytes(self) -> int:
-        """What the writes of one transaction may cost together."""
-        return max(1, int(self.limit_bytes * self.share))
+        """What the writes of one unit may cost together."""
+        return max(1, min(int(self.limit_bytes * self.share), LARGEST_UNIT_BYTES))
 
     @property
     def whole_bytes(self) -> int:
@@ -65,6 +67,11 @@ def change_costs(collection: Collection, table: pa.Table) -> Bytes:
 def remove_costs(collection: Collection, table: pa.Table) -> Bytes:
     """What removing each row costs."""
     return np.full(table.num_rows, _fix(collection), dtype=np.int64)
+
+
+def default_limit(version: tuple[int, ...]) -> int:
+    """The limit of a server of this version that nobody configured."""
+    return LATER_LIMIT_BYTES if version >= LATER_LIMIT_SINCE else DEFAULT_LIMIT_BYTES
 
 
 def limit_of(options: dict[str, Any]) -> int | None:

@@ -284,9 +284,11 @@ def test_a_commit_nobody_can_vouch_for_is_repeated_where_repeating_is_safe(
 
 def test_the_limit_is_read_from_the_server_or_assumed_small(double: ArangoDouble) -> None:
     assert opened(double).session.unit_size.limit_bytes == LIMIT
-    with ArangoDouble(root_password=SECRET) as silent:
-        size = opened(silent).session.unit_size
-    assert (size.limit_bytes, size.source) == (128 * 1024 * 1024, "assumed")
+    for version, mib in (("3.12.3", 128), ("3.12.9", 512)):
+        with ArangoDouble(version, root_password=SECRET) as silent:
+            size = opened(silent).session.unit_size
+        assert (size.limit_bytes, size.source) == (mib * 1024 * 1024, "assumed")
+        assert size.unit_bytes == 32 * 1024 * 1024
 
 
 def test_a_database_without_a_journal_says_how_to_get_one(double: ArangoDouble) -> None:
