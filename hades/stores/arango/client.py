@@ -108,14 +108,20 @@ class ArangoSession:
     ) -> Iterator[list[Any]]:
         """The rows of a reading query in batches, from the snapshot the query began with.
 
-        Outside a transaction the server computes them as they are fetched, and a lost batch is fetched again. Inside,
-        it computes all at once, and a fetch does not tell it that the transaction is in use: a query that does
-        nothing tells it.
+        Outside a transaction the server computes them as they are fetched, and a lost batch is fetched again; a build
+        waits for a slow or restarting server as it does with writes. Inside, the server computes all at once, and a
+        fetch does not tell it that the transaction is in use: a query that does nothing tells it.
         """
         live = inside is None
-        db = self.db if inside is None else inside
+        patient = live and self.mode is not Mode.READ_ONLY
+        db = self.patient_db if inside is None else inside
         options = {"stream": live, "ttl": SCAN_IDLE_S, "allow_retry": live}
-        cursor = self.run(action, lambda: self._execute(db, text, binds, SCAN_RUNTIME_S, batch, **options), again=live)
+        cursor = self.run(
+            action,
+            lambda: self._execute(db, text, binds, SCAN_RUNTIME_S, batch, **options),
+            again=live,
+            patient=patient,
+        )
         try:
             while True:
                 rows = list(cursor.batch() or ())
@@ -124,7 +130,7 @@ class ArangoSession:
                     yield rows
                 if not cursor.has_more():
                     return
-                self.run(action, cursor.fetch, again=live)
+                self.run(action, cursor.fetch, again=live, patient=patient)
                 if inside is not None and getattr(inside, "idle_s", 0.0) > KEEP_ALIVE_S:
                     self.query(load("maintenance/keep_alive"), {}, action=action, inside=inside)
         finally:

@@ -242,6 +242,14 @@ def test_a_lost_batch_of_a_scan_is_fetched_again(double: ArangoDouble, store: Ar
     assert rows == [f"k{number:03}" for number in range(30)]
 
 
+def test_a_scan_waits_longer_for_its_rows_than_a_question_may(double: ArangoDouble, store: ArangoStore) -> None:
+    store.upsert("entities", entities("a", "b"))
+    double.faults.delay(0.2, matching="POST /_api/cursor")
+    reader = opened(double, Mode.READ_ONLY, request_timeout_s=0.05)
+    assert [batch.num_rows for batch in reader.scan("entities")] == [2]
+    assert double.faults.pending() == 0
+
+
 def test_a_scan_left_early_closes_its_cursor(double: ArangoDouble, store: ArangoStore) -> None:
     store.upsert("entities", entities(*(f"k{number:03}" for number in range(30))))
     scan = opened(double, batch_rows=5).scan("entities", batch_rows=5)
