@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Answer = tuple[float, float, str]  # when it came, the seconds it took, its snapshot
@@ -37,8 +37,11 @@ def ask_at_once(
     think: float = 0.0,
     recipe: str = "hirag_pathrag",
     editions: dict[str, str] | None = None,
+    is_enough: Callable[[Seen], bool] = lambda seen: True,
 ) -> Seen:
-    """Let clients ask questions drawn at random until the time is over; `think` is their mean pause between two.
+    """Let clients ask questions drawn at random until the time is over and it is enough.
+
+    `think` is their mean pause between two questions.
 
     `editions` is shared with whoever publishes: the word that every passage of a snapshot must hold. An answer that
     holds the word of another one is mixed. A client that saw a newer snapshot and then an older one went back.
@@ -48,7 +51,7 @@ def ask_at_once(
     async def client(number: int, until: float) -> None:
         chance, order = random.Random(number), []
         reader, writer = await asyncio.open_connection(*address)
-        while time.perf_counter() < until:
+        while not is_enough(seen) or time.perf_counter() < until:
             body = json.dumps({"query": chance.choice(questions), "recipe": recipe}).encode()
             began = time.perf_counter()
             writer.write(_HEAD % len(body) + body)

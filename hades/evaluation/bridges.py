@@ -159,7 +159,7 @@ def _search(bench: Bench, pair: Pair, hops: int, paths: int) -> PairAnswer:
     """The cheapest paths between the two ends, which are known here."""
     boosts = {str(kind): boost for kind, boost in bench.rules.path.relation_boost.items()}
     began = time.perf_counter()
-    turn = Turn(caps_of(PLAN), time.perf_counter)
+    turn = Turn(caps_of(PLAN))
     view = MeteredView(bench.view, turn)
     with turn.stage("graph"):
         found = cheapest_paths(view, pair.paper_node, pair.repo_node, k=paths, max_hops=hops, boosts=boosts)

@@ -10,27 +10,33 @@ HEAVY = ("pyarrow", "numpy", "prefect", "torch", "arango", "mlflow", "great_expe
 HEAVY_BUILDS = ("torch", "hdbscan", "mlflow", "great_expectations")
 PROBE = """
 import sys
-sys.argv = ["hades", *{arguments!r}]
 from hades.surfaces.cli.main import main
-try:
-    main()
-except SystemExit as stop:
-    assert stop.code in (0, None), stop.code
-print("LOADED", [name for name in {heavy!r} if name in sys.modules])
+for arguments in {commands!r}:
+    sys.argv = ["hades", *arguments]
+    try:
+        main()
+    except SystemExit as stop:
+        assert stop.code in (0, None), stop.code
+    print("LOADED", [name for name in {heavy!r} if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--help"], ["demo", "--help"]])
-def test_help_loads_nothing_heavy(arguments, tmp_path):
-    program = PROBE.format(arguments=arguments, heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip().splitlines()[-1] == "LOADED []"
+def run_commands(commands, heavy, folder, environment=None):
+    """Run commands one after the other in one new process; what it printed, and which modules it had after each."""
+    program = PROBE.format(commands=commands, heavy=heavy)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout, [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
+
+
+def test_help_loads_nothing_heavy(tmp_path):
+    commands = [["--help"], ["--version"], ["doctor", "--help"], ["demo", "--help"]]
+    assert run_commands(commands, HEAVY, tmp_path)[1] == ["LOADED []"] * len(commands)
 
 
 def test_status_loads_no_model_and_no_workflow_engine(tmp_path):
-    program = PROBE.format(arguments=["status"], heavy=("prefect", "torch", "arango", "onnxruntime"))
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip().splitlines()[-1] == "LOADED []"
+    assert run_commands([["status"]], ("prefect", "torch", "arango", "onnxruntime"), tmp_path)[1] == ["LOADED []"]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +54,11 @@ def asked_home(tmp_path_factory):
     return settings.home
 
 
-@pytest.mark.parametrize("recipe", ["vector", "hirag_pathrag", "pathrag", "hipporag", "nexus"])
-def test_answering_loads_no_torch_and_nothing_that_only_builds_need(recipe, asked_home, tmp_path):
+def test_answering_loads_no_torch_and_nothing_that_only_builds_need(asked_home, tmp_path):
     heavy = (*HEAVY_BUILDS, "prefect", "onnxruntime", "sklearn", "pandas", "arango")
-    program = PROBE.format(arguments=["query", "where does the Rhine flow?", "--recipe", recipe], heavy=heavy)
+    recipes = ["vector", "hirag_pathrag", "pathrag", "hipporag", "nexus"]
+    commands = [["query", f"where does the Rhine flow? ({recipe})", "--recipe", recipe] for recipe in recipes]
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=settings, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip().splitlines()[-1] == "LOADED []"
-    assert "Rhine" in done.stdout
+    output, loaded = run_commands(commands, heavy, tmp_path, settings)
+    assert loaded == ["LOADED []"] * len(recipes)
+    assert output.count("from Basel") >= len(recipes)

@@ -19,7 +19,7 @@ from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
 from schemas.record import canonical_json
 from tests.arango_double.server import ArangoDouble
-from tests.contract.conftest import PASSWORD, REAL_SERVER, VIEW_DATABASE, empty, real_endpoints
+from tests.contract.conftest import PASSWORD, REAL_SERVER, VIEW_DATABASE, provision_empty, real_endpoints
 from tests.contract.examples import MODEL, day, entity, put
 
 RIVERS = "Résumé 🌊: the river Rhine flows north. The Rhine meets the sea."
@@ -211,8 +211,7 @@ def arango_store(double: ArangoDouble) -> ArangoStore:
         else ArangoEndpoints(url=double.url, database=VIEW_DATABASE, user="root", password=PASSWORD)
     )
     store = ArangoStore.open(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
-    store.provision()
-    empty(store)
+    provision_empty(store, double)
     return store
 
 

@@ -21,6 +21,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.patience import HANG_SECONDS
 
+WIDTH, HEIGHT = 1280, 1000
+PATIENT: dict[str, Any] = {"open_timeout": HANG_SECONDS, "ping_interval": None}  # a busy machine may answer late
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
     "--headless",
@@ -33,7 +35,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--remote-debugging-port=0",
-    "--window-size=1280,1000",
+    f"--window-size={WIDTH},{HEIGHT}",
 )
 
 
@@ -93,21 +95,43 @@ class Page:
             self.errors.append(json.dumps(parameters["exceptionDetails"]))
 
 
+@dataclass
+class Browser:
+    """One process; each page has cookies, storage and cache of its own."""
+
+    port: int
+    control: Page
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """A page that shares nothing with others; closed at the end."""
+        apart = self.control.send("Target.createBrowserContext")["browserContextId"]
+        target = self.control.send("Target.createTarget", url="about:blank", browserContextId=apart)["targetId"]
+        try:
+            with connect(f"ws://127.0.0.1:{self.port}/devtools/page/{target}", max_size=None, **PATIENT) as socket:
+                page = Page(socket)
+                for domain in ("Page", "Runtime", "Network"):
+                    page.send(f"{domain}.enable")
+                size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+                page.send("Emulation.setDeviceMetricsOverride", **size)
+                page.send("Emulation.setFocusEmulationEnabled", enabled=True)  # as if it were the page in front
+                yield page
+        finally:
+            self.control.send("Target.disposeBrowserContext", browserContextId=apart)
+
+
 @contextmanager
-def browsing(profile: Path) -> Iterator[Page]:
-    """A fresh browser with one page; gone at the end."""
+def browsing(profile: Path) -> Iterator[Browser]:
+    """A new browser; gone at the end."""
     assert CHROMIUM is not None
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         port = _port(profile / "DevToolsActivePort", process)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=HANG_SECONDS) as answer:
-            address = next(tab["webSocketDebuggerUrl"] for tab in json.load(answer) if tab["type"] == "page")
-        with connect(address, max_size=None) as socket:
-            page = Page(socket)
-            for domain in ("Page", "Runtime", "Network"):
-                page.send(f"{domain}.enable")
-            yield page
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version", timeout=HANG_SECONDS) as answer:
+            address = json.load(answer)["webSocketDebuggerUrl"]
+        with connect(address, max_size=None, **PATIENT) as socket:
+            yield Browser(port, Page(socket))
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -100,7 +100,7 @@ def _serving(line: str) -> str:
     bare = line.split("#", maxsplit=1)[0].strip()
     port, path = re.search(r"--port[ =](\d+)", bare), re.search(r"--uds[ =](\S+)", bare)
     listens = f"[ -S {path[1]} ]" if path else f"(: < /dev/tcp/127.0.0.1/{port[1] if port else 8377}) 2>/dev/null"
-    return f"{bare} & for _ in $(seq 200); do {listens} && break; sleep 0.3; done; {listens}"
+    return f"{bare} & for _ in $(seq 6000); do {listens} && break; sleep 0.1; done; {listens}"
 
 
 def make_world(folder: Path) -> None:

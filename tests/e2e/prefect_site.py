@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import httpx
 
 from tests.patience import HANG_SECONDS
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = RUN_SECONDS = HANG_SECONDS
@@ -75,7 +75,7 @@ class PrefectSite:
 @contextmanager
 def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[str]], None]]]:
     """The server alone, and a way to start more `python` processes beside it; all gone at the end."""
-    port = _free_port()
+    port = free_port()
     environment = os.environ | {
         "PREFECT_HOME": str(folder / "prefect"),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
@@ -140,9 +140,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             continue
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

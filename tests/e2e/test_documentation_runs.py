@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +15,8 @@ import pytest
 
 from tests.arango_double.server import ArangoDouble
 from tests.e2e.documented import COMMAND, ROOT, blocks, commands, elsewhere, make_world, pages, script_of
-from tests.e2e.warm_process import warm_commands
 from tests.patience import HANG_SECONDS
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 DATABASE = "127.0.0.1:8529"
@@ -33,13 +32,6 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
         "HADES_EMBEDDER": "hashing",
         "PREFECT_HOME": str(folder / "prefect"),
     }
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """`hades` and `python` as programs that start at once."""
-    with warm_commands(tmp_path_factory.mktemp("warm") / "bin", ROOT) as folder:
-        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +65,7 @@ def test_what_a_page_shows_runs(page, world, programs, database, tmp_path):
     folder = tmp_path / "ledger"
     shutil.copytree(source, folder, symlinks=True)
     ports = set(re.findall(r"--port[ =](\d+)", page.read_text(encoding="utf-8")))
-    replaced = {port: str(_free_port()) for port in ports} | {DATABASE: database.url.removeprefix("http://")}
+    replaced = {port: str(free_port()) for port in ports} | {DATABASE: database.url.removeprefix("http://")}
     ended = _run(folder, programs, script_of(page, query_id, replaced))
     assert ended.returncode == 0, ended.stderr[-3000:]
 
@@ -127,9 +119,3 @@ def _end(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,8 +11,8 @@ import pytest
 from hades.settings import Settings
 from hades.wiring import open_hades
 from tests.e2e.browser import CHROMIUM, browsing
-from tests.e2e.documented import ROOT, make_world
-from tests.patience import HANG_SECONDS
+from tests.e2e.documented import make_world
+from tests.integration.rest_site import serving_process
 
 pytestmark = [
     pytest.mark.integration,
@@ -51,34 +45,21 @@ def home(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(home):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
-    command = [
-        sys.executable,
-        "-m",
-        "hades.surfaces.cli.main",
-        "serve",
-        "--port",
-        str(port),
-        "--mode",
-        "rw",
-        "--no-token",
-    ]
-    server = subprocess.Popen(command, env=environment, cwd=home, stderr=subprocess.PIPE)
-    try:
-        _until_ready(f"http://127.0.0.1:{port}/ready", server)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.terminate()
-        server.wait(HANG_SECONDS)
+def address(home, programs):
+    arguments = ("--port", "0", "--mode", "rw", "--no-token")
+    with serving_process(Settings(home=home, embedder="hashing"), *arguments, programs=programs) as (_, listens):
+        yield f"{listens}/"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with browsing(tmp_path_factory.mktemp("browser") / "profile") as running:
+        yield running
 
 
 @pytest.fixture
-def page(address, tmp_path):
-    with browsing(tmp_path / "profile") as opened:
+def page(address, browser):
+    with browser.page() as opened:
         opened.open(f"{address}#ask")
         opened.until("document.querySelector('select[name=recipe]')")
         yield opened
@@ -88,18 +69,15 @@ def page(address, tmp_path):
 
 
 def ask(page, question: str = QUESTION, recipe: str = "pathrag") -> None:
-    """Ask by keyboard; again, in other words, while a busy machine lets the turn run out of its time."""
-    for again in range(20):
-        page.run(f"document.querySelector('select[name=recipe]').value = '{recipe}'")
-        page.run("document.querySelector('input[name=query]').focus()")
-        page.run("document.querySelector('input[name=query]').value = ''")
-        page.run("document.querySelector('.result').replaceChildren()")
-        page.send("Input.insertText", text=question + " " + "?" * again)
-        page.press("Enter", text="\r")
-        page.until("document.querySelectorAll('.spent .bar').length > 5")
-        if page.run("document.querySelectorAll('.passage').length && document.querySelectorAll('button.path').length"):
-            return
-    raise AssertionError(page.run("document.body.innerText"))
+    """Ask by keyboard, and wait for the whole answer. The service counts processor time, so a turn has its paths."""
+    page.run(f"document.querySelector('select[name=recipe]').value = '{recipe}'")
+    page.run("document.querySelector('input[name=query]').focus()")
+    page.run("document.querySelector('input[name=query]').value = ''")
+    page.run("document.querySelector('.result').replaceChildren()")
+    page.send("Input.insertText", text=question)
+    page.press("Enter", text="\r")
+    page.until("document.querySelectorAll('.spent .bar').length > 5")
+    assert page.run("document.querySelectorAll('.passage').length && document.querySelectorAll('button.path').length")
 
 
 def test_a_question_is_asked_by_keyboard_and_a_path_clicked(page, request):
@@ -230,15 +208,3 @@ def _keep_picture(page, request, name: str) -> None:
     if folder:
         time.sleep(1.0)
         page.picture(Path(folder) / f"explorer-{name}.png")
-
-
-def _until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + HANG_SECONDS
-    while time.monotonic() < give_up and server.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=HANG_SECONDS).close()
-        except urllib.error.URLError:
-            time.sleep(0.2)
-        else:
-            return
-    raise AssertionError(server.stderr.read().decode() if server.stderr and server.poll() is not None else "not ready")

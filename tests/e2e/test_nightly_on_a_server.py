@@ -1,6 +1,5 @@
 """The nightly build as a team runs it: a real Prefect server, a process worker, deployments from prefect.yaml."""
 
-import json
 import time
 
 import pytest
@@ -37,10 +36,6 @@ def test_the_nightly_deployment_builds_publishes_and_leaves_its_artifacts(site):
     keys = {artifact["key"] for artifact in site.artifacts()}
     assert {"topics", "weights", "bridges", "contracts", "released", "nightly"} <= keys
     assert list((site.home / "reports").glob("*.html"))
-    second = site.wait_for(site.trigger("nightly"))
-    assert second["state_type"] == "COMPLETED", site.logs(second["id"])
-    served = json.loads((site.home / "snapshots" / "current").read_text())
-    assert served["before"] == []  # nothing changed, so the very same snapshot serves
 
 
 def test_schedules_limits_and_automations_come_with_the_deployments(site):

@@ -24,6 +24,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -51,6 +52,10 @@ sys.exit(struct.unpack("!i", code)[0] if code else 70)
 """
 ROOT = Path(__file__).resolve().parents[2]
 LOADED_LATER = ("__main__", "ranker", "frameworks")  # programs, and what imports torch
+LIBRARIES = (  # that functions import when they need them
+    "pandas", "mlflow", "great_expectations", "igraph", "hdbscan",
+    "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store",
+)  # fmt: skip
 SECONDS_BETWEEN_LOOKS = 0.02
 
 
@@ -108,14 +113,17 @@ def serve(address: str) -> Callable[[], object]:
 
 
 def import_what_commands_import() -> None:
-    """Modules of the project with the libraries that they import, without torch, and the compiled walks."""
+    """Modules of the project with the libraries that they import, without torch; compiled walks; what conftest sets."""
     for package in ("hades", "tasks", "flows"):
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if not any(word in module.name for word in LOADED_LATER):
                 importlib.import_module(module.name)
-    for name in ("pandas", "mlflow", "great_expectations"):
+    for name in LIBRARIES:
         importlib.import_module(name)
+    importlib.import_module("sqlalchemy.orm").configure_mappers()
     importlib.import_module("hades.retrieval.turn.warm_up").main()
+    importlib.import_module("tests.registry_template").copy_new_registries()
+    importlib.import_module("hades.telemetry.turn").read_clock = time.process_time
     gc.collect()
     gc.freeze()  # a copy does not look through what it shares
 

@@ -25,11 +25,11 @@ NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "Lond
 VERBS = ["met", "admired", "wrote about", "worked near", "remembered"]
 
 
-def main(folder: Path, kills: int) -> None:
+def main(folder: Path, kills: int, passages: int) -> None:
     """An undisturbed build, then rounds of kill and run again on fresh homes."""
     chance = random.Random(20261115)
     corpus = folder / "corpus.jsonl"
-    corpus.write_text("\n".join(json.dumps(row) for row in rows(chance)))
+    corpus.write_text("\n".join(json.dumps(row) for row in rows(chance, passages)))
     finish(build(corpus, folder / "undisturbed"))
     expected = published(folder / "undisturbed")
     began = time.monotonic()
@@ -62,7 +62,7 @@ def killed_midway(corpus: Path, home: Path, seconds: float) -> tuple[Path, int]:
     sys.exit("no build could be killed before it ended")
 
 
-def rows(chance: random.Random) -> list[dict[str, str]]:
+def rows(chance: random.Random, passages: int) -> list[dict[str, str]]:
     return [
         {
             "id": f"p{number}",
@@ -72,7 +72,7 @@ def rows(chance: random.Random) -> list[dict[str, str]]:
                 for _ in range(4)
             ),
         }
-        for number in range(1_200)
+        for number in range(passages)
     ]
 
 
@@ -103,4 +103,4 @@ def published(home: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

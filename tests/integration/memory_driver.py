@@ -1,4 +1,7 @@
-"""Forks writers of one memory, kills some at random moments, looks at what they left; prints one JSON report."""
+"""Forks writers of one memory, kills some at random moments, looks at what they left; prints one JSON report.
+
+A writer is killed by a timer on its own processor time, so that the moment does not depend on how busy the machine is.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +32,22 @@ def main(path: Path, writers: int, versions: int, topics: int, kills: int) -> No
     notes = [path.with_name(f"writer{number}.log") for number in range(writers)]
     for note in notes:
         note.touch()
-    running = {start(path, number, shares[number], topics, notes[number], 0): number for number in range(writers)}
-    lives = dict.fromkeys(range(writers), 0)
-    killed = 0
+    lives, running, killed = dict.fromkeys(range(writers), 0), {}, 0
+
+    def begin(number: int, *, dies: bool) -> None:
+        seconds = chance.uniform(0.005, 0.12) if dies else 0.0
+        child = start(path, number, shares[number], topics, notes[number], lives[number], seconds)
+        running[child] = number
+
+    for number in range(writers):
+        begin(number, dies=number < kills)
     while running:
-        if killed < kills:
-            time.sleep(chance.uniform(0.05, 0.4))
-            victim = chance.choice(sorted(running))
-            os.kill(victim, signal.SIGKILL)
         ended, status = os.wait()
         number = running.pop(ended)
         if os.WIFSIGNALED(status):
             killed += 1
             lives[number] += 1
-            again = start(path, number, shares[number], topics, notes[number], lives[number])
-            running[again] = number
+            begin(number, dies=killed + len(running) < kills)
         elif status:
             sys.exit(f"writer {number} ended with status {status}")
     spent = os.times()
@@ -59,10 +63,11 @@ def main(path: Path, writers: int, versions: int, topics: int, kills: int) -> No
     )
 
 
-def start(path: Path, number: int, share: int, topics: int, note: Path, life: int) -> int:
-    """A writer in a process of its own."""
+def start(path: Path, number: int, share: int, topics: int, note: Path, life: int, seconds: float) -> int:
+    """A writer in a process of its own, which the system ends after so much processor time; 0 is never."""
     child = os.fork()
     if child == 0:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         write(path, number, share, topics, note, life)
         os._exit(0)
     return child

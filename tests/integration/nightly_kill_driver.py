@@ -21,6 +21,7 @@ from hades.snapshot.open import open_snapshot
 from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec
 from tasks.unit import without_server
+from tests.registry_template import VARIABLE, copy_new_registries
 
 PEOPLE = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "Mary Somerville", "Kurt Goedel"]
 PLACES = ["London", "New York", "Manchester", "Vienna", "Analytical Engine", "Difference Engine"]
@@ -32,13 +33,14 @@ def main(folder: Path, kills: int) -> None:
     pages, home = folder / "pages", folder / "home"
     pages.mkdir(parents=True)
     os.environ |= {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    if VARIABLE in os.environ:
+        copy_new_registries()
     for number in range(40):
         write_page(pages, number, chance)
     whole = finish(start(pages, home))
     problems, landed = [], 0
     for number in range(kills):
-        write_page(pages, chance.randrange(60), chance)
-        landed += killed(start(pages, home), chance.random() * whole)
+        landed += killed_midway(pages, home, chance, whole)
         problems += [f"kill {number}: {problem}" for problem in asked(home)]
         whole = 0.5 * whole + 0.5 * finish(start(pages, home))
         problems += [f"night {number}: {problem}" for problem in asked(home)]
@@ -71,11 +73,18 @@ def finish(child: int) -> float:
     return time.monotonic() - began
 
 
-def killed(child: int, seconds: float) -> bool:
-    """Kill a night after so many seconds; whether it was still at work."""
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+def killed_midway(pages: Path, home: Path, chance: random.Random, whole: float) -> bool:
+    """Kill a night after a part of its time; sooner in another night where it ended first. Whether one was killed."""
+    seconds = chance.random() * whole
+    for _ in range(20):
+        write_page(pages, chance.randrange(60), chance)
+        child = start(pages, home)
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+            return True
+        seconds *= 0.6
+    return False
 
 
 def asked(home: Path) -> list[str]:

@@ -88,18 +88,22 @@ def serving(
             yield Running(client, settings, address, running.config.app.state.services)
     finally:
         running.should_exit = True
-        thread.join(30)
+        thread.join(HANG_SECONDS)
         listening.close()
 
 
 @contextmanager
-def serving_process(settings: Settings, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving_process(
+    settings: Settings, *arguments: str, programs: Path | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`hades serve` in a process of its own, as people run it; the process and its address.
 
-    What it says on stderr is in `service.log` beside the home.
+    What it says on stderr is in `service.log` beside the home. With the folder of the fixture `programs`, the process
+    is the program that stands for a copy of the warm process.
     """
     env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
-    command = [sys.executable, "-m", "hades.surfaces.cli.main", "serve", *arguments]
+    hades = [sys.executable, "-m", "hades.surfaces.cli.main"] if programs is None else [str(programs / "hades")]
+    command = [*hades, "serve", *arguments]
     said = settings.home.parent / "service.log"
     with said.open("w") as log:
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=ROOT)

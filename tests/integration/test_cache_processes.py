@@ -68,7 +68,7 @@ def test_four_processes_share_a_tier(tmp_path):
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(120)
+        worker.join(HANG_SECONDS)
     assert [worker.exitcode for worker in workers] == [0] * 4
     assert is_sound(tmp_path)
 
@@ -83,7 +83,7 @@ def test_processes_killed_at_any_moment_cost_no_more_than_misses(tmp_path):
         time.sleep(chance.random() / 5)
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGKILL)
-        worker.join(30)
+        worker.join(HANG_SECONDS)
         assert worker.exitcode == -signal.SIGKILL
         assert is_sound(tmp_path)
 

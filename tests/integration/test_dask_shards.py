@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.patience import HANG_SECONDS
+
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
@@ -11,7 +13,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 def prefect_server():
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_test_harness(server_startup_timeout=HANG_SECONDS):
         yield
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.patience import HANG_SECONDS
+
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
@@ -9,7 +11,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 def prefect_server():
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_test_harness(server_startup_timeout=HANG_SECONDS):
         yield
 
 

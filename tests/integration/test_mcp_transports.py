@@ -28,7 +28,7 @@ from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 ROOT = Path(__file__).resolve().parents[2]
-HADES = [sys.executable, "-m", "hades.surfaces.cli.main"]
+HADES = [sys.executable, "-m", "hades.surfaces.cli.main"]  # a new interpreter: what its imports print would be seen
 pytestmark = pytest.mark.integration
 
 
@@ -41,14 +41,15 @@ def environment(settings: Settings) -> dict[str, str]:
     return {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
 
 
-def over_stdio(settings: Settings, mode: str) -> StdioServerParameters:
-    command, *arguments = [*HADES, "mcp", "--mode", mode]
-    return StdioServerParameters(command=command, args=arguments, env=environment(settings))
+def over_stdio(programs: Path, settings: Settings, mode: str) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=str(programs / "hades"), args=["mcp", "--mode", mode], env=environment(settings)
+    )
 
 
 def talked(server: Any, talk: Callable[[Client], Awaitable[Any]]) -> Any:
     async def session() -> Any:
-        with anyio.fail_after(120):
+        with anyio.fail_after(HANG_SECONDS):
             async with Client(server) as client:
                 return await talk(client)
 
@@ -56,11 +57,10 @@ def talked(server: Any, talk: Callable[[Client], Awaitable[Any]]) -> Any:
 
 
 @contextmanager
-def listening(settings: Settings, *arguments: str) -> Iterator[str]:
+def listening(programs: Path, settings: Settings, *arguments: str) -> Iterator[str]:
     """A server on a port of its own; its address, as the process tells it."""
-    process = subprocess.Popen(
-        [*HADES, "mcp", "--port", "0", *arguments], env=environment(settings), stderr=subprocess.PIPE, text=True
-    )
+    command = [programs / "hades", "mcp", "--port", "0", *arguments]
+    process = subprocess.Popen(command, env=environment(settings), stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -77,7 +77,7 @@ def over_http(address: str, token: str | None = None) -> Any:
     return streamable_http_client(address, http_client=httpx.AsyncClient(headers=headers, timeout=HANG_SECONDS))
 
 
-def test_over_stdio_an_agent_lists_asks_and_remembers(settings: Settings) -> None:
+def test_over_stdio_an_agent_lists_asks_and_remembers(programs: Path, settings: Settings) -> None:
     told: list[str] = []
 
     async def heard(progress: float, total: float | None, message: str | None) -> None:
@@ -108,11 +108,11 @@ def test_over_stdio_an_agent_lists_asks_and_remembers(settings: Settings) -> Non
         edit = {"entity_id": "entities/london", "fields": {"summary": "a city"}}
         assert (await client.call_tool("graph_entity_update", edit)).structured_content["state"] == "applied"
 
-    talked(over_stdio(settings, "rw"), talk)
+    talked(over_stdio(programs, settings, "rw"), talk)
     assert any(message.startswith("seeds") for message in told)
 
 
-def test_over_stdio_a_call_that_is_let_go_leaves_the_server_answering(settings: Settings) -> None:
+def test_over_stdio_a_call_that_is_let_go_leaves_the_server_answering(programs: Path, settings: Settings) -> None:
     async def talk(client: Client) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "pathrag_retrieve", {"query": "a question nobody waits for"})
@@ -120,7 +120,7 @@ def test_over_stdio_a_call_that_is_let_go_leaves_the_server_answering(settings: 
             group.cancel_scope.cancel()
         assert (await client.call_tool("memory_latest", {"topic": "nothing"})).structured_content["state"] is None
 
-    talked(over_stdio(settings, "ro"), talk)
+    talked(over_stdio(programs, settings, "ro"), talk)
 
 
 def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> None:
@@ -159,17 +159,23 @@ def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> Non
     assert answers[5]["result"]["isError"]
 
 
-def test_without_a_store_the_command_says_what_to_do_on_stderr(tmp_path: Path) -> None:
+def test_without_a_store_the_command_says_what_to_do_on_stderr(programs: Path, tmp_path: Path) -> None:
     env = {**os.environ, "HADES_HOME": str(tmp_path / "none"), "HADES_EMBEDDER": "nonsense", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*HADES, "mcp"], env=env, input="", capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+        [programs / "hades", "mcp"],
+        env=env,
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "HADES_EMBEDDER" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_over_http_a_token_says_who_comes_and_what_they_may(settings: Settings) -> None:
+def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, settings: Settings) -> None:
     tokens = Tokens(settings.home)
     reader, _ = tokens.add("reader", Mode.READ_ONLY, utc_now())
     writer, _ = tokens.add("writer", Mode.READ_WRITE, utc_now())
@@ -208,7 +214,7 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(settings: Settings) 
         added = await client.call_tool("memory_add", {"topic": "http", "content": "b"})
         assert added.structured_content["state"]["version"] == 1
 
-    with listening(settings, "--mode", "rw") as address:
+    with listening(programs, settings, "--mode", "rw") as address:
         talked(over_http(address), as_nobody)
         talked(over_http(address, "hades_00000000_" + "x" * 43), as_nobody)
         talked(over_http(address, reader), as_reader)
@@ -224,30 +230,33 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(settings: Settings) 
     assert '"status": "CallRefused"' in lines
 
 
-def test_over_http_without_tokens_only_this_machine_by_its_own_name(settings: Settings) -> None:
+def test_over_http_without_tokens_only_this_machine_by_its_own_name(programs: Path, settings: Settings) -> None:
     async def talk(client: Client) -> list[str]:
         assert (await client.call_tool("memory_latest", {"topic": "a"})).structured_content["success"]
         return [tool.name for tool in (await client.list_tools()).tools]
 
-    with listening(settings, "--no-token") as address:
+    with listening(programs, settings, "--no-token") as address:
         assert sorted(talked(over_http(address), talk)) == sorted(READING)
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accepts = {"Accept": "application/json, text/event-stream"}
-        foreign = httpx.post(address, json=body, headers={**accepts, "Host": "evil.example"})
+        foreign = httpx.post(address, json=body, headers={**accepts, "Host": "evil.example"}, timeout=HANG_SECONDS)
         assert foreign.status_code == 421
-        page = httpx.post(address, json=body, headers={**accepts, "Origin": "https://evil.example"})
+        page = httpx.post(
+            address, json=body, headers={**accepts, "Origin": "https://evil.example"}, timeout=HANG_SECONDS
+        )
         assert page.status_code == 403
-        large = httpx.post(address, content=b"x" * 1_000_000, headers={**accepts, "Content-Type": "application/json"})
+        headers = {**accepts, "Content-Type": "application/json"}
+        large = httpx.post(address, content=b"x" * 1_000_000, headers=headers, timeout=HANG_SECONDS)
         assert large.status_code == 413
     done = subprocess.run(
-        [*HADES, "mcp", "--port", "0", "--host", "0.0.0.0", "--no-token"],
+        [programs / "hades", "mcp", "--port", "0", "--host", "0.0.0.0", "--no-token"],
         env=environment(settings), capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "callers need tokens" in done.stderr
 
 
-def test_over_http_a_call_that_is_let_go_leaves_the_server_answering(settings: Settings) -> None:
+def test_over_http_a_call_that_is_let_go_leaves_the_server_answering(programs: Path, settings: Settings) -> None:
     async def talk(client: Client) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "pathrag_retrieve", {"query": "a question nobody waits for"})
@@ -255,12 +264,12 @@ def test_over_http_a_call_that_is_let_go_leaves_the_server_answering(settings: S
             group.cancel_scope.cancel()
         assert (await client.call_tool("memory_latest", {"topic": "nothing"})).structured_content["state"] is None
 
-    with listening(settings, "--no-token") as address:
+    with listening(programs, settings, "--no-token") as address:
         talked(over_http(address), talk)
 
 
-def test_over_http_a_client_that_goes_away_leaves_the_server_answering(settings: Settings) -> None:
-    with listening(settings, "--no-token") as address:
+def test_over_http_a_client_that_goes_away_leaves_the_server_answering(programs: Path, settings: Settings) -> None:
+    with listening(programs, settings, "--no-token") as address:
         host, port = re.findall(r"//([^:/]+):(\d+)", address)[0]
         for _ in range(3):
             with socket.create_connection((host, int(port)), timeout=HANG_SECONDS) as raw:

@@ -16,11 +16,11 @@ DRIVER = Path(__file__).with_name("memory_driver.py")
 
 
 def test_eight_processes_write_without_gaps(tmp_path: Path) -> None:
-    check(run(tmp_path, writers=8, versions=120, topics=5, kills=0), versions=120, topics=5)
+    check(run(tmp_path, writers=8, versions=60, topics=5, kills=0), versions=60, topics=5)
 
 
 def test_eight_processes_write_one_topic_without_gaps(tmp_path: Path) -> None:
-    check(run(tmp_path, writers=8, versions=80, topics=1, kills=0), versions=80, topics=1)
+    check(run(tmp_path, writers=8, versions=40, topics=1, kills=0), versions=40, topics=1)
 
 
 def test_kills_lose_nothing_that_was_committed_and_leave_no_gap(tmp_path: Path) -> None:

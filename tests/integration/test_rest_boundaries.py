@@ -129,11 +129,14 @@ def test_a_token_of_another_tenant_opens_nothing(settings):
     Tokens(settings.home).revoke("stranger")
 
 
-def test_no_secret_reaches_a_log(settings):
+def test_no_secret_reaches_a_log(settings, programs):
     text, _ = Tokens(settings.home).add("leaky", Mode.READ_ONLY, utc_now())
     secret = "S3cretPassphrase"
     headers = {"Authorization": f"Bearer {text}", "Cookie": f"a={secret}"}
-    with serving_process(settings, "--port", "0") as (_, address), httpx.Client(base_url=address, timeout=60) as client:
+    with (
+        serving_process(settings, "--port", "0", programs=programs) as (_, address),
+        httpx.Client(base_url=address, timeout=HANG_SECONDS) as client,
+    ):
         asked = client.post("/v1/query", json={"query": f"{QUESTION['query']} {secret}"}, headers=headers)
         assert asked.status_code == 200
         client.get(f"/v1/graph/nodes/entities/{text}", headers=headers)
@@ -175,10 +178,10 @@ def test_a_body_that_is_too_large_is_refused_stated_or_not(settings):
 
 
 def test_a_client_that_comes_too_often_is_told_when_to_come_again(settings):
-    with serving(settings, limits=Limits(per_second=0.5, burst=3)) as running:
+    with serving(settings, limits=Limits(per_second=0.001, burst=3)) as running:
         answers = [running.client.get("/v1/snapshots") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert answers[-1].headers["Retry-After"] in ("1", "2")
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 1000
 
 
 def test_slow_clients_are_let_go_and_keep_nobody_waiting(settings):
@@ -208,7 +211,7 @@ def test_slow_clients_are_let_go_and_keep_nobody_waiting(settings):
         stop.set()
         dripping.join()
         for one in slow:
-            one.settimeout(5)
+            one.settimeout(HANG_SECONDS)
             try:
                 assert not one.recv(1000).startswith(b"HTTP/1.1 5")
                 left = one.recv(1)

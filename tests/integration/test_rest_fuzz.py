@@ -1,16 +1,14 @@
 """Whatever the service's own description allows, and what it does not, gets an answer that is no 5xx."""
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode
 
 from hades.ports.store import Mode
 from hades.surfaces.access.callers import Door
 from tests.integration.rest_site import build_home, serving
 
-EXAMPLES, MANY = 5, 400
+EXAMPLES, MANY = 2, 400
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +17,7 @@ def home(tmp_path_factory):
 
 
 def test_no_request_breaks_the_service(home):
-    assert fuzzed(home, Mode.ADMIN, EXAMPLES) > 150  # every route is on this one
+    assert fuzzed(home, Mode.ADMIN, EXAMPLES) > 60  # every route is on this one
 
 
 @pytest.mark.soak
@@ -30,6 +28,9 @@ def test_many_requests_do_not_break_the_service(home, mode):
 
 def fuzzed(home, mode, examples) -> int:
     """Send made-up requests to every route; how many there were."""
+    import schemathesis
+    from schemathesis import GenerationMode
+
     sent = 0
     with serving(home, Door(mode)) as running:
         spec = running.client.get("/v1/openapi.json").json()

@@ -46,7 +46,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(4), suppress_health_check=[HealthCheck.too_slow])
 @given(history=steps, lazy=st.booleans())
 def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -51,7 +51,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 
 @given(st.lists(operations, min_size=2, max_size=6), probes)
 @settings(
-    max_examples=examples(8),
+    max_examples=examples(5),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # an example takes a second of writing; shrinking takes hundreds

@@ -43,7 +43,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 @example([("link", 0, -5, None), ("change", 0, -3, 4), ("promote", 1, 0, None)])
 @given(st.lists(actions, min_size=1, max_size=6))
 @settings(
-    max_examples=examples(8),
+    max_examples=examples(4),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

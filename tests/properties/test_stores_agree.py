@@ -134,7 +134,7 @@ def similarities(store: RowStore) -> list[float]:
     return [hit["score"] for hit in hits]
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(sequence=operations)
 def test_both_stores_do_and_answer_the_same(double: ArangoDouble, sequence: list[Operation]) -> None:
     with both_stores(double) as (sqlite, arango):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -45,7 +44,7 @@ from hades.retrieval.turn.warm_up import load_scan, make_ready
 from hades.retrieval.turn.whole_state import from_whole_state
 from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
-from hades.telemetry.turn import Turn
+from hades.telemetry.turn import Turn, budget_seconds
 from models.fusion.infer import FusionModel
 from schemas.intervals import Mask
 from schemas.plan import Plan, Reason
@@ -71,7 +70,7 @@ class Tools:
     embedder: Embedder | None = None
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     walk: HippoSettings = field(default_factory=HippoSettings)
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = budget_seconds
     beliefs: Callable[[], Beliefs] = Beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of

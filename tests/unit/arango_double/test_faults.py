@@ -10,6 +10,7 @@ from arango.exceptions import AQLQueryExecuteError, DocumentInsertError
 from arango.http import DefaultHTTPClient
 
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 
 
 @pytest.fixture
@@ -88,10 +89,10 @@ def test_a_delay_runs_into_the_clients_timeout(double: ArangoDouble, ready: Stan
         double.url, http_client=DefaultHTTPClient(request_timeout=0.1, retry_attempts=0), resolver_max_tries=1
     )
     db = client.db("db", username="root", password="secret")
-    double.faults.delay(0.4, matching="POST")
+    double.faults.delay(1.5, matching="POST")
     with pytest.raises(requests.exceptions.ReadTimeout):
         db.collection("c").insert({"_key": "late"})
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_SECONDS
     while not double.databases["db"].collection("c").documents and time.monotonic() < deadline:
         time.sleep(0.02)
     assert list(double.databases["db"].collection("c").documents) == ["late"]

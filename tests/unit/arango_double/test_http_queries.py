@@ -16,6 +16,7 @@ from arango.exceptions import (
 from arango.request import Request
 
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 
 
 def failure(db: StandardDatabase, query: str, **options: Any) -> tuple[int, int]:
@@ -98,14 +99,14 @@ def test_limits_on_time_and_memory(db: StandardDatabase) -> None:
 
 def test_a_running_query_is_listed_and_killed(db: StandardDatabase) -> None:
     failures: list[tuple[int, int]] = []
-    worker = threading.Thread(target=lambda: failures.append(failure(db, "RETURN SLEEP(8)")))
+    worker = threading.Thread(target=lambda: failures.append(failure(db, "RETURN SLEEP(600)")))
     worker.start()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_SECONDS
     while not (running := db.aql.queries()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert running[0]["query"] == "RETURN SLEEP(8)"
+    assert running[0]["query"] == "RETURN SLEEP(600)"
     assert db.aql.kill(running[0]["id"])
-    worker.join(timeout=5)
+    worker.join(timeout=HANG_SECONDS)
     assert failures == [(1500, 410)]
 
 
@@ -146,7 +147,7 @@ def test_a_failed_write_query_leaves_nothing(db: StandardDatabase) -> None:
 
 def test_jobs_run_in_the_background(db: StandardDatabase) -> None:
     job = db.begin_async_execution(return_result=True).aql.execute("RETURN SLEEP(0.05) || 7")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_SECONDS
     while job.status() != "done" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert list(job.result()) == [7]

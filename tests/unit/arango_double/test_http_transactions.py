@@ -16,6 +16,7 @@ from arango.exceptions import (
 )
 
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 from tests.unit.arango_double.conftest import connect
 
 
@@ -163,13 +164,25 @@ def test_idle_transactions_expire(shop: StandardDatabase, double: ArangoDouble) 
 
 def test_a_transaction_serves_one_request_at_a_time(shop: StandardDatabase) -> None:
     trx = shop.begin_transaction(write="c")
-    worker = threading.Thread(target=lambda: trx.aql.execute("RETURN SLEEP(0.4)"))
+    stopped: list[AQLQueryExecuteError] = []
+
+    def keep_busy() -> None:
+        try:
+            trx.aql.execute("RETURN SLEEP(600)")
+        except AQLQueryExecuteError as error:
+            stopped.append(error)
+
+    worker = threading.Thread(target=keep_busy)
     worker.start()
-    time.sleep(0.1)
+    deadline = time.monotonic() + HANG_SECONDS
+    while not (running := shop.aql.queries()) and time.monotonic() < deadline:
+        time.sleep(0.01)
     with pytest.raises(AQLQueryExecuteError) as caught:
         trx.aql.execute("RETURN 1")
     assert (caught.value.error_code, caught.value.http_code) == (28, 500)
-    worker.join(timeout=5)
+    assert shop.aql.kill(running[0]["id"])
+    worker.join(timeout=HANG_SECONDS)
+    assert [error.error_code for error in stopped] == [1500]
     trx.abort_transaction()
 
 

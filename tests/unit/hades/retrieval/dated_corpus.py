@@ -6,7 +6,10 @@ taught Ivo Kern was learned on the 15th. Ada Holm lives at Lake Orin, which is n
 
 from __future__ import annotations
 
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 from hades.retrieval.turn.answers import Answers
 from hades.settings import load_settings
@@ -26,7 +29,15 @@ PEOPLE = {
 
 
 def published(home: Path) -> str:
-    """Write the store, publish it, and say which snapshot it became."""
+    """A home with the corpus published, and which snapshot it became. It is built once in a process, then copied."""
+    built, snapshot = _build()
+    shutil.copytree(built, home, dirs_exist_ok=True)
+    return snapshot
+
+
+@cache
+def _build() -> tuple[Path, str]:
+    home = Path(mkdtemp(prefix="hades-dated-"))
     store = empty_store(home / "graph.db")
     for key, (name, domain, text) in PEOPLE.items():
         put(store, "documents", {**document(key, text), "title": name})
@@ -43,7 +54,7 @@ def published(home: Path) -> str:
     )
     snapshot = publish(store, home).snapshot
     store.close()
-    return snapshot
+    return home, snapshot
 
 
 def published_later(home: Path) -> str:

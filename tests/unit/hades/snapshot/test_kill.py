@@ -35,7 +35,8 @@ for number in range(1000):
 
 
 @pytest.mark.slow
-def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.soak)])
+def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path, kills: int) -> None:
     store = chain_store(tmp_path / "graph.db", 200)
     began = time.perf_counter()
     publish(store, tmp_path)
@@ -43,7 +44,7 @@ def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path) -> 
     store.close()
     chance = random.Random(7)
     seen = set()
-    for round_ in range(8):
+    for round_ in range(kills):
         with subprocess.Popen(
             [sys.executable, "-c", PUBLISHER, str(tmp_path), str(round_)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         ) as child:

@@ -216,7 +216,7 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
     monkeypatch.setattr(pipeline, "find_seeds", lambda *given, **more: sought.append("seeds") or real(*given, **more))
 
     async def talk(client: Client) -> Any:
-        with anyio.move_on_after(30) as scope:
+        with anyio.move_on_after(HANG_SECONDS) as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "hipporag_retrieve", {"query": "a question nobody waits for"})
                 await anyio.to_thread.run_sync(held.began.wait)
@@ -224,7 +224,7 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
         assert not scope.cancelled_caught
         await client.list_tools()  # the server takes messages in order: it has read the cancellation before this one
         held.let_go.set()
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANG_SECONDS):
             while audit_lines(settings, "ro")[-1]["status"] != "Cancelled":
                 await anyio.sleep(0.01)
         assert sought == []

@@ -5,18 +5,19 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.git_history import list_commits, read_commits, read_history
 from hades.ingest.sources.history_documents import HistoryRules
 from hades.ingest.sources.workspace import WorkspaceSource
 
-COMMITS = 100_000
 
-
-def test_of_a_hundred_thousand_commits_only_the_newest_within_the_bound_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_of_many_commits_only_the_newest_within_the_bound_are_read(tmp_path: Path, count: int) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     lines = []
-    for number in range(COMMITS):
+    for number in range(count):
         text = f"Change {number}"
         lines.append(
             f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_600_000_000 + number} +0000\n"
@@ -27,7 +28,7 @@ def test_of_a_hundred_thousand_commits_only_the_newest_within_the_bound_are_read
     commits = read_history(git_dir, "refs/heads/main", max_commits=300)
     ids = list_commits(git_dir, "refs/heads/main", max_commits=300)
     assert [one.id for one in commits] == ids
-    assert commits[0].message == f"Change {COMMITS - 1}"
+    assert commits[0].message == f"Change {count - 1}"
     assert len(commits) == 300
     assert [one.id for one in read_commits(git_dir, ids[:5])] == ids[:5]
 

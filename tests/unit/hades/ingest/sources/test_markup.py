@@ -108,17 +108,19 @@ def test_time_on_broken_html_is_linear(piece: str) -> None:
         html_to_text(piece * (size // len(piece)))
         return time.process_time() - started
 
-    assert seconds(400_000) < 20 * max(seconds(50_000), 0.01)  # quadratic would be 64 times
+    tries = (seconds(400_000) < 20 * max(seconds(50_000), 0.01) for _ in range(5))  # a busy processor may spoil one
+    assert any(tries)  # quadratic would be 64 times
 
 
 @pytest.mark.parametrize(
     "text",
     ["# " + " " * 90_000 + "x", "[" * 90_000 + "\n===", "#" * 90_000, ">" * 90_000, "```\n" * 30_001, "* " * 45_000],
 )
-@pytest.mark.timeout(30)  # each takes milliseconds; one pattern that backtracks would take minutes
 def test_odd_markdown_is_outlined_at_once(text: str) -> None:
+    started = time.process_time()
     for outline in (outline_markdown(text), outline_rst(text)):
         assert all(0 <= region.start < region.end <= len(text) for region in outline.regions)
+    assert time.process_time() - started < 30  # milliseconds; one pattern that backtracks would take minutes
 
 
 def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:

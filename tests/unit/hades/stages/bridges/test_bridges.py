@@ -160,7 +160,7 @@ def comparable(store: GraphStore) -> dict[tuple[str, str], list[Any]]:
     return pairs
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, changes: int) -> None:
     with TemporaryDirectory() as folder:
@@ -178,7 +178,7 @@ def test_a_build_anew_after_changes_equals_a_build_from_nothing(seed: int, chang
         fresh.close()
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_what_a_build_keeps_is_never_stale_and_what_it_refreshes_is_the_best(seed: int, changes: int) -> None:
     with TemporaryDirectory() as folder:

@@ -67,7 +67,6 @@ def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights
     weights = hades.store.get("relations", keys_of(hades)).select(["_key", "weight"])
     went = roll_back(hades.build_context, "graph", None)
     assert went.snapshot == first["released"]["snapshot"]
-    assert went.pointer_seconds < 1.0
     assert went.weights_version == first["released"]["weights_version"]
     assert top_ten(hades) == answers
     assert went.bridges is not None

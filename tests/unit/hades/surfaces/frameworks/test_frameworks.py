@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
-
-from haystack import Pipeline
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from llama_index.core.base.base_retriever import BaseRetriever as LlamaIndexRetriever
 
 from hades.settings import load_settings
-from hades.surfaces.frameworks import haystack, langchain, llama_index
+from hades.surfaces.frameworks import langchain
 from hades.wiring import open_hades
 
 QUESTION = "where does the Rhine flow?"
@@ -76,6 +71,10 @@ def test_a_langchain_document_says_where_it_stands(home: str) -> None:
 
 
 def test_the_llama_index_retriever_is_one_and_gives_scored_nodes(home: str) -> None:
+    from llama_index.core.base.base_retriever import BaseRetriever as LlamaIndexRetriever
+
+    from hades.surfaces.frameworks import llama_index
+
     assert LlamaIndexRetriever.__name__ in [base.__name__ for base in llama_index.HadesRetriever.__mro__]
     nodes = llama_index.HadesRetriever(home=home, k=2).retrieve(QUESTION)
     assert len(nodes) == 2
@@ -84,6 +83,11 @@ def test_the_llama_index_retriever_is_one_and_gives_scored_nodes(home: str) -> N
 
 
 def test_the_haystack_component_survives_a_pipeline_file(home: str) -> None:
+    os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
+    from haystack import Pipeline  # here, not above: it loads torch, which the other workers need not wait for
+
+    from hades.surfaces.frameworks import haystack
+
     pipeline = Pipeline()
     pipeline.add_component("retriever", haystack.HadesRetriever(home=home, top_k=2))
     again = Pipeline.loads(pipeline.dumps(), allowed_modules=[haystack.__name__])
@@ -98,6 +102,8 @@ def test_more_passages_than_there_can_be_are_refused(home: str) -> None:
 
 
 def test_one_search_serves_several_retrievers(home: str) -> None:
+    from hades.surfaces.frameworks import llama_index
+
     with open_hades(load_settings()) as hades:
         lone = langchain.HadesRetriever(search=hades, k=1).invoke(QUESTION)
         assert lone[0].id == llama_index.HadesRetriever(search=hades, k=1).retrieve(QUESTION)[0].node.node_id
