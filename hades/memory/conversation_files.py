@@ -1,4 +1,4 @@
-"""Chat logs as turns: generic JSON and JSONL, exports of common assistants, and LoCoMo's form.
+"""Chat logs as turns: generic JSON and JSONL, exports of assistants and of Slack, and LoCoMo's form.
 
 Recognised by their content, never by the file's name:
 
@@ -7,22 +7,29 @@ Recognised by their content, never by the file's name:
   (session, conversation_id, conv, thread);
 - ChatGPT's `conversations.json`: a tree of messages, of which the branch that was shown last is read;
 - Claude's export: conversations with `chat_messages`;
+- a Slack export, folder or .zip: a folder a channel, a file a day; one such file alone is read too;
 - LoCoMo: `session_1`, `session_2`, ... with `session_1_date_time`.
+
+Exports of Telegram (`result.json`) and of DiscordChatExporter have the generic form. A folder or .zip of files of these
+forms is read file by file.
 """
 
 from __future__ import annotations
 
 import gzip
 import re
+import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 
 from hades.memory.history.names import MemoryRefused
+from hades.memory.slack_messages import LISTS, is_slack, people_of, plain_message
 
 _SPEAKER = ("role", "speaker", "author", "sender", "from", "name", "user")
 _TEXT = ("content", "text", "message", "body")
@@ -31,6 +38,8 @@ _SESSION = ("session", "session_id", "conversation_id", "conv", "thread", "threa
 _ID = ("id", "uuid", "dia_id", "message_id")
 _LOCOMO_SESSION = re.compile(r"^session_(\d+)$")
 _WRITTEN = ("%I:%M %p on %d %B, %Y", "%d %B %Y", "%d %B, %Y", "%Y/%m/%d %H:%M", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
+_SECONDS = re.compile(r"^\d{9,10}(\.\d+)?$")  # since 1970, as Slack writes them
+_SUFFIXES = (".json", ".jsonl")
 _MILLISECONDS = 100_000_000_000  # a larger number counts milliseconds
 
 
@@ -48,19 +57,49 @@ class Turn:
 
 def read_conversation(path: Path) -> list[Turn]:
     """The turns of a chat log in their order; a file of another form is refused with what was expected."""
-    turns = list(_turns(_parse(path), path.name))
-    if not turns:
-        raise MemoryRefused(
-            f"{path} holds no turns; give JSON or JSONL of messages with a role and a content, or an assistant's export"
-        )
+    try:
+        if path.is_dir() or path.suffix == ".zip":
+            turns = list(_turns_of_files(_read_files(path)))
+        else:
+            data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            turns = list(_turns(_parse(data, str(path)), path.name))
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        what = getattr(error, "strerror", None) or error
+        raise MemoryRefused(f"{path} cannot be read: {what}; give a chat log: {_FORMS}") from None
+    if not any(turn.text for turn in turns):
+        raise MemoryRefused(f"{path} holds no turns with text; give {_FORMS}")
     return turns
 
 
-def _parse(path: Path) -> Any:
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except OSError as error:
-        raise MemoryRefused(f"{path} cannot be read: {error.strerror or error}; give a chat log") from None
+_FORMS = (
+    "JSON or JSONL of messages with a role and a content, an export of ChatGPT, Claude, Slack (folder or .zip), "
+    "Telegram or Discord, or LoCoMo's form"
+)
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    """The JSON files of a folder or archive by their path in it, sorted."""
+    if path.is_dir():
+        found = {one.relative_to(path).as_posix(): one.read_bytes() for one in path.rglob("*.json*") if one.is_file()}
+    else:
+        with zipfile.ZipFile(path) as archive:
+            found = {name: archive.read(name) for name in archive.namelist() if PurePosixPath(name).suffix in _SUFFIXES}
+    return {name: found[name] for name in sorted(found) if PurePosixPath(name).suffix in _SUFFIXES}
+
+
+def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
+    """Each file by itself; the session says which file it was."""
+    people = people_of(next((data for name, data in files.items() if PurePosixPath(name).name == "users.json"), None))
+    for name, data in files.items():
+        place = PurePosixPath(name)
+        if place.name in LISTS:
+            continue
+        inner = " ".join([*place.parts[:-1], place.stem])
+        for turn in _turns(_parse(data, name), inner, people):
+            yield turn if turn.session.startswith(inner) else replace(turn, session=f"{inner} {turn.session}")
+
+
+def _parse(data: bytes, where: str) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -71,20 +110,33 @@ def _parse(path: Path) -> Any:
             try:
                 rows.append(orjson.loads(line))
             except orjson.JSONDecodeError as error:
-                raise MemoryRefused(f"{path}, line {number} is not JSON: {error}; fix the line or remove it") from None
+                raise MemoryRefused(f"{where}, line {number} is not JSON: {error}; fix the line or remove it") from None
     return rows
 
 
-def _turns(data: Any, name: str) -> Iterator[Turn]:
+def _turns(data: Any, name: str, people: Mapping[str, str] | None = None) -> Iterator[Turn]:
     if isinstance(data, Mapping):
-        yield from _of_conversation(data, name)
+        yield from _of_conversation(data, _title(data, name))
     elif isinstance(data, list):
         if any(isinstance(one, Mapping) and _is_conversation(one) for one in data):
-            for number, one in enumerate(data, 1):
-                if isinstance(one, Mapping):
-                    yield from _of_conversation(one, f"conversation {number}")
+            yield from _of_conversations([one for one in data if isinstance(one, Mapping)])
+        elif data and all(isinstance(one, Mapping) and is_slack(one) for one in data):
+            yield from _of_messages([plain_message(one, people or {}) for one in data], name.removesuffix(".json"))
         else:
             yield from _of_messages(data, "")
+
+
+def _of_conversations(data: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
+    """Each conversation of an export; those of one title are told apart by their ids."""
+    titles = [_title(one, f"conversation {number}") for number, one in enumerate(data, 1)]
+    often = Counter(titles)
+    for number, (one, title) in enumerate(zip(data, titles, strict=True), 1):
+        identity = next((str(one[name]) for name in ("conversation_id", *_ID) if one.get(name)), str(number))
+        yield from _of_conversation(one, title if often[title] == 1 else f"{title} {identity}")
+
+
+def _title(data: Mapping[str, Any], fallback: str) -> str:
+    return str(data.get("title") or data.get("name") or data.get("sample_id") or data.get("uuid") or fallback)
 
 
 def _is_conversation(one: Mapping[str, Any]) -> bool:
@@ -95,9 +147,8 @@ def _is_conversation(one: Mapping[str, Any]) -> bool:
     return any(_LOCOMO_SESSION.match(key) for key in one)
 
 
-def _of_conversation(data: Mapping[str, Any], fallback: str) -> Iterator[Turn]:
+def _of_conversation(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
     """One conversation of any form."""
-    title = str(data.get("title") or data.get("name") or data.get("sample_id") or data.get("uuid") or fallback)
     if isinstance(data.get("mapping"), Mapping):
         yield from _of_messages(_branch(data), title)
     elif isinstance(data.get("chat_messages"), list):
@@ -182,6 +233,8 @@ def _time(message: Mapping[str, Any]) -> datetime | None:
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
     if not isinstance(value, str):
         return None
+    if _SECONDS.match(value.strip()):
+        return datetime.fromtimestamp(float(value), UTC)
     try:
         moment = datetime.fromisoformat(value.strip())
     except ValueError:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hades.memory.conversation_files import Turn, read_conversation
 from hades.memory.history.edges import NewEdge
-from hades.memory.history.names import topic_key
+from hades.memory.history.names import NEWEST, topic_key
 from hades.memory.history.states import NewState
 from hades.memory.service import Memory
 from schemas.intervals import Mask
@@ -71,7 +71,8 @@ def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, 
 
 
 def _known(memory: Memory, topics: Sequence[str]) -> dict[str, str]:
-    reader = memory.reader(Mask())
+    """What memory holds of turns, also of those that a wrong clock dated in the future."""
+    reader = memory.reader(Mask(as_of=NEWEST))
     return {state.topic: state.content for state in reader.current([topic_key(topic) for topic in topics])}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from hades.memory.history.current import state_at
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.names import UnknownMemory, key_of
-from hades.memory.history.states import by_keys
+from hades.memory.history.states import INSTANT, by_keys
 from hades.ports.store import Direction, RowStore
 from hades.text.keywords import day
 from schemas.intervals import Mask
@@ -64,10 +64,18 @@ def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) 
         version=state.version,
         current_answer=f"{state.content} (since {day(state.valid_from)})",
         reasoning="; ".join(_because(edge, ends) for edge in active) or "no reason is on record",
-        historical_context="; ".join(_formerly(edge, ends) for edge in ended) or "nothing else was ever on record",
+        historical_context="; ".join(_formerly(edge, ends) for edge in ended) or _before(rows, state, known_at),
         edges=[_reason(edge, ends, True) for edge in active],
         obsolete_edges=[_reason(edge, ends, False) for edge in ended],
     )
+
+
+def _before(rows: RowStore, state: MemoryState, known_at: datetime) -> str:
+    """What held until this version began."""
+    former = state_at(rows, state.topic, state.valid_from - INSTANT, known_at) if state.valid_from else None
+    if former is None:
+        return "nothing earlier is on record"
+    return f"{former.content} (version {former.version}, until {day(state.valid_from)})"
 
 
 def _because(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:

@@ -111,7 +111,10 @@ def ingest_request(source: SourceDeclaration) -> type[Request]:
 class IngestConversationRequest(Request):
     """Ingest a conversation into memory, one state a turn, with speaker, time and session; repeat to add new turns."""
 
-    file: Path = Field(description="Chat log: JSONL or JSON of messages, a ChatGPT or Claude export, LoCoMo; also .gz.")
+    file: Path = Field(
+        description="Chat log: JSONL or JSON of messages, an export of ChatGPT, Claude, Slack (folder or .zip), "
+        "Telegram or Discord, LoCoMo; also .gz, or a folder of such files."
+    )
     name: str | None = Field(None, description="Name of the conversation; by default the file's name.")
 
 

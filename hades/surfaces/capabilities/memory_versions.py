@@ -95,7 +95,9 @@ class TraceRequest(Request):
 def add(request: AddRequest, context: CallContext) -> dict[str, Any]:
     """Write the version."""
     state = context.memory.add(**request.arguments(), who=context.who)
-    return {"topic": state.topic, "state": state_document(state)}
+    holds = context.memory.latest(state.topic)
+    told = None if holds is None else {"id": holds.id, "version": holds.version}
+    return {"topic": state.topic, "state": state_document(state), "holds": told}
 
 
 def latest(request: LatestRequest, context: CallContext) -> dict[str, Any]:
@@ -116,12 +118,14 @@ def history(request: HistoryRequest, context: CallContext) -> dict[str, Any]:
     from schemas.intervals import Mask
 
     memory = context.memory
-    states = memory.history(request.topic, limit=request.limit, mask=Mask(request.as_of, request.known_at))
+    mask = Mask(request.as_of, request.known_at)
+    states = memory.history(request.topic, limit=request.limit, mask=mask)
     if not states:
         raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
     acts = {act.subject: act for state in states for act in memory.audit(state.id) if act.action == "add"}
     rows = [{**state_document(state), "act": act_document(acts.get(state.id))} for state in states]
-    return {"topic": request.topic, "states": rows}
+    holds = memory.latest(request.topic, mask=mask)
+    return {"topic": request.topic, "states": rows, "holds": None if holds is None else holds.id}
 
 
 def at(request: AtRequest, context: CallContext) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def run_conversation(file: Path, name: str | None) -> Answer:
     with open_memory() as memory:
         report = ingest_conversation(memory, file, name).as_dict()
     told = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
-    told += f", {report['changed']:,} changed, {report['skipped']:,} without text"
+    told += f", {report['changed']:,} changed, {report['unchanged']:,} known, {report['skipped']:,} left out (no text)"
     return Answer(report, (Text(told), Text(f"topics begin with {report['prefix']}")))
 
 

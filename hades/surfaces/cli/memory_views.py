@@ -15,9 +15,14 @@ _IDS = ("edge", "act", "conflict", "superseded by")  # columns that people copy 
 
 
 def show_added(document: Document) -> tuple[Text, ...]:
-    """The version that was added."""
-    state = document["state"]
-    return Text(f"{state['topic']} is at version {state['version']}"), Text(f"id {state['id']}")
+    """The version that was added; where another one holds now, which and why."""
+    state, holds = document["state"], document.get("holds")
+    lines = [Text(f"{state['topic']} is at version {state['version']}"), Text(f"id {state['id']}")]
+    if holds is None:
+        lines.append(Text(f"nothing holds now: it is true {_span(state)}"))
+    elif holds["id"] != state["id"]:
+        lines.append(Text(f"version {holds['version']} still holds now: the new one is true {_span(state)}"))
+    return tuple(lines)
 
 
 def show_state(document: Document) -> Iterator[RenderableType]:
@@ -29,20 +34,25 @@ def show_state(document: Document) -> Iterator[RenderableType]:
 
 def state_lines(state: Document) -> tuple[Text, ...]:
     """A version: where it stands, its content, its id."""
-    since, sure = day(state["valid_from"]), f"confidence {state['confidence']:g}"
-    head = f"{state['topic']}, version {state['version']}, since {since}, {sure}"
+    head = f"{state['topic']}, version {state['version']}, {_span(state)}, confidence {state['confidence']:g}"
     return Text(head, style="bold"), Text(state["content"]), Text(f"id {state['id']}", style="dim")
 
 
 def show_history(document: Document) -> tuple[Table]:
     """The versions as a table."""
-    table = table_of("version", "since", "who", "why", "content")
+    table = table_of("version", "since", "until", "holds", "who", "why", "content")
     for state in document["states"]:
         act = state["act"] or {"who": "", "why": ""}
-        table.add_row(
-            str(state["version"]), day(state["valid_from"]), act["who"], act["why"], state["content"][:_SHOWN]
-        )
+        times = day(state["valid_from"]), day(state["valid_until"])
+        mark = "now" if state["id"] == document.get("holds") else ""
+        table.add_row(str(state["version"]), *times, mark, act["who"], act["why"], state["content"][:_SHOWN])
     return (table,)
+
+
+def _span(state: Document) -> str:
+    """When a version is true."""
+    until = f" until {day(state['valid_until'])}" if state.get("valid_until") else ""
+    return f"since {day(state['valid_from'])}{until}"
 
 
 def show_topics(document: Document) -> tuple[Text]:
@@ -75,7 +85,7 @@ def show_account(document: Document) -> tuple[Text, ...]:
     """What holds, why, and what held before."""
     return (
         Text(document["current_answer"], style="bold"),
-        Text(f"because: {document['reasoning']}"),
+        Text(f"reasons: {document['reasoning']}"),
         Text(f"before: {document['historical_context']}", style="dim"),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import UTC, datetime
+import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -100,10 +101,91 @@ def test_a_log_is_read_once_and_grows(memory: Memory, clock: Clock, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("[]", "holds no turns"), ('{"a"', "line 1 is not JSON"), ("[3]", "a message")]
+    ("text", "said"),
+    [
+        ("[]", "holds no turns.*Slack.*LoCoMo"),
+        ('{"a"', "line 1 is not JSON"),
+        ("[3]", "a message"),
+        ('{"foo": 1}', "holds no turns with text.*ChatGPT.*Claude"),
+    ],
 )
 def test_another_file_is_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(MemoryRefused, match=said):
         read_conversation(path)
+
+
+def slack(folder: Path) -> Path:
+    """An export with two channels, as Slack writes it."""
+    said = [
+        {"type": "message", "user": "U1", "ts": "1709287200.000100", "text": "We use <https://pg.org|Postgres>, <@U2>"},
+        {"type": "message", "subtype": "channel_join", "user": "U2", "ts": "1709287201.0", "text": "<@U2> has joined"},
+        {"type": "message", "user": "U2", "ts": "1709287260.000200", "text": "Good &amp; fast", "thread_ts": "170928"},
+    ]
+    lunch = [{"user": "U9", "user_profile": {"real_name": "Cy"}, "ts": "1709373600.0001", "text": "Lunch at noon"}]
+    users = [{"id": "U1", "name": "ana", "profile": {"real_name": "Ana Silva"}}, {"id": "U2", "name": "ben"}]
+    files = {"users.json": users, "channels.json": [{"id": "C1", "name": "general"}]}
+    files |= {"general/2024-03-01.json": said, "random/2024-03-02.json": lunch}
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(data))
+    return folder
+
+
+def test_a_slack_export_is_read_with_channels_names_and_times(tmp_path: Path, memory: Memory) -> None:
+    folder = slack(tmp_path / "team")
+    turns = read_conversation(folder)
+    assert [(turn.session, turn.speaker, turn.text) for turn in turns] == [
+        ("general 2024-03-01", "Ana Silva", "We use Postgres (https://pg.org), @ben"),
+        ("general 2024-03-01", "ben", ""),
+        ("general 2024-03-01", "ben", "Good & fast"),
+        ("random 2024-03-02", "Cy", "Lunch at noon"),
+    ]
+    assert turns[0].at == datetime(2024, 3, 1, 10, tzinfo=UTC) + timedelta(microseconds=100)
+    with zipfile.ZipFile(tmp_path / "team.zip", "w") as archive:
+        for path in folder.rglob("*.json"):
+            archive.write(path, path.relative_to(folder))
+    assert read_conversation(tmp_path / "team.zip") == turns
+    report = ingest_conversation(memory, folder)
+    assert (report.added, report.skipped, report.sessions) == (3, 1, 2)
+    assert ingest_conversation(memory, tmp_path / "team.zip").unchanged == 3
+    one_day = read_conversation(folder / "general" / "2024-03-01.json")
+    assert [turn.speaker for turn in one_day] == ["U1", "U2", "U2"]
+
+
+def test_a_folder_of_logs_is_read_file_by_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"role": "user", "content": f"I am {name}"}) + "\n")
+    assert [(turn.session, turn.text) for turn in read_conversation(tmp_path)] == [("a 1", "I am a"), ("b 1", "I am b")]
+
+
+def test_conversations_of_one_title_stay_apart(tmp_path: Path, memory: Memory) -> None:
+    export = [
+        {
+            "uuid": f"u{number}",
+            "name": "New chat",
+            "chat_messages": [{"sender": "human", "text": f"I have {number} cats"}],
+        }
+        for number in (3, 4)
+    ]
+    (tmp_path / "claude.json").write_text(json.dumps(export))
+    assert ingest_conversation(memory, tmp_path / "claude.json").added == 2
+    assert len(memory.topics("conversation/claude/")) == 2
+    found = [one.state.content for one in memory.search("cats")]
+    assert sorted(found) == ["human: I have 3 cats", "human: I have 4 cats"]
+
+
+def test_common_exports_of_messengers_have_the_generic_form(tmp_path: Path) -> None:
+    telegram = {"name": "Team", "messages": [
+        {"id": 1, "date": "2024-03-01T10:00:00", "from": "Ana", "text": ["Hi ", {"type": "bold", "text": "Ben"}]},
+    ]}  # fmt: skip
+    discord = {"guild": {"name": "G"}, "channel": {"name": "general"}, "messages": [
+        {"id": "7", "timestamp": "2024-03-01T10:00:00+00:00", "content": "Hi Ben", "author": {"name": "Ana"}},
+    ]}  # fmt: skip
+    for data in (telegram, discord):
+        (tmp_path / "x.json").write_text(json.dumps(data))
+        (turn,) = read_conversation(tmp_path / "x.json")
+        assert (turn.speaker, turn.text.replace("\n", " "), turn.at) == (
+            "Ana", "Hi Ben", datetime(2024, 3, 1, 10, tzinfo=UTC)
+        )  # fmt: skip

@@ -26,6 +26,14 @@ def test_asked_now_the_answer_is_viable_and_says_what_was_true_before(memory: Me
     ] == [("rejected_because", Y, False, "2024-03-05", told.viable.id)]
 
 
+def test_without_edges_the_version_before_is_what_was_true_before(memory: Memory, clock: Clock) -> None:
+    memory.add("deploys", "Deploys happen on Tuesday.", valid_from=T1)
+    assert memory.why("deploys", mask=Mask(as_of=T1)).historical_context == "nothing earlier is on record"
+    memory.add("deploys", "Deploys happen on Friday.", valid_from=T1 + timedelta(days=2))
+    told = memory.why("deploys", mask=Mask(as_of=T1 + timedelta(days=3)))
+    assert told.historical_context.startswith("Deploys happen on Tuesday. (version 1, until ")
+
+
 def test_only_active_edges_are_followed_by_default(memory: Memory, clock: Clock) -> None:
     told = tell(memory, clock)
     assert [edge.id for edge in memory.edges(X)] == [told.viable.id]

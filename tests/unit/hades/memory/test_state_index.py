@@ -102,8 +102,8 @@ def test_the_index_and_the_store_walk_the_same_edges(seen: Memory, monkeypatch: 
     for round_ in range(3):
         seen.add_many([NewState(name, f"{name} in round {round_}") for name in names])
         for _ in range(15):
-            ends = chance.sample(names, 2)
-            seen.link(*ends, chance.choice(["supports", "causes"]), strength=round(chance.random(), 2))
+            one, other = chance.sample(names, 2)
+            seen.link(one, other, chance.choice(["supports", "causes"]), strength=round(chance.random(), 2))
     for edge in seen.edges(names[0])[:2]:
         seen.close(edge.id)
     found = seen.search("topic 3 in round 1", limit=5)

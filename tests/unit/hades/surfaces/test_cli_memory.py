@@ -103,3 +103,14 @@ def test_a_time_that_is_no_time_is_bad_usage() -> None:
     done = CliRunner().invoke(app, ["memory", "at", "x", "soon"])
     assert (done.exit_code, "MOMENT" in done.output) == (2, True)
     assert CliRunner().invoke(app, ["memory", "at", "x", "2026"]).exit_code == 2
+
+
+def test_a_version_of_another_time_says_which_one_holds() -> None:
+    assert "holds now" not in shown("add", "ceo", "Bob is the CEO.", "--valid-from", "2025-01-01")
+    past = shown("add", "ceo", "Anna was the CEO.", "--valid-from", "2024-01-01", "--valid-until", "2025-01-01")
+    assert "version 1 still holds now: the new one is true since 2024-01-01 until 2025-01-01" in past
+    coming = shown("add", "ceo", "Cora is the CEO.", "--valid-from", "2999-01-01")
+    assert "version 1 still holds now: the new one is true since 2999-01-01" in coming
+    assert "nothing holds now" in shown("add", "later", "It opens.", "--valid-from", "2999-01-01")
+    rows = [line.split() for line in shown("history", "ceo").splitlines()[1:]]
+    assert [row[0] for row in rows if "now" in row] == ["1"]
