@@ -39,6 +39,15 @@ bound: dict[str, dict[str, Any]] = {}  # what each query file was first run with
 plans: dict[str, str] = {}
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A socket file instead of a port changes the transport alone: one file of tests shows it, `make soak` all."""
+    for item in items:
+        store = getattr(item, "callspec", None) and item.callspec.params.get("open_store")
+        if store == "arango-socket" and item.path.name != "test_store_rows.py":
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture(scope="session")
 def double() -> Iterator[ArangoDouble]:
     """One loopback double for the whole run."""

@@ -1,4 +1,6 @@
-"""The flow as Prefect runs it, on an ephemeral server."""
+"""Flows as Prefect runs them, on one ephemeral server; two shards on a Dask cluster give the vectors of one process."""
+
+import json
 
 import pytest
 
@@ -50,3 +52,33 @@ def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch
     with open_hades() as hades:
         view = hades.view()
         assert view.info.models["doc_chunks"] == (hades.embedder.model.tag,)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
+    from flows.embed import embed
+    from hades import open_hades
+    from hades.ingest import embeddings
+    from hades.ingest.phases import Phase
+    from tasks.unit import without_server
+
+    corpus = tmp_path / "corpus.jsonl"
+    rows = ({"id": str(n), "title": f"Note {n}", "text": f"Note number {n} speaks of engines."} for n in range(15))
+    corpus.write_text("\n".join(json.dumps(row) for row in rows))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setattr(embeddings, "WINDOW", 10)
+    vectors = []
+    for name in ("dask", "threads"):
+        monkeypatch.setenv("HADES_HOME", str(tmp_path / name))
+        monkeypatch.setenv("HADES_TASK_RUNNER", name)
+        with open_hades() as hades:
+            hades.ingest.passages(corpus, phases=[Phase.NODES, Phase.CHUNKS])
+        if name == "dask":
+            assert embed() | {"took": 0} == {"embedded": 15, "shards": 2, "took": 0}
+        else:
+            with without_server():
+                embed.fn()
+        with open_hades() as hades:
+            columns = ["_key", "embedding", "embedding_model"]
+            vectors.append([batch.to_pydict() for batch in hades.store.scan("doc_chunks", columns=columns)])
+    assert vectors[0] == vectors[1]

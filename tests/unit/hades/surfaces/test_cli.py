@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.demo import QUESTIONS
+from hades.surfaces.cli import demo
+from hades.surfaces.cli.demo import PACKAGES, QUESTIONS
 from hades.surfaces.cli.main import app
 from schemas.catalogue import COLLECTIONS
 
@@ -153,11 +154,18 @@ def test_bad_usage_is_exit_2(hades, arguments):
     assert hades(*arguments).exit_code == 2
 
 
-def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(hades, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("packages", "files", "chunks"),
+    [(("email", "http", "json"), 35, 400), pytest.param(PACKAGES, 150, 2_000, marks=pytest.mark.soak)],
+)
+def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(
+    hades, tmp_path, monkeypatch, packages, files, chunks
+):
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setattr(demo, "PACKAGES", packages)
     first = json.loads(hades("demo", "--json").stdout)
-    assert first["counts"]["files"] >= 150
-    assert first["counts"]["doc_chunks"] >= 2_000
+    assert first["counts"]["files"] >= files
+    assert first["counts"]["doc_chunks"] >= chunks
     assert first["night"]["topics"]["topics"] >= 5
     assert [answer["query"] for answer in first["answers"]] == list(QUESTIONS)
     assert all(answer["passages"] for answer in first["answers"])
