@@ -5,7 +5,9 @@ import pytest
 from hades.errors import NotProvisioned, SettingsError
 from hades.ports.store import Mode
 from hades.settings import load_settings
-from hades.wiring import open_embedder, open_store
+from hades.snapshot.publish import publish
+from hades.wiring import open_embedder, open_store, open_view
+from tests.arango_double.server import ArangoDouble
 
 
 def test_default_is_the_embedded_store_in_the_home(tmp_path):
@@ -52,3 +54,17 @@ def test_openai_embedder_needs_an_address_and_a_model(tmp_path):
     named = load_settings(env | {"HADES_EMBEDDER_MODEL": "e5", "HADES_LLM_API_KEY": "s3cret"}, tmp_path)
     assert "e5" in repr(open_embedder(named))
     assert "s3cret" not in repr(open_embedder(named))
+
+
+def test_a_view_over_aql_has_the_snapshot_of_its_home_for_turns_that_meet_a_large_write(tmp_path):
+    with ArangoDouble(root_password="p") as double:
+        server = {"HADES_STORE": "arango", "HADES_ARANGO_URL": double.url, "HADES_ARANGO_PASSWORD": "p"}
+        settings = load_settings({**server, "HADES_VIEW": "arango"}, tmp_path)
+        store = open_store(settings, Mode.ADMIN)
+        store.provision()
+        view = open_view(settings)
+        assert view.open_whole() is None
+        published = publish(store, settings.home)
+        whole = view.open_whole()
+    assert whole.info.snapshot == published.snapshot
+    assert "a large write" in whole.info.degraded_from
