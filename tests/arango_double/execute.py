@@ -57,7 +57,10 @@ class Executor:
                     stages.append(stage)
                     continue
                 counted = top and place == last_limit and self.context.limits.full_count
-                stages.append(self._stage(statement, statements[place + 1 :], counted))
+                if place and _reads_in_key_order(statements[place - 1], statement):
+                    stages.append(self._order_by_key(statements[place - 1]))
+                else:
+                    stages.append(self._stage(statement, statements[place + 1 :], counted))
             place += 1
         return self._runner(stages, result)
 
@@ -242,6 +245,12 @@ class Executor:
 
         return stage
 
+    def _order_by_key(self, loop: Statement) -> Stage:
+        """The order of the primary index: by the bytes of the keys, not by ICU collation."""
+        assert isinstance(loop, syntax.For)
+        variable = loop.variable
+        return lambda rows, base: iter(sorted(rows, key=lambda row: row[variable]["_key"].encode()))
+
     def _ascends(self, node: Node) -> bool:
         _, value = constant(node, self.context.binds)
         if isinstance(value, str):
@@ -270,3 +279,15 @@ class Executor:
                 stats.full_count = seen
 
         return stage
+
+
+def _reads_in_key_order(loop: Statement, statement: Statement) -> bool:
+    """Whether this is SORT d._key right after FOR d IN a collection, which a server answers by the primary index."""
+    if not isinstance(loop, syntax.For) or not isinstance(loop.source, (syntax.CollectionRef, syntax.SourceBind)):
+        return False
+    if not isinstance(statement, syntax.Sort) or len(statement.keys) != 1 or loop.search is not None:
+        return False
+    value, direction = statement.keys[0].value, statement.keys[0].direction
+    is_key = isinstance(value, syntax.Attribute) and value.name == "_key" and isinstance(value.base, syntax.Ref)
+    ascends = isinstance(direction, syntax.Literal) and str(direction.value).upper() in ("ASC", "TRUE")
+    return is_key and ascends and value.base.name == loop.variable

@@ -89,6 +89,21 @@ def test_delete_takes_keys_or_a_predicate_not_both(store: GraphStore) -> None:
         store.delete("entities", keys=["a"], where=[Term("name", "==", "a")])
 
 
+def test_scans_come_in_the_order_of_the_bytes_of_keys(store: GraphStore) -> None:
+    """Stages number rows in the order of a scan, so another order is another graph."""
+    mixed = ["a_b", "a-b", "Ab", "B", "10", "9", "a", "a.b", "a_b-c", "aB"]
+    put(store, "entities", *(entity(key) for key in mixed))
+    every = [key for batch in store.scan("entities") for key in batch.column("_key").to_pylist()]
+    narrowed = [
+        key
+        for where in ([Term("type", "==", "concept")], [Term("_key", "in", mixed)])
+        for batch in store.scan("entities", where=where)
+        for key in batch.column("_key").to_pylist()
+    ]
+    assert every == sorted(mixed)
+    assert narrowed == sorted(mixed) * 2
+
+
 def test_get_answers_in_key_order_each_once_and_only_what_exists(store: GraphStore) -> None:
     put(store, "entities", entity("c"), entity("a"))
     found = store.get("entities", ["c", "a", "c", "b"], columns=["name"])

@@ -37,6 +37,15 @@ def test_sorting_by_several_keys_with_ties(people: Engine) -> None:
     assert people.run(query) == ["b", "a", "c", "d"]
 
 
+def test_a_sort_by_key_alone_is_the_order_of_the_primary_index_and_any_other_is_by_collation(engine: Engine) -> None:
+    keys = ["a_b", "a-b", "Ab", "B", "10", "9", "a"]
+    engine.collection("mixed", *({"_key": key, "name": key} for key in keys))
+    assert engine.run("FOR d IN mixed SORT d._key RETURN d._key") == sorted(keys)
+    by_name = engine.run("FOR d IN mixed SORT d.name RETURN d._key")
+    assert by_name != sorted(keys)
+    assert engine.run("FOR d IN mixed SORT d._key, d.name RETURN d._key") == by_name
+
+
 def test_limit_takes_offset_and_count(engine: Engine) -> None:
     assert engine.run("FOR x IN 1..9 LIMIT 2, 3 RETURN x") == [3, 4, 5]
     assert engine.run("FOR x IN 1..9 LIMIT @n RETURN x", {"n": 2}) == [1, 2]
