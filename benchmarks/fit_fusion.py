@@ -1,10 +1,11 @@
 """Fit the ranking of the default recipe and write `models/fusion/default.json`.
 
-    python benchmarks/fit_fusion.py NAME=HOME [NAME=HOME ...] [--told FOLDER=HOME [FOLDER=HOME ...]] [--out FILE]
+    python benchmarks/fit_fusion.py [NAME=HOME ...] [--told FOLDER=HOME[=N] ...] [--out FILE]
 
 NAME is a folder of HADES_DATA with questions and gold, HOME what `hades eval multihop --home` kept. FOLDER is one that
 `hades eval memory` takes; only the half of its conversations and articles that `split_of` calls fitted is used, the
-other half is reported. Without `--told` the coefficients for corpora that state an order stay those of FILE.
+other half is reported. Without `--told` the coefficients for corpora that state an order stay those of FILE, and
+without NAME=HOME those for the others. With N, one in N questions of that folder is taken.
 The fit is listwise: the share of the softmax over a question's passages that lies on its gold
 passages, each set counting the same. Figures of the named sets are cross-validated over four parts.
 """
@@ -42,7 +43,7 @@ from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
-from models.fusion.infer import HEADS, VERSION  # noqa: E402
+from models.fusion.infer import HEADS, KINDS, VERSION  # noqa: E402
 from models.linear_looks.fit import fit_listwise  # noqa: E402
 from schemas.plan import Plan, Profile  # noqa: E402
 
@@ -85,41 +86,64 @@ Fit = tuple[Floats, ...]  # coefficients of each look
 def main() -> None:
     """Gather, fit, report, write."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("sets", nargs="+", metavar="NAME=HOME")
-    options.add_argument("--told", nargs="*", default=[], metavar="FOLDER=HOME")
+    options.add_argument("sets", nargs="*", metavar="NAME=HOME")
+    options.add_argument("--told", nargs="*", default=[], metavar="FOLDER=HOME[=N]")
     options.add_argument("--penalty", type=float, default=0.01)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--out", type=Path, default=ROOT / "models" / "fusion" / "default.json")
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
     named = {name: (data / name, Path(home)) for name, _, home in (one.partition("=") for one in asked.sets)}
-    told = {Path(one.partition("=")[0]).name: tuple(map(Path, one.split("=", 1))) for one in asked.told}
+    told = {path.name: (path, home, every) for path, home, every in map(told_set, asked.told)}
     plain = {name: gather(plain_jobs(folder, home), asked.processes) for name, (folder, home) in named.items()}
-    spoken = {name: gather(told_jobs(*paths), asked.processes) for name, paths in told.items()}
-    kept = {} if told else json.loads(asked.out.read_text("utf-8"))
-    metric = {name: kept["metric"][name] for name in kept.get("told", ())} | cross_validate(plain, asked.penalty)
-    weights = {"plain": fit(plain, asked.penalty)}
+    spoken = {name: gather(told_jobs(*one), asked.processes) for name, one in told.items()}
+    folders = [folder for folder, _ in named.values()] + [folder for folder, _, _ in told.values()]
+    hashes = {folder.name: digest(folder) for folder in folders}
+    kept = {} if plain and told else json.loads(asked.out.read_text("utf-8"))
+    body = build_model(plain, spoken, hashes, kept, asked.penalty)
+    options_told = [f"{name}=HOME" + (f"={every}" if every > 1 else "") for name, (_, _, every) in told.items()]
+    program = "python benchmarks/fit_fusion.py"
+    if plain:
+        body["command"] = " ".join([program, *(f"{name}=HOME" for name in named)])
+    if told:
+        body["told_command"] = " ".join([program, "--told", *options_told])
+    asked.out.write_text(json.dumps(body, indent=1) + "\n", "utf-8")
+    print(json.dumps(body["metric"], indent=1))
+
+
+def told_set(given: str) -> tuple[Path, Path, int]:
+    """Folder, home and one in how many questions of an argument."""
+    folder, home, every = (*given.split("="), "1")[:3]
+    return Path(folder), Path(home), int(every)
+
+
+def build_model(
+    plain: dict[str, list[Case]],
+    spoken: dict[str, list[Case]],
+    hashes: dict[str, str],
+    kept: dict[str, Any],
+    penalty: float,
+) -> dict[str, Any]:
+    """The fitted file; what was not fitted now is that of the file `kept`."""
+    weights, metric = {}, {}
+    if plain:
+        weights["plain"] = fit(plain, penalty)
+        metric |= cross_validate(plain, penalty)
     if spoken:
         halves = {name: [one for one in own if one.split == FITTED] for name, own in spoken.items()}
-        weights["told"] = fit(halves, asked.penalty)
-        metric |= {
-            name: recall([one for one in own if one.split != FITTED], weights["told"]) for name, own in spoken.items()
-        }
-    hashes = {name: kept["data_sha256"][name] for name in kept.get("told", ())}
-    hashes |= {folder.name: digest(folder) for folder, _ in [*named.values(), *told.values()]}
-    options_told = ["--told", *(f"{name}=HOME" for name in told)] if told else []
-    command = " ".join(["python benchmarks/fit_fusion.py", *(f"{name}=HOME" for name in named), *options_told])
-    body = {
+        weights["told"] = fit(halves, penalty)
+        for name, own in spoken.items():
+            metric[name] = recall([one for one in own if one.split != FITTED], weights["told"])
+    example = next(one for own in (*plain.values(), *spoken.values()) for one in own)
+    return {
         "version": VERSION,
-        "data_sha256": hashes,
-        "metric": metric,
-        "command": command,
-        "told_command": command if told else kept.get("told_command", kept["command"]),
-        "told": list(told) or kept["told"],
-        "heads": heads(next(one for own in plain.values() for one in own), weights, kept.get("heads", {})),
+        "data_sha256": kept.get("data_sha256", {}) | hashes,
+        "metric": kept.get("metric", {}) | metric,
+        "command": kept.get("command", ""),
+        "told_command": kept.get("told_command", ""),
+        "told": list(spoken) or kept["told"],
+        "heads": heads(example, weights, kept.get("heads", {})),
     }
-    asked.out.write_text(json.dumps(body, indent=1) + "\n", "utf-8")
-    print(json.dumps(metric, indent=1))
 
 
 def plain_jobs(folder: Path, home: Path) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
@@ -127,11 +151,11 @@ def plain_jobs(folder: Path, home: Path) -> Iterator[tuple[Path, list[dict[str, 
     yield from slices(home, list(read_lines(folder / "questions.jsonl.gz")))
 
 
-def told_jobs(folder: Path, home: Path) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
-    """The same for conversations and dated articles."""
+def told_jobs(folder: Path, home: Path, every: int = 1) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+    """The same for conversations and dated articles, one in `every` questions."""
     with tempfile.TemporaryDirectory() as scratch:
         for told in prepare(folder, Path(scratch)):
-            yield from slices(home / told.name, list(read_lines(told.questions)))
+            yield from slices(home / told.name, list(read_lines(told.questions))[::every])
 
 
 def slices(home: Path, rows: list[dict[str, Any]], size: int = 32) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
@@ -211,23 +235,29 @@ def recall(cases: Sequence[Case], weights: Fit) -> dict[str, float]:
 
 
 def heads(example: Case, weights: dict[str, Fit], kept: dict[str, Any]) -> dict[str, Any]:
-    """The lines as the file holds them. Told coefficients that were not fitted now are those of the earlier file.
+    """The lines as the file holds them. Coefficients that were not fitted now are those of the earlier file.
 
     A column that the earlier file lacks counts nothing; a line that it lacks hands on the worth of the line before.
     """
-    beside = list(second_columns(example.evidence, example.alone() @ weights["plain"][0], example.connections))
+    worth = example.alone() @ next(iter(weights.values()))[0]
+    beside = list(second_columns(example.evidence, worth, example.connections))
     found = {}
     for place, name in enumerate(HEADS):
         columns = [*(beside if place else ()), *example.columns]
-        body = {"columns": columns, "plain": np.round(weights["plain"][place], 4).tolist()}
-        if "told" in weights:
-            body["told"] = np.round(weights["told"][place], 4).tolist()
-        else:
-            earlier = kept.get(name, {"columns": ["beside_first"], "told": [1.0]})
-            known = dict(zip(earlier["columns"], earlier["told"], strict=True))
-            body["told"] = [known.get(column, 0.0) for column in columns]
-        found[name] = body
+        found[name] = {"columns": columns} | {
+            kind: np.round(weights[kind][place], 4).tolist()
+            if kind in weights
+            else carry(kind, columns, kept.get(name))
+            for kind in KINDS
+        }
     return found
+
+
+def carry(kind: str, columns: Sequence[str], earlier: dict[str, Any] | None) -> list[float]:
+    """The coefficients of an earlier line for these columns."""
+    earlier = earlier or {"columns": ["beside_first"], kind: [1.0]}
+    known = dict(zip(earlier["columns"], earlier[kind], strict=True))
+    return [known.get(column, 0.0) for column in columns]
 
 
 def digest(folder: Path) -> str:

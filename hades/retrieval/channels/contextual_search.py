@@ -63,27 +63,27 @@ def search_from(
     near = np.array(question.near, np.int64)
     is_chunk = view.kinds(near) == _CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
-    there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else _names(view, others)
+    there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else name_places(view, others)
     fused = RankFusion()
     fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth), rules.words)
     both = f"{question.text} {there}"
     fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=rules.depth), rules.words_there)
-    vector = _leaning(view, question, pieces if len(pieces) else others, rules.lean)
+    vector = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
     if vector is not None:
         hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=rules.depth)
         fused.add("vector", hits, rules.vector)
-    fused.add("ppr", _walk(view, question, others if len(others) else pieces, rules), rules.walk)
+    fused.add("ppr", walk_from(view, question, others if len(others) else pieces, rules), rules.walk)
     own = set(pieces.tolist())
     ranked = [node for node in fused.ranked(view, limit + len(own)) if node not in own][:limit]
     best = fused.scores[ranked[0]] if ranked else 1.0
     return [FoundPassage(node, fused.scores[node] / best, fused.origins[node]) for node in ranked]
 
 
-def _names(view: MeteredView, nodes: Numbers) -> str:
+def name_places(view: MeteredView, nodes: Numbers) -> str:
     return " ".join(node.name for node in view.nodes(nodes))
 
 
-def _leaning(view: MeteredView, question: Question, place: Numbers, lean: float) -> NDArray[np.float32] | None:
+def lean_to(view: MeteredView, question: Question, place: Numbers, lean: float) -> NDArray[np.float32] | None:
     """The question's vector drawn towards the mean of the place's, unit length; None where nothing compares."""
     if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
         return None
@@ -97,7 +97,7 @@ def _leaning(view: MeteredView, question: Question, place: Numbers, lean: float)
     return leaning
 
 
-def _walk(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
+def walk_from(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     found = personalized_pagerank(
         view,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.retrieval.ranking.bridge_features import Bridges, bridge_columns, find_bridges
-from hades.retrieval.ranking.memory_features import Columns, Floats
+from hades.retrieval.ranking.memory_features import Columns, Floats, speech
 from hades.retrieval.ranking.multihop_reranker import first_look, reciprocal, second_look, voice_of
 from hades.retrieval.walks.evidence_search import Evidence
 
@@ -27,6 +27,7 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
         "lexical_rank": reciprocal(evidence.pool.lexical),
         "clause": standard(evidence.clauses.max(axis=1)) if evidence.clauses.shape[1] else np.zeros(len(cosine)),
         "clause_rank": _best_rank(evidence.clauses),
+        **speech(evidence.passages),
     }
     return {**alone, **told, **own}, Connections(linked, find_bridges(evidence.pool.readings, evidence.want))
 

@@ -41,9 +41,9 @@ def abstain_rules() -> Rules:
         return RULES_BY_HAND
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def linear_looks(name: str) -> LinearLooks:
-    """The coefficients of the multi-hop reranker (`multihop`) or of the recipe memory (`memory`).
+    """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions.
 
     They have no stand-in: without them the recipes would rank by nothing.
     """

@@ -9,6 +9,7 @@ the articles and conversations of timeqa and locomo; docs/memory_evaluation.md s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,6 +28,9 @@ Columns = dict[str, Floats]
 _UNREACHED = 1e-6  # what a passage counts that the walk did not reach; logarithms need a floor
 _TITLE_VOICES = 3  # passages of one title that speak for each other
 _DAY = timedelta(days=1)
+_SELF = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
+_OTHER = frozenset({"you", "your", "yours"})
+_SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)|(?<=[^.!?\s])\s*$")
 _REMEMBERED_TIMES = 4096  # passages
 
 
@@ -81,6 +85,26 @@ def second_look(question: str, asked: Interval | None, passages: Sequence[Passag
         "same_title": _same_title([one.title for one in passages], base),
         "length": np.log1p(np.array([len(body.words) for body in bodies], np.float64)),
     }
+
+
+def speech(passages: Sequence[Passage]) -> Columns:
+    """How a passage speaks: share of its sentences that ask, whether it speaks of its speaker, and to someone.
+
+    What answers a question about someone is more often a turn that states something of its speaker than one that asks.
+    """
+    bodies = [passage_body(one.title, one.text) for one in passages]
+    return {
+        "asks": np.array([_asking_share(one.text) for one in passages]),
+        "of_self": np.array([float(not body.counts.keys().isdisjoint(_SELF)) for body in bodies]),
+        "to_other": np.array([float(not body.counts.keys().isdisjoint(_OTHER)) for body in bodies]),
+    }
+
+
+@lru_cache(maxsize=_REMEMBERED_TIMES)
+def _asking_share(text: str) -> float:
+    """Sentences that end with a question mark, of all that end."""
+    ends = _SENTENCE_END.findall(text)
+    return sum("?" in end for end in ends) / len(ends) if ends else 0.0
 
 
 def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:

@@ -229,14 +229,14 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
 
     A question that is asked from somewhere is answered from there.
     """
-    from hades.retrieval.channels.contextual_search import search_from
+    from hades.retrieval.channels.placed_search import search_placed
     from hades.retrieval.ranking.rank_evidence import pick_candidates, rank_evidence
     from hades.retrieval.walks.evidence_search import EvidenceRules, search_evidence
     from hades.retrieval.walks.walk_search import rules_of
 
     m = start.plan.reranker.m
     if question.near:
-        ranked, sources, why = search_from(view, question, m), list(start.starts), "asked from a place in the graph"
+        ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
         rules = EvidenceRules(walk=rules_of(start.walk))
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
