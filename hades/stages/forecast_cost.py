@@ -9,7 +9,6 @@ import orjson
 
 from hades.ports.store import RowStore, Term
 from hades.stages.topics.topic_rules import HierarchyRules
-from hades.stages.topics.topic_wording import summary_prompt
 
 _MILLION = 1_000_000
 
@@ -65,6 +64,8 @@ def _tokens_to_embed(store: RowStore) -> int:
 
 def _topic_prompts(store: RowStore) -> list[str]:
     """What the language model would be asked about the topics as they are now."""
+    from hades.stages.topics.topic_wording import summary_prompt  # with scipy, which most forecasts do not need
+
     prompts = []
     for batch in store.scan("clusters", columns=["name", "metadata"]):
         for row in batch.to_pylist():

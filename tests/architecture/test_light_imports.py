@@ -39,6 +39,14 @@ def test_status_loads_no_model_and_no_workflow_engine(tmp_path):
     assert run_commands([["status"]], ("prefect", "torch", "arango", "onnxruntime"), tmp_path)[1] == ["LOADED []"]
 
 
+def test_a_night_loads_libraries_of_its_stages_only_when_they_have_work(tmp_path):
+    heavy = (*HEAVY_BUILDS, "prefect", "scipy", "sklearn", "numba", "pandas", "igraph", "matplotlib")
+    modules = "hades.stages.run, hades.stages.release.publish_snapshot, hades.stages.bridges.make_bridges"
+    program = f"import sys, {modules}; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.fixture(scope="module")
 def asked_home(tmp_path_factory):
     """A published graph of one page, embedded by hashing."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +28,7 @@ def entity_domains(linked: LinkedCorpus, given: Given) -> list[EntityDomains]:
     labels = sorted({one.domains for one in documents})
     code = {one: place for place, one in enumerate(labels)}
     label_of = np.array([code[one.domains] for one in documents], np.int64)
-    size, n_documents = max(1, linked.n_entities), max(1, len(documents))
+    n_documents = max(1, len(documents))
     titled = np.flatnonzero(linked.title >= 0)
     entity = np.concatenate([linked.entity, linked.title[titled], given.entity]).astype(np.int64)
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
@@ -36,18 +38,26 @@ def entity_domains(linked: LinkedCorpus, given: Given) -> list[EntityDomains]:
         if len(pairs)
         else (pairs, pairs)
     )
-    first: list[Counter[str]] = [Counter() for _ in range(linked.n_entities)]
-    every: list[Counter[str]] = [Counter() for _ in range(linked.n_entities)]
-    for group, count in zip(grouped.tolist(), counts.tolist(), strict=True):
-        names = labels[group % len(labels)]
-        if names and group // len(labels) < size:
-            first[group // len(labels)][names[0]] += count
-            for name in names:
-                every[group // len(labels)][name] += count
-    return [_choose(main, all_names) for main, all_names in zip(first, every, strict=True)]
+    owner, label = np.divmod(grouped, max(1, len(labels)))
+    begins = np.searchsorted(owner, np.arange(linked.n_entities + 1)).tolist()
+    alone = [_choose([(names, 1)]) for names in labels]  # of most entities all documents have the same domains
+    found = []
+    for begin, end in pairwise(begins):
+        if end - begin == 1:
+            found.append(alone[label[begin]])
+        else:
+            here = zip(label[begin:end].tolist(), counts[begin:end].tolist(), strict=True)
+            found.append(_choose([(labels[one], count) for one, count in here]))
+    return found
 
 
-def _choose(main: Counter[str], every: Counter[str]) -> EntityDomains:
+def _choose(groups: Sequence[tuple[tuple[str, ...], int]]) -> EntityDomains:
+    """The domains of an entity from those that its documents have together, and how many documents have them."""
+    main: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for names, count in groups:
+        main.update({names[0]: count} if names else {})
+        every.update(dict.fromkeys(names, count))
     if not main:
         return EntityDomains(None, ())
     kept = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
