@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hades.ports.view import Adjacency, Csr  # noqa: E402
+from hades.retrieval.walks.compile_kernel import want_machine_code  # noqa: E402
 from hades.retrieval.walks.pagerank import personalized_pagerank  # noqa: E402
 
 EDGES_PER_NODE = 10
@@ -45,6 +46,7 @@ def main() -> None:
     options.add_argument("--networkx-limit", type=int, default=1_000_000, help="edges up to which networkx is run")
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
+    want_machine_code()
     rows: list[dict[str, Any]] = []
     for size in map(int, asked.sizes.split(",")):
         rows.append(measured(size, asked.questions, asked.networkx_limit, rows))

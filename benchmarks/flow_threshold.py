@@ -23,6 +23,7 @@ from hades.ports.view import GraphView, Kind
 from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    want_machine_code()
     settings = load_settings()
     view = open_snapshot(settings.home)
     with gzip.open(arguments.questions, "rt", encoding="utf-8") as lines:

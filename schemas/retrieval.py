@@ -125,10 +125,15 @@ class StageReport(Shape):
 
 
 class Telemetry(Shape):
-    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt tokens."""
+    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt tokens.
+
+    `loading_ms` is what loading a model and machine code took in this process before and beside the turn; `ms` is
+    without it.
+    """
 
     reads: int = 0
     ms: float = 0.0
+    loading_ms: float = 0.0
     stages: tuple[StageReport, ...] = ()
     work: int = 0
     counters: dict[str, int] = Field(default_factory=dict)

@@ -46,10 +46,10 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class LoadsModel(Protocol):
-    """An embedder whose model takes time to load; a turn loads it before its clock runs."""
+    """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its clock runs."""
 
     def load(self) -> None:
-        """Load the model now instead of with the first text; safe to repeat."""
+        """Load now instead of with the first text; safe to repeat."""
 
 
 class Tokenizer(Protocol):

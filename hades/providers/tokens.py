@@ -68,6 +68,10 @@ class MiniLmTokenizer:
         counts = accumulate(pieces[word.group()] for word in words)
         return [word.end() for word in words], list(counts)
 
+    def load(self) -> None:
+        """Load the vocabulary now, so that a turn need not."""
+        self.count_many(["a"])
+
     @cached_property
     def _pieces(self) -> WordPieces:
         return word_pieces()

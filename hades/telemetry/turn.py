@@ -73,6 +73,8 @@ class Turn:
         self.round_trips = 0  # questions to a view over a network
         self.approximate_searches = 0  # searches by vector that scanned a part of a large collection
         self._clock = clock
+        self._away = 0.0  # seconds that passed while the turn's clock stood still
+        self._stopped: float | None = None  # since when it stands still
         self._began = clock()
         self._deadline = self._began + caps.latency_ms / 1000
         self._stage_deadline = self._deadline
@@ -84,14 +86,14 @@ class Turn:
         """Account for what happens inside under this name; `expired` is true once its time is over."""
         stage = Stage(name)
         self.stages.append(stage)
-        began = self._clock()
+        began = self._now()
         limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
         self._stage, self._stage_deadline = stage, min(self._deadline, limit)
         with span(f"hades.turn.{name}") as mark:
             try:
                 yield stage
             finally:
-                stage.ms = (self._clock() - began) * 1000
+                stage.ms = (self._now() - began) * 1000
                 self._stage, self._stage_deadline = self._outside, self._deadline
                 mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
                 mark.note(capped=stage.capped, early_stop=stage.early_stop)
@@ -100,14 +102,13 @@ class Turn:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Between stages, leave the time that passes inside out of the account: it is the process's, not the turn's."""
-        stopped = self._clock()
+        """Leave the time that passes inside out of the account: it is the process's, not the turn's."""
+        stopped = self._stopped = self._clock()
         try:
             yield
         finally:
-            away = self._clock() - stopped
-            self._began, self._deadline = self._began + away, self._deadline + away
-            self._stage_deadline = self._deadline
+            self._away += self._clock() - stopped
+            self._stopped = None
 
     def reads(self, wanted: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
@@ -140,7 +141,7 @@ class Turn:
 
     def expired(self) -> bool:
         """Whether this stage's time or the turn's is over; loops ask this and stop in the middle."""
-        if self._clock() < self._stage_deadline:
+        if self._now() < self._stage_deadline:
             return False
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
@@ -154,12 +155,17 @@ class Turn:
     @property
     def ms_left(self) -> float:
         """Milliseconds until this stage must end."""
-        return max(0.0, (self._stage_deadline - self._clock()) * 1000)
+        return max(0.0, (self._stage_deadline - self._now()) * 1000)
 
     @property
     def ms(self) -> float:
-        """Milliseconds since the turn began."""
-        return (self._clock() - self._began) * 1000
+        """Milliseconds since the turn began, without what was loaded meanwhile."""
+        return (self._now() - self._began) * 1000
+
+    @property
+    def loading_ms(self) -> float:
+        """Milliseconds that loading a model or machine code took, or what was interpreted in its place."""
+        return self._away * 1000
 
     @property
     def reads_left(self) -> int:
@@ -180,3 +186,7 @@ class Turn:
     def work_spent(self) -> int:
         """Adjacency entries scanned so far."""
         return self._outside.work + sum(stage.work for stage in self.stages)
+
+    def _now(self) -> float:
+        """The turn's own clock, in seconds."""
+        return (self._clock() if self._stopped is None else self._stopped) - self._away

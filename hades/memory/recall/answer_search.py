@@ -31,6 +31,10 @@ class StoredMemorySearch:
         self._store: GraphStore | None = None
         self._lock = threading.Lock()
 
+    def load(self) -> None:
+        """Open the store now, so that a turn need not."""
+        self._open()
+
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
         store = self._open()

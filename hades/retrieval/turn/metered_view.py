@@ -10,6 +10,7 @@ once it keeps: asking again costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from hades.ports.view import (
     ViewInfo,
     Weights,
 )
+from hades.retrieval.walks.compile_kernel import is_interpreted
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask
 from schemas.plan import Reason
@@ -83,6 +85,10 @@ class MeteredView:
     def questions_of_walk(self) -> int | None:
         """How many questions one walk may ask; None where it may ask as many as its work allows."""
         return WALK_TRIPS if self._counts_itself else None
+
+    def walking(self) -> AbstractContextManager[None]:
+        """Stop the clock for a walk that is interpreted: it takes the place of loading machine code."""
+        return self.turn.paused() if self._is_local and is_interpreted() else nullcontext()
 
     @property
     def info(self) -> ViewInfo:

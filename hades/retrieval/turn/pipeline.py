@@ -40,7 +40,7 @@ from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, 
 from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
-from hades.retrieval.turn.warm_up import load_scan, make_ready
+from hades.retrieval.turn.warm_up import load_modules, load_scan, make_ready
 from hades.retrieval.turn.whole_state import from_whole_state
 from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
@@ -117,10 +117,12 @@ def retrieve(
     metered = MeteredView(view, turn, domain)
     chosen = recipe_named(recipe)
     with turn.paused():
-        make_ready(chosen.step if plan.graph.hops else GraphStep.NOTHING, view.adjacency())
+        step = chosen.step if plan.graph.hops else GraphStep.NOTHING
+        load_modules(step)
+        make_ready(step, view.adjacency())
         load_scan(view.info)
         code = code_of(view) if recipe in (AUTO, DEFAULT) else None
-        _load_model(tools, vector)
+        _load_tools(tools, vector)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
         parts = _place(metered, parts, near)
@@ -175,12 +177,13 @@ def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: To
         raise BadQuestion(str(error)) from error
 
 
-def _load_model(tools: Tools, vector: NDArray[np.float32] | None) -> None:
-    """Load the embedding model while the clock stands still; the embed stage reports one that cannot load."""
-    embedder: object = tools.embedder
-    if vector is None and isinstance(embedder, LoadsModel):
-        with contextlib.suppress(ProviderError):
-            embedder.load()
+def _load_tools(tools: Tools, vector: NDArray[np.float32] | None) -> None:
+    """Load models and open memory while the clock stands still; the embed stage reports a model that cannot load."""
+    wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
+    for tool in wanted:
+        if isinstance(tool, LoadsModel):
+            with contextlib.suppress(ProviderError):
+                tool.load()
 
 
 def embedded(

@@ -111,7 +111,12 @@ def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     if turn.approximate_searches:
         counters = {**counters, "approximate_searches": turn.approximate_searches}
     return Telemetry(
-        reads=turn.reads_spent, ms=round(turn.ms, 3), stages=stages, work=turn.work_spent, counters=counters
+        reads=turn.reads_spent,
+        ms=round(turn.ms, 3),
+        loading_ms=round(turn.loading_ms, 3),
+        stages=stages,
+        work=turn.work_spent,
+        counters=counters,
     )
 
 

@@ -1,20 +1,24 @@
 """Compiled walks made ready while a turn's clock stands still: loading them takes longer than a stage may.
 
-The first question of a process would otherwise spend its graph stage on it and answer without paths. The machine code
-is kept beside the modules, or in the user's cache where they cannot be written, so that it is compiled once after an
-installation; do that ahead of the first question with
+The first question of a process is walked by the interpreter: a process that asks once would load machine code longer
+than it answers. The second question loads it, and a service does at its first. The machine code is kept beside the
+modules, or in the user's cache where they cannot be written, so that it is compiled once after an installation; do that
+ahead of the first question with
 
     python -m hades.retrieval.turn.warm_up
 """
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import sys
 
 import numpy as np
 
 from hades.ports.view import ALWAYS, Adjacency, Csr, Validity, ViewInfo
 from hades.retrieval.turn.recipes import GraphStep
+from hades.retrieval.walks.compile_kernel import is_interpreted, want_machine_code
 
 WALKS = (
     GraphStep.PAGERANK,
@@ -24,23 +28,49 @@ WALKS = (
     GraphStep.EVERY_CHANNEL,
 )
 FLOWS = (GraphStep.FLOW, GraphStep.EVERY_CHANNEL)
+_WALKS, _RANKING, _CHANNELS = (f"hades.retrieval.{folder}." for folder in ("walks", "ranking", "channels"))
+_MODULES = {
+    GraphStep.FLOW: (f"{_WALKS}flow_kernel", f"{_WALKS}flow"),
+    GraphStep.PAGERANK: (f"{_CHANNELS}contextual_search", f"{_WALKS}hipporag"),
+    GraphStep.MULTI_HOP: (f"{_CHANNELS}contextual_search", f"{_WALKS}hipporag"),
+    GraphStep.FUSION: (f"{_CHANNELS}contextual_search", f"{_RANKING}nexus"),
+    GraphStep.RECOLLECTION: (f"{_CHANNELS}memory_recipe",),
+    GraphStep.EVERY_CHANNEL: (
+        f"{_CHANNELS}contextual_search",
+        f"{_RANKING}rank_evidence",
+        f"{_WALKS}explain_paths",
+        f"{_WALKS}flow_kernel",
+    ),
+}
 SCANNED_FROM = 100_000  # nodes of one kind; a snapshot has cells from this number of vectors on
 _ready: set[tuple[GraphStep, bool]] = set()
+_walking_questions = itertools.count()
 _scans: list[bool] = []
 
 
 def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
     """Load, or compile, what a step calls; nothing for a step that calls nothing compiled, or not over a network.
 
-    Machine code is kept by the types of the arrays, and those of intervals are there or not.
+    Nothing either for the first question of a process that has not loaded the compiler. Machine code is kept by the
+    types of the arrays, and those of intervals are there or not.
     """
-    if adjacency is None or not len(adjacency.out.starts) > 1:
+    if adjacency is None or not len(adjacency.out.starts) > 1 or step not in (*WALKS, *FLOWS):
         return
+    if is_interpreted():
+        if next(_walking_questions) == 0 and "numba" not in sys.modules:
+            return
+        want_machine_code()
     for kind, steps, load in ((GraphStep.FLOW, FLOWS, _flow), (GraphStep.PAGERANK, WALKS, _walk)):
         key = (kind, adjacency.validity is not None)
         if step in steps and key not in _ready:
             load(adjacency)
             _ready.add(key)
+
+
+def load_modules(step: GraphStep) -> None:
+    """Import what a step imports when it is taken, so that no stage spends its time on it."""
+    for name in _MODULES.get(step, ()):
+        importlib.import_module(name)
 
 
 def load_scan(info: ViewInfo) -> None:
@@ -60,6 +90,7 @@ def load_scan(info: ViewInfo) -> None:
 
 def main() -> None:
     """Everything there is."""
+    want_machine_code()
     for step in GraphStep:
         for adjacency in _tiny():
             make_ready(step, adjacency)

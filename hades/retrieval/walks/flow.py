@@ -136,11 +136,12 @@ def _spreads(
     ways = {"any": BOTH_WAYS, "outbound": OUTWARDS, "inbound": INWARDS}[rules.direction]
     found: list[Spread] = []
     while len(sources) and not view.turn.expired():
-        one = spread(
-            adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
-            moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops, splits=splits,
-            max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
-        )  # fmt: skip
+        with view.walking():
+            one = spread(
+                adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
+                moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
+                splits=splits, max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
+            )  # fmt: skip
         view.turn.worked(one.work, capped=one.capped)
         found.append(one)
         if one.capped:

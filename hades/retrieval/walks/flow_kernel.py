@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import ALWAYS, Adjacency, Csr, Numbers
-from hades.retrieval.walks.compile_kernel import compiled
+from hades.retrieval.walks.compile_kernel import compiled, compiled_loop
 
 Floats = NDArray[np.float64]
 BOTH_WAYS, OUTWARDS, INWARDS = range(3)
@@ -125,7 +125,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
         np.zeros(room),
         np.full(room, -1.0),
     )
-    state = np.zeros(5, np.int64)
+    state, best_gain = np.zeros(5, np.int64), gains.max()
     for turn in range(len(roles)):
         place = _place_of(keys, roles[turn])
         state[_N_KEYS] += keys[place] == -1
@@ -143,7 +143,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
             _walk(
                 out_starts, out_target, out_edge, out_type, out_weight,
                 in_starts, in_target, in_edge, in_type, in_weight,
-                valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+                valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
                 shares[turn], has_within, alpha, theta, max_hops, splits, max_work,
                 nodes, edges, outbound, flows, length, keys, role, arrived, sums,
                 walk, cursor, edge_of, out_of, flow_of, scale, state,
@@ -172,16 +172,16 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     )  # fmt: skip
 
 
-@compiled
+@compiled_loop
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
-    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
     share, has_within, alpha, theta, max_hops, splits, max_work,
     nodes, edges, outbound, flows, length, keys, role, arrived, sums,
     walk, cursor, edge_of, out_of, flow_of, scale, state,
 ):  # fmt: skip
     """Depth first from where `state` says, until the source is done, the work is, or there is no room for more."""
-    last, room, best_gain = len(keys) - 1, len(nodes), gains.max()
+    last, room = len(keys) - 1, len(nodes)
     depth, n_keys, n_found, work = state[_DEPTH], state[_N_KEYS], state[_N_FOUND], state[_WORK]
     status = state[_STATUS]
     while depth >= 0 and n_found < room and 2 * (n_keys + 1) <= last:

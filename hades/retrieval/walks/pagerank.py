@@ -7,6 +7,7 @@ Where the adjacency lies in memory a compiled kernel pushes (`push`); over a net
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +85,8 @@ def personalized_pagerank(
             return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
-    with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
+    clock: Callable[[], AbstractContextManager[None]] = getattr(graph, "walking", nullcontext)
+    with clock(), Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
         return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
 
 

@@ -17,14 +17,15 @@ import threading
 from types import TracebackType
 from typing import Any, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import ALWAYS, Adjacency, Csr
+from hades.retrieval.walks.compile_kernel import compiled_loop
 
 ESTIMATE, RESIDUAL, DEGREE, CURSOR = range(4)  # columns of the state; the row of a node is half a cache line
 _QUEUED, _TOUCHED = 1, 2
+_NOT_QUEUED = 0xFF ^ _QUEUED
 _HEAD, _LENGTH, _N_TOUCHED, _WORK = range(4)  # what the kernel counts
 
 Floats = NDArray[np.float64]
@@ -49,15 +50,17 @@ class Walk:
         factors: Floats,
         moments: tuple[int, int] = (ALWAYS, ALWAYS),
     ) -> None:
-        """`weights` sum to 1; `factors` are by type code; `moments` are as_of and known_at, `ALWAYS` for no mask."""
+        """`restart` are distinct, `weights` sum to 1; `factors` are by type code.
+
+        `moments` are as_of and known_at, `ALWAYS` for no mask.
+        """
         self._adjacency = adjacency
         self._factors = factors
         self._moments = moments
         self._masked = adjacency.validity is not None and moments != (ALWAYS, ALWAYS)
         self._verdicts = _verdicts(adjacency, moments) if self._masked else (_NO_VERDICTS, _NO_VERDICTS)
         self._scratch = _borrow(len(adjacency.out.starts) - 1)
-        placed: tuple[Any, ...] = (*self._scratch, restart.astype(np.int64), weights.astype(np.float64))
-        _place(*placed)
+        self._place(restart, weights)
 
     def run(self, epsilon: float, damping: float, max_work: int) -> bool:
         """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
@@ -68,6 +71,13 @@ class Walk:
         rule = (self._factors, *bounds, *self._verdicts, *self._moments, self._masked)
         arguments: tuple[Any, ...] = (*_arrays(out), *_arrays(into), *rule, *self._scratch, epsilon, damping, max_work)
         return bool(_push(*arguments))
+
+    def _place(self, restart: Longs, weights: Floats) -> None:
+        state, flags, _, touched, counters = self._scratch
+        state[restart, RESIDUAL] = weights
+        flags[restart] = _TOUCHED
+        touched[: len(restart)] = restart
+        counters[_N_TOUCHED] = len(restart)
 
     @property
     def work(self) -> int:
@@ -148,18 +158,7 @@ def _borrow(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32],
     )
 
 
-@numba.njit(cache=True, nogil=True)
-def _place(state, flags, queue, touched, counters, restart, weights):  # type: ignore[no-untyped-def]  # pragma: no cover
-    for place in range(len(restart)):
-        node = restart[place]
-        state[node, RESIDUAL] += weights[place]
-        if not flags[node] & _TOUCHED:
-            flags[node] |= _TOUCHED
-            touched[counters[_N_TOUCHED]] = node
-            counters[_N_TOUCHED] += 1
-
-
-@numba.njit(cache=True, nogil=True)
+@compiled_loop
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
     out_starts,
     out_target,
@@ -204,7 +203,7 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
         first_out, first_in = out_starts[node], in_starts[node]
         n_out = out_starts[node + 1] - first_out
         entries = n_out + in_starts[node + 1] - first_in
-        held, degree, cursor = state[node, RESIDUAL], state[node, DEGREE], np.int64(state[node, CURSOR])
+        held, degree, cursor = state[node, RESIDUAL], state[node, DEGREE], int(state[node, CURSOR])
         began = cursor
         stop = min(entries, cursor + max_work - work)
         while cursor < stop and held > epsilon * degree:
@@ -235,7 +234,7 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
             break
         head = (head + 1) % size
         length -= 1
-        flags[node] &= ~np.uint8(_QUEUED)
+        flags[node] &= _NOT_QUEUED
         if not pushes:
             continue
         state[node, RESIDUAL] = 0.0

@@ -88,9 +88,15 @@ def _cost(answer: Mapping[str, Any]) -> Table:
     table.add_row(
         "budget", str(budget["docs_max"]), str(budget["work_max"]), str(budget["latency_ms"]), "", "",
         f"used {spent['reads']} reads, {spent['work']} work, {spent['ms']:.1f} ms, "
-        f"{answer['tokens']['prompt']} prompt tokens",
+        f"{answer['tokens']['prompt']} prompt tokens" + _loading(spent),
     )  # fmt: skip
     return table
+
+
+def _loading(spent: Mapping[str, Any]) -> str:
+    """What was loaded beside the turn, where that took a while."""
+    loading = spent.get("loading_ms", 0.0)
+    return f"; loading took {loading:.0f} ms more" if loading >= 1.0 else ""
 
 
 def show_explanation(document: Mapping[str, Any]) -> Iterator[Text]:

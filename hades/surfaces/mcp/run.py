@@ -6,6 +6,7 @@ import socket
 
 from mcp.server.transport_security import TransportSecuritySettings
 
+from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.settings import Settings
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
@@ -19,6 +20,7 @@ IDLE_SECONDS = 1800.0
 
 def serve_stdio(settings: Settings, door: Door) -> None:
     """Answer on stdin and stdout until the client closes them; everything else of this process goes to stderr."""
+    want_machine_code()
     service = open_service(settings, door)
     try:
         build_server(service).run("stdio")
@@ -30,6 +32,7 @@ def serve_http(settings: Settings, door: Door, listening: socket.socket, limits:
     """Answer streamable HTTP on the socket until the process is told to stop."""
     from hades.surfaces.rest.serve import server_of
 
+    want_machine_code()
     service = open_service(settings, door, limits)
     try:
         app = build_server(service).streamable_http_app(

@@ -9,6 +9,7 @@ import sys
 import uvicorn
 from starlette.types import ASGIApp
 
+from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.settings import Settings
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
@@ -22,6 +23,7 @@ _SWITCH_SECONDS = 0.001  # a thread that works out an answer must not keep the l
 
 def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
     """Answer on the socket until the process is told to stop; what was begun is finished."""
+    want_machine_code()
     sys.setswitchinterval(_SWITCH_SECONDS)
     for told_to_stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again once it has stopped
         signal.signal(told_to_stop, lambda *_: None)

@@ -23,6 +23,27 @@ print(len(found.paths), [str(reason) for reason in found.reasons])
 """
 
 
+STAGES = """
+import sys
+from hades.telemetry.turn import Turn, watched
+from hades.wiring import open_answers
+known, late = set(), {{}}
+def compare(stage):
+    new = {{name for name in set(sys.modules) - known if name.split(".")[0] in ("hades", "models", "tokenizers")}}
+    late.update({{stage.name: sorted(new)}} if new else {{}})
+    known.update(sys.modules)
+with watched(compare), open_answers() as answers:
+    stage = Turn.stage
+    def begin(turn, *given):
+        if not turn.stages:
+            known.update(sys.modules)
+        return stage(turn, *given)
+    Turn.stage = begin
+    answers.retrieve("Ada Holm and Jan Brod", recipe="{recipe}")
+print(late)
+"""
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     place = tmp_path_factory.mktemp("warm")
@@ -60,10 +81,28 @@ def test_where_no_arrays_lie_in_memory_there_is_nothing_to_load(step):
     assert done.stdout.split() == ["False"]
 
 
-def test_the_default_recipe_needs_no_compiler(home):
-    program = FIRST.format(recipe="hirag_pathrag") + "import sys; print('numba' in sys.modules)"
+@pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag"])
+def test_a_process_that_asks_once_needs_no_compiler(recipe, home):
+    program = FIRST.format(recipe=recipe) + "import sys; print('numba' in sys.modules)"
     settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=home, env=settings, capture_output=True, text=True, check=True
     )
     assert done.stdout.split()[-1] == "False"
+
+
+@pytest.mark.parametrize("recipe", ["auto", "pathrag", "hipporag", "nexus", "memory"])
+def test_no_stage_of_the_first_question_loads_a_module(recipe, home):
+    settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    program = [sys.executable, "-c", STAGES.format(recipe=recipe)]
+    done = subprocess.run(program, cwd=home, env=settings, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "{}"
+
+
+def test_an_answer_says_how_long_loading_took(home, monkeypatch):
+    with answering(home) as answers:
+        seconds = [0.0]
+        monkeypatch.setattr(turn, "read_clock", lambda: seconds[0])
+        monkeypatch.setattr(pipeline, "make_ready", lambda step, adjacency: seconds.append(seconds.pop() + 0.5))
+        found = answers.retrieve("Ada Holm and Jan Brod", recipe="hirag_pathrag")
+    assert (found.telemetry.loading_ms, found.telemetry.ms) == (500.0, 0.0)
