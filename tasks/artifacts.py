@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -38,6 +40,14 @@ def page(key: str, markdown: str, about: str) -> None:
     """A page of Markdown under a key."""
     if progress_here() is None:
         create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
+
+
+def embed_picture(path: Path, about: str) -> str:
+    """A picture as Markdown that needs no other file; empty where none was drawn."""
+    if not path.is_file():
+        return ""
+    drawn = base64.b64encode(path.read_bytes()).decode("ascii")
+    return f"![{about}](data:image/png;base64,{drawn})\n\n"
 
 
 def event(name: str, source: str, **payload: str) -> None:

@@ -21,5 +21,7 @@ def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
     released = report["released"]
-    artifacts.page("nightly", f"## {released['snapshot']} serves\n\n{table}\n\nreport: `{page}`\n", "the last nightly")
+    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {build}")
+    told = f"## {released['snapshot']} serves\n\n{picture}{table}\n\nreport: `{page}`\n"
+    artifacts.page("nightly", told, "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}

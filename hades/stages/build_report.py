@@ -11,12 +11,14 @@ from typing import Any
 
 from hades.ports.store import RowStore, Term
 from hades.reports.build_page import BuildFacts, Contract, Stage, TopicRow, write_build_report
+from hades.reports.build_picture import draw_build
 from hades.reports.charts import Move
 from hades.stages.build_context import BuildContext, derivation
 from hades.stages.forecast import REPORTS, newest_report
 from hades.stages.night import NIGHT, STAGE_NAMES, stage_named
 
 _MOVES = 24
+_GONE = "a topic that is gone"
 
 
 def write_reports(context: BuildContext, as_of: datetime, build: str, report: Mapping[str, Any]) -> Path:
@@ -34,13 +36,15 @@ def write_reports(context: BuildContext, as_of: datetime, build: str, report: Ma
         topics=_topics(report["topics"], before.get("topics", {})),
         weights=report["weights"]["histograms"],
         weights_before=before.get("histograms", {}),
-        moved=moves(context.store, report["topics"]["build"]) if report["topics"]["mode"] != "skipped" else (),
+        moved=_moved(context.store, report["topics"], before.get("topic_names", {})),
         contracts=_contracts(report["contracts"]),
         counts=counts,
         counts_before=before.get("counts", {}),
     )
     folder = context.home / REPORTS
     page = write_build_report(folder / f"{build}.html", facts)
+    if (drawn := draw_build(facts)) is not None:
+        page.with_suffix(".png").write_bytes(drawn)
     body = {
         "build": build,
         "as_of": as_of.isoformat(),
@@ -48,9 +52,16 @@ def write_reports(context: BuildContext, as_of: datetime, build: str, report: Ma
         "derived_from": derivation(context),
         "seconds": seconds,
         "skipped": [stage.name for stage in facts.stages if stage.skipped],
+        "log": {stage.name: stage.sentence for stage in facts.stages},
+        "contracts": [
+            {"contract": one.contract, "rules": one.rules, "broken": list(one.broken), "note": one.note}
+            for one in facts.contracts
+        ],
+        "model_calls": int(report["topics"].get("summaries_written", 0)),
         "embedded": report.get("embeddings", {}).get("embedded", 0),
         "counts": counts,
         "topics": {topic.name: topic.size for topic in facts.topics},
+        "topic_names": topic_names(context.store),
         "histograms": report["weights"]["histograms"],
     }
     written = folder / f".{build}.json.new"
@@ -77,13 +88,18 @@ def summary_lines(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def moves(store: RowStore, build: str) -> list[Move]:
-    """Who went where in a build, summed by pair of topics, the largest first."""
-    names = {
+def topic_names(store: RowStore) -> dict[str, str]:
+    """The name of every topic by its key; the next build needs it for those that are gone by then."""
+    return {
         row["_key"]: row["name"]
         for batch in store.scan("clusters", columns=["_key", "name"])
         for row in batch.to_pylist()
     }
+
+
+def moves(store: RowStore, build: str, names_before: Mapping[str, str]) -> list[Move]:
+    """Who went where in a build, summed by pair of topics, the largest first."""
+    names = {**names_before, **topic_names(store)}
     where = [Term("build", "==", build), Term("prev_cluster_id", "not_null"), Term("cluster_id", "not_null")]
     columns = ["prev_cluster_id", "cluster_id"]
     pairs = Counter(
@@ -92,7 +108,11 @@ def moves(store: RowStore, build: str) -> list[Move]:
         for row in batch.to_pylist()
     )
     heaviest = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOVES]
-    return [Move(names.get(old, old), names.get(new, new), count) for (old, new), count in heaviest]
+    return [Move(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
+
+
+def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str, str]) -> list[Move]:
+    return moves(store, topics["build"], names_before) if topics["mode"] != "skipped" else []
 
 
 def _stage(name: str, report: Mapping[str, Any], seconds: float) -> Stage:

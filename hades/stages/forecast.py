@@ -24,7 +24,11 @@ _RUNS = 10  # builds whose durations the forecast takes the median of
 
 @dataclass(frozen=True)
 class Run:
-    """One nightly build as its report tells it. `skipped` are stages that had nothing to do."""
+    """One nightly build as its report tells it. `skipped` are stages that had nothing to do.
+
+    `log` holds a sentence for each stage, `contracts` the number of rules and the broken ones, `model_calls` the calls
+    of a language model.
+    """
 
     build: str
     as_of: str
@@ -32,6 +36,9 @@ class Run:
     seconds: dict[str, float]
     skipped: tuple[str, ...] = ()
     embedded: int | None = None
+    log: dict[str, str] = field(default_factory=dict)
+    contracts: tuple[dict[str, Any], ...] = ()
+    model_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,9 @@ def last_runs(home: Path, limit: int = 5) -> list[Run]:
             body["seconds"],
             tuple(body.get("skipped", ())),
             body.get("embedded"),
+            body.get("log", {}),
+            tuple(body.get("contracts", ())),
+            body.get("model_calls", 0),
         )
         for body in bodies
         if body

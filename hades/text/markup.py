@@ -32,12 +32,31 @@ _INLINE = (
     (re.compile(r"~~(?=\S)(.+?)(?<=\S)~~"), r"\1"),
     (re.compile(r"</?(?:a|b|br|code|div|em|i|img|kbd|li|ol|p|pre|span|strong|sub|sup|u|ul)\b[^<>]*>"), ""),
 )
+_ROW, _RULE = re.compile(r"\s{0,3}\|.*\|\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|\s*$")
 _LINE_MARK = re.compile(r"^(?:[-*+>•]|\d{1,3}[.)])\s+")
 
 
 def keep_prose(text: str) -> str:
     """The text without the blocks that are no prose; an item of a list is a paragraph of its own."""
     return _ITEM.sub("\n\n", _BLOCKS.sub("\n\n", text))
+
+
+def table_rows(text: str) -> list[str]:
+    """The rows of Markdown tables as they stand, without headings and rules."""
+    lines = text.split("\n")
+    rows = []
+    for number, line in enumerate(lines):
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        if _ROW.match(line) and not _RULE.match(line) and not _RULE.match(following):
+            rows.append(line.strip())
+    return rows
+
+
+def row_words(row: str) -> str:
+    """A row of a table as a line: its first cell, then what the others say of it."""
+    cells = [strip_markup(part) for part in row.strip().strip("|").split("|")]
+    first, others = cells[0], [cell for cell in cells[1:] if cell]
+    return f"{first}: {'; '.join(others)}" if others else first
 
 
 def strip_markup(text: str) -> str:

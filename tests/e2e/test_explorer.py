@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hades.wiring import open_hades
 from tests.e2e.browser import CHROMIUM, browsing
 from tests.e2e.documented import make_world
 from tests.integration.rest_site import serving_process
+from tests.patience import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.integration,
@@ -25,18 +28,14 @@ QUESTION = "which method does the retry logic of the Parser derive from?"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
     """A home with two snapshots, topics, and a memory of two topics."""
-    from hades.stages.stage_calls import bridge, build_topics, weigh
-
     folder = tmp_path_factory.mktemp("explorer")
     make_world(folder / "ledger")
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
     with open_hades(Settings(home=folder / "home", embedder="hashing")) as hades:
-        hades.ingest.documents(folder / "ledger" / "src")
-        hades.publish()
         hades.ingest.documents(folder / "ledger" / "docs")
-        for stage in (build_topics, weigh, bridge):
-            stage(hades.build_context, moment)
         hades.publish()
+        (folder / "ledger" / "docs" / "harbour.md").write_text("# Harbour\n\nThe Harbour keeps copies of the Store.\n")
+        hades.ingest.documents(folder / "ledger" / "docs")
+        hades.build(as_of=datetime(2026, 1, 1, tzinfo=UTC))
         hades.memory.add("approach_x", "Approach X needs an index.", valid_from=datetime(2026, 1, 5, tzinfo=UTC))
         hades.memory.add("bug_y", "Bug Y loses rows.", valid_from=datetime(2026, 1, 6, tzinfo=UTC))
         hades.memory.link("approach_x", "bug_y", "rejected_because", valid_from=datetime(2026, 1, 7, tzinfo=UTC))
@@ -46,8 +45,17 @@ def home(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(home, programs):
-    arguments = ("--port", "0", "--mode", "rw", "--no-token")
-    with serving_process(Settings(home=home, embedder="hashing"), *arguments, programs=programs) as (_, listens):
+    with serving(home, programs, "admin") as listens:
+        yield listens
+
+
+@contextmanager
+def serving(home: Path, programs: Path, mode: str) -> Iterator[str]:
+    """The address of a service of its own, in this mode."""
+    settings = Settings(home=home, embedder="hashing")
+    patient = {"HADES_SERVE_SECONDS": str(HANG_SECONDS)}  # the first rollback of a process loads MLflow
+    arguments = ("--port", "0", "--mode", mode, "--no-token")
+    with serving_process(settings, *arguments, programs=programs, **patient) as (_, listens):
         yield f"{listens}/"
 
 
@@ -185,6 +193,25 @@ def test_a_memory_is_read_through_time(page, request):
     assert page.run("document.querySelectorAll('.timeline rect').length") == 3
     assert "bug_y" in page.run("document.querySelector('.timeline').textContent")
     _keep_picture(page, request, "memory")
+
+
+def test_a_build_shows_its_stages_its_contracts_and_its_cost(page):
+    page.run("location.hash = '#builds'")
+    page.until("document.querySelector('.build')")
+    told = page.run("document.querySelector('.build').innerText")
+    assert "rules hold" in told
+    assert "no language model called" in told
+    assert "weights changed" in told
+    assert "[object" not in page.run("document.querySelector('main').innerText")
+    assert "the median of 1 earlier build" in page.run("document.querySelector('main').innerText")
+
+
+def test_a_service_that_is_not_for_administrators_offers_no_rollback(home, programs, browser):
+    with serving(home, programs, "rw") as address, browser.page() as opened:
+        opened.open(f"{address}#builds")
+        opened.until("document.querySelectorAll('table tr').length > 1")
+        assert opened.run("document.querySelectorAll('table button').length") == 0
+        assert "hades rollback" in opened.run("document.querySelector('main').innerText")
 
 
 def test_an_older_snapshot_serves_after_one_click(page):

@@ -94,14 +94,15 @@ def serving(
 
 @contextmanager
 def serving_process(
-    settings: Settings, *arguments: str, programs: Path | None = None
+    settings: Settings, *arguments: str, programs: Path | None = None, **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`hades serve` in a process of its own, as people run it; the process and its address.
 
     What it says on stderr is in `service.log` beside the home. With the folder of the fixture `programs`, the process
-    is the program that stands for a copy of the warm process.
+    is the program that stands for a copy of the warm process. `variables` are more of its environment.
     """
     env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
+    env |= variables
     hades = [sys.executable, "-m", "hades.surfaces.cli.main"] if programs is None else [str(programs / "hades")]
     command = [*hades, "serve", *arguments]
     said = settings.home.parent / "service.log"

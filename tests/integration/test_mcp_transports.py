@@ -57,10 +57,11 @@ def talked(server: Any, talk: Callable[[Client], Awaitable[Any]]) -> Any:
 
 
 @contextmanager
-def listening(programs: Path, settings: Settings, *arguments: str) -> Iterator[str]:
+def listening(programs: Path, settings: Settings, *arguments: str, **variables: str) -> Iterator[str]:
     """A server on a port of its own; its address, as the process tells it."""
     command = [programs / "hades", "mcp", "--port", "0", *arguments]
-    process = subprocess.Popen(command, env=environment(settings), stderr=subprocess.PIPE, text=True)
+    own = {**environment(settings), **variables}
+    process = subprocess.Popen(command, env=own, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -254,6 +255,27 @@ def test_over_http_without_tokens_only_this_machine_by_its_own_name(programs: Pa
     )  # fmt: skip
     assert done.returncode == 1
     assert "callers need tokens" in done.stderr
+
+
+def test_over_http_a_client_above_its_rate_is_refused_and_others_are_answered(
+    programs: Path, settings: Settings
+) -> None:
+    tokens = Tokens(settings.home)
+    busy, _ = tokens.add("busy", Mode.READ_ONLY, utc_now())
+    calm, _ = tokens.add("calm", Mode.READ_ONLY, utc_now())
+
+    async def call(client: Client) -> dict[str, Any]:
+        return dict((await client.call_tool("memory_latest", {"topic": "a"})).structured_content)
+
+    async def call_often(client: Client) -> list[dict[str, Any]]:
+        return [await call(client) for _ in range(6)]
+
+    # One permit in a million seconds: what is refused does not depend on the speed of this machine.
+    with listening(programs, settings, HADES_SERVE_RATE="0.000001", HADES_SERVE_BURST="4") as address:
+        replies = talked(over_http(address, busy), call_often)
+        assert replies[0]["success"]
+        assert re.fullmatch(r"Rate limit exceeded; retry in \d+ s\.", replies[-1]["error"])
+        assert talked(over_http(address, calm), call)["success"]
 
 
 def test_over_http_a_call_that_is_let_go_leaves_the_server_answering(programs: Path, settings: Settings) -> None:

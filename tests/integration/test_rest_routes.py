@@ -201,7 +201,8 @@ def test_snapshots_and_runs_are_listed(ro):
     listed = ro.get("/v1/snapshots").json()["snapshots"]
     assert [one["serves"] for one in listed] == [True]
     runs = ro.get("/v1/runs").json()
-    assert set(runs) == {"runs", "stages"}
+    assert set(runs) == {"runs", "stages", "alerts", "next"}
+    assert runs["next"]["cost"]["price"] == 0.0
 
 
 def test_an_entity_is_corrected_once_and_the_correction_can_be_taken_back(rw):

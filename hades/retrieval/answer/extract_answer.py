@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hades.ports.text import Embedder
 from hades.retrieval.ranking.sentence_match import root
 from hades.retrieval.ranking.word_overlap import content_words, words
-from hades.text.markup import keep_prose, strip_markup
+from hades.text.markup import keep_prose, row_words, strip_markup, table_rows
 from hades.text.sentences import sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
@@ -23,7 +23,8 @@ _READ = 60  # sentences that are embedded; each costs about 8 ms on one core
 _LONGEST, _SHORTEST = 400, 12  # characters of a sentence that can stand alone
 _SAME = 0.7  # share of words above which two sentences say the same
 _PLACE = 0.15  # what the rank of its source is worth beside the fit of a sentence
-_RELATIVE = 0.75  # a further sentence fits at least this well, compared with the best
+_RELATIVE = 0.85  # a further sentence fits at least this well, compared with the best
+_ROW = 0.9  # a row of a table beside a sentence that fits as well: the sentence reads better
 _NEAR = 0.4  # cosine from which a sentence may answer without a word of the question
 _CODE = re.compile(
     r"\s*(?:@\w|(?:async )?def |class |import |from \w[\w.]* import |(?:public|private|static|func|fn|function) )"
@@ -37,6 +38,7 @@ class _Candidate:
     text: str
     quote: str  # the same words as they stand in the source
     roots: frozenset[str]
+    worth: float  # 1 for a sentence, less for a row of a table
     place: int  # in reading order
 
 
@@ -64,16 +66,22 @@ def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
     for source in sources:
         if source.kind != "passage":
             continue
-        about, prose = _readable(source)
-        for start, end in sentences(prose):
-            quote = " ".join(prose[start:end].split())
-            text = about + strip_markup(quote)
+        for quote, text in _statements(source):
+            worth = _ROW if quote.startswith("|") else 1.0
             if _SHORTEST <= len(text) <= _LONGEST and any(character.isalpha() for character in text):
                 roots = frozenset(map(root, words(f"{source.title} {text}")))
-                found.append(_Candidate(source.number, text, quote, roots, len(found)))
+                found.append(_Candidate(source.number, text, quote, roots, worth, len(found)))
         if len(found) >= _READ:
             break
     return found[:_READ]
+
+
+def _statements(source: AnswerSource) -> list[tuple[str, str]]:
+    """Sentences and rows of tables, each as it stands in the source and in plain words."""
+    about, prose = _readable(source)
+    quotes = [" ".join(prose[start:end].split()) for start, end in sentences(prose)]
+    rows = [] if about else [(row, row_words(row)) for row in table_rows(source.text)]
+    return [(quote, about + strip_markup(quote)) for quote in quotes] + rows
 
 
 def _readable(source: AnswerSource) -> tuple[str, str]:
@@ -100,11 +108,12 @@ def _scores(question: str, candidates: Sequence[_Candidate], embedder: Embedder 
     total = sum(rarity.values()) or 1.0
     lexical = np.array([sum(rarity[word] for word in asked if word in one.roots) / total for one in candidates])
     place = np.array([_PLACE / one.number for one in candidates])
+    worth = np.array([one.worth for one in candidates])
     if embedder is None:
-        return np.where(lexical > 0.0, lexical + place, -1.0)
+        return np.where(lexical > 0.0, worth * (lexical + place), -1.0)
     vectors = embedder.embed([question, *(one.text for one in candidates)])
     near = (vectors[1:] @ vectors[0]).astype(np.float64)
-    fit = 0.5 * lexical + 0.5 * near + place
+    fit = worth * (0.5 * lexical + 0.5 * near + place)
     return np.where((lexical > 0.0) | (near >= _NEAR), fit, -1.0)
 
 

@@ -120,7 +120,7 @@ def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
 
 def _never_ran(contract: Contract, absent: str) -> Finding:
     rule = f"{contract.name}.stage_has_run"
-    return Finding(rule, contract.name, "the stage has completed", 1, 0, (), (absent,), "run `hades run nightly`")
+    return Finding(rule, contract.name, "the stage has completed", 1, 0, (), (absent,), "run `hades build`")
 
 
 def _line(finding: Finding) -> str:

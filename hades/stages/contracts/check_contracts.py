@@ -11,7 +11,7 @@ from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
 from hades.stages.build_context import BuildContext
 from hades.stages.contracts.check_contract import ContractResult, broken_message, check_contract, write_page
-from hades.stages.contracts.last_result import check_before, inputs_digest, note_result
+from hades.stages.contracts.last_result import READS, check_before, inputs_digest, last_results, note_result
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,14 @@ class Outcome:
 
 
 def check_contracts(context: BuildContext, contracts: Sequence[str], *, full: bool = False) -> Outcome:
-    """Check these contracts of the store and write the page.
+    """Check these contracts of the store and write the page, which also shows the last result of the others.
 
     A contract that held is not checked again while no row it reads has changed. `full` checks every rule of every row
     with Great Expectations, whatever was checked before.
     """
     checked = tuple(_check(context.store, name, full=full) for name in contracts)
-    return Outcome(checked, write_page(checked, context.home / "reports"))
+    others = last_results(context.store, (name for name in READS if name not in contracts))
+    return Outcome(checked, write_page((*checked, *others), context.home / "reports"))
 
 
 def _check(store: GraphStore, name: str, *, full: bool) -> ContractResult:

@@ -8,10 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hades.build_state import ledger, ranker_file
 from hades.errors import HadesError
 from hades.ports.store import GraphStore
 from hades.ports.tracking import DATA_HASH, Tracker
+from hades.stages.model_signature import write_signature
 from models.ranker.infer import RankerModel
 
 RANKER_MODEL = "hades-ranker"
@@ -20,6 +23,9 @@ CHAMPION, CHALLENGER = "champion", "challenger"
 FILE = "ranker.npz"
 SERVED = "served"  # the tag of a version that was champion once
 GENERATION = "generation"
+_SINGLES = pa.list_(pa.float32())
+_INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
+_OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
 NONE = "none"  # going back to this: weights by hand
 
 
@@ -49,7 +55,7 @@ def log_ranker(
             f"ranker {generation[:8]}",
             params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
             metrics=metrics,
-            artifacts=[path, *draw(Path(folder))],
+            artifacts=[path, write_signature(Path(folder), FILE, _INPUTS, _OUTPUTS), *draw(Path(folder))],
             tags={DATA_HASH: generation, GENERATION: generation, "data": str(model.signature["data_hash"])},
         )
         version = tracker.register(RANKER_MODEL, run, FILE)

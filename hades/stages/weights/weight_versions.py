@@ -13,6 +13,7 @@ import pyarrow as pa
 from hades.build_state import ledger
 from hades.ports.store import RowStore
 from hades.ports.tracking import DATA_HASH, Tracker
+from hades.stages.model_signature import write_signature
 from hades.stages.weights import plots
 from hades.stages.weights import weights_file as artifact
 from hades.stages.weights.edge_columns import floats, read_mentions, read_relations
@@ -26,6 +27,7 @@ from schemas.intervals import iso
 WEIGHTS_MODEL = "hades-weights"
 CHAMPION = "champion"
 _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
+_GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
 
 
 def log_weights(
@@ -108,7 +110,7 @@ def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, picture],
+            artifacts=[table, picture, write_signature(Path(folder), artifact.FILE, *_signature(rows["relations"]))],
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,
@@ -117,6 +119,12 @@ def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[
             },
         )
     return tracker.register(WEIGHTS_MODEL, run, artifact.FILE)
+
+
+def _signature(relations: pa.Table) -> tuple[list[pa.Field], list[pa.Field]]:
+    """What weighing reads of a relation, and what it gives."""
+    fields = list(relations.schema)
+    return [one for one in fields if one.name not in _GIVEN], [one for one in fields if one.name in _GIVEN]
 
 
 def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:

@@ -26,7 +26,7 @@ class RollbackRequest(Request):
 
 
 class RunsRequest(Request):
-    """List the newest builds with the seconds of each stage, and what each stage last completed."""
+    """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
 
     limit: int = Field(20, ge=1, le=100, description="Maximum number of builds.")
 
@@ -50,16 +50,26 @@ def roll_back(request: RollbackRequest, context: CallContext) -> dict[str, Any]:
 
 
 def list_runs(request: RunsRequest, context: CallContext) -> dict[str, Any]:
-    """The builds and the records of their stages."""
+    """The builds, the records of their stages, the newest alerts, and what the next build would take and cost."""
     from dataclasses import asdict
 
     import orjson
 
-    from hades.stages.forecast import last_runs
+    from hades.stages.forecast import forecast_build, last_runs
+    from hades.stages.release.alerts import last_alerts
+    from hades.wiring import paid_models
+    from schemas.parts import ALL
 
+    home = context.settings.home
     rows = [row for batch in context.readable.scan("build_stages") for row in batch.to_pylist()]
+    is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
     stages = [{**row, "report": orjson.loads(row["report"])} for row in rows]
-    return {"runs": [asdict(run) for run in last_runs(context.settings.home, request.limit)], "stages": stages}
+    return {
+        "runs": [asdict(run) for run in last_runs(home, request.limit)],
+        "stages": stages,
+        "alerts": last_alerts(home),
+        "next": forecast_build(context.readable, home, paid_models(context.settings)).as_dict() if is_whole else {},
+    }
 
 
 _NOT_FOR_AGENTS = OmittedSurface("operations of the service are for people and schedulers")

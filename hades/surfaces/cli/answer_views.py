@@ -18,7 +18,7 @@ _BEFORE = 60  # of them before the sentence that the answer cites
 _EXPLAINED = {
     "timeout": "The search ran out of time; ask again, or raise budget.latency_ms in the plan of hades.yaml.",
     "abstained": "What was found is too weak to answer with; `hades query` shows it.",
-    "embeddings_missing": "The graph has no vectors of this model; run `hades run embed`.",
+    "embeddings_missing": "The graph has no vectors of this model; run `hades build`.",
 }
 
 

@@ -72,7 +72,7 @@ def show_snapshots(document: Mapping[str, Any]) -> tuple[RenderableType]:
     """The published graphs as a table."""
     held = document["snapshots"]
     if not held:
-        return (Text("Nothing has been published; run `hades run nightly`."),)
+        return (Text("Nothing has been published; run `hades build`."),)
     table = Table(box=None, pad_edge=False)
     for heading in ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem"):
         table.add_column(heading)

@@ -52,13 +52,13 @@ def check_nights(home: Path, now: datetime) -> Iterator[Check]:
     """When the last build ended, and what was alerted since."""
     runs = last_runs(home, 1)
     if not runs:
-        yield Check("nightly", "ok", "none yet; `hades run nightly` builds topics, weights and bridges")
+        yield Check("nightly", "ok", "none yet; `hades build` builds topics, weights and bridges")
         return
     ended = _moment(runs[0].build.removeprefix("nightly-"))
     age = (now - ended).total_seconds()
     told = f"last one {hours(age)} ago, {sum(runs[0].seconds.values()):.0f} s, published {runs[0].snapshot}"
     if age > STALE_SECONDS:
-        yield Check("nightly", "warn", told, "is a worker or hades-nightly.timer running? by hand: hades run nightly")
+        yield Check("nightly", "warn", told, "is a worker or hades-nightly.timer running? by hand: hades build")
     else:
         yield Check("nightly", "ok", told)
     if alert := _last_alert(home, ended):

@@ -7,6 +7,7 @@ import getpass
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import anyio
@@ -100,8 +101,8 @@ def _remote_caller(service: Service, headers: Mapping[str, str]) -> Caller:
         caller = Caller("loopback", door.mode, door.tenant)
     if caller is None or caller.tenant not in (None, door.tenant):
         raise CallRefused(NOT_AUTHENTICATED)
-    if service.rates.wait(caller.name) > 0:
-        raise CallRefused("Rate limit exceeded; retry in 1 s.")
+    if (seconds := service.rates.wait(caller.name)) > 0:
+        raise CallRefused(f"Rate limit exceeded; retry in {max(1, ceil(seconds))} s.")
     return caller
 
 

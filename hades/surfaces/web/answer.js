@@ -20,5 +20,7 @@ export function answerCard(written, onSource) {
 }
 
 function place(source) {
-  return source ? [source.document || source.title, source.where].filter(Boolean).join(", ") : "";
+  if (!source) return "";
+  const code = /:\d+$/.test(source.where);
+  return [...new Set(code ? [source.where] : [source.title || source.document, source.where, source.document])].filter(Boolean).join(" · ");
 }

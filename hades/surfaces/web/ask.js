@@ -14,7 +14,7 @@ const ACTIONABLE = {
   abstained: "What was found is too weak to rely on.",
   no_entity_match: null,
   embeddings_missing: "Some passages have no vectors: run `hades run embed`.",
-  hierarchy_unavailable: "There are no topics yet: run `hades run nightly`.",
+  hierarchy_unavailable: "There are no topics yet: run `hades build`.",
   view_degraded: "An older graph serves, or part of it could not be read: run `hades doctor`.",
 };
 

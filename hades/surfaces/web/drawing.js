@@ -36,6 +36,8 @@ export function show(drawing, nodes, edges, { keep = false } = {}) {
   element.hidden = nodes.length === 0 && !keep;
   if (element.hidden || !element.isConnected) return;
   const graph = drawing.graph ??= open(drawing);
+  canvas.classList.toggle("small", !keep && nodes.length <= 4);
+  graph.resize();
   graph.startBatch();
   if (!keep) graph.elements().remove();
   for (const node of nodes) {
@@ -52,7 +54,7 @@ export function show(drawing, nodes, edges, { keep = false } = {}) {
   graph.endBatch();
   graph.style(style());
   graph.layout(isStar(graph) ? { name: "concentric", animate: false, concentric: (node) => node.degree(), minNodeSpacing: 46, spacingFactor: 1.1, padding: 36 } : { name: "cose", animate: false, randomize: !keep, nodeDimensionsIncludeLabels: true, nodeRepulsion: 60_000, nodeOverlap: 30,
-    idealEdgeLength: 130, edgeElasticity: 60, gravity: 0.4, numIter: 1500, padding: 36 }).run();
+    idealEdgeLength: 130, edgeElasticity: 60, gravity: 0.4, componentSpacing: 90, numIter: 1500, padding: 36 }).run();
   refit(graph, graph.elements());
   tell(drawing);
   canvas.setAttribute("aria-label", `${graph.nodes().length} nodes and ${graph.edges().length} edges`);
@@ -90,11 +92,12 @@ function tell({ graph, legend }) {
   }));
 }
 
-// Labels keep their size on the screen; where two would overlap the one of the less connected node is left out.
+// Labels keep their size on the screen; one that would cover another label or another node is left out, the less connected node's first.
 function fitLabels(graph) {
   const zoom = graph.zoom();
   const size = LABEL_PX / zoom;
   const taken = [];
+  const circles = graph.nodes().map((node) => ({ id: node.id(), ...node.renderedPosition() }));
   const ranked = graph.nodes().toArray().sort((a, b) => rank(b) - rank(a));
   graph.startBatch();
   for (const node of ranked) {
@@ -103,8 +106,10 @@ function fitLabels(graph) {
     const lines = Math.ceil((node.data("label").length * 6.4) / 150);
     const box = { left: x - width / 2, right: x + width / 2, top: y + 10, bottom: y + 14 + 14 * lines };
     const free = taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
-    if (free) taken.push(box);
-    node.style({ "font-size": size, "text-opacity": free ? 1 : 0, "text-max-width": `${150 / zoom}px`, "text-margin-y": 4 / zoom,
+    const covers = circles.some((one) => one.id !== node.id() && one.x > box.left - 6 && one.x < box.right + 6 && one.y > box.top - 6 && one.y < box.bottom + 6);
+    const shown = node.hasClass("onpath") || (free && !covers);
+    if (shown) taken.push(box);
+    node.style({ "font-size": size, "text-opacity": shown ? 1 : 0, "text-max-width": `${150 / zoom}px`, "text-margin-y": 4 / zoom,
       width: 16 / Math.sqrt(zoom), height: 16 / Math.sqrt(zoom) });
   }
   graph.edges().forEach((edge) => edge.style({ "font-size": 11 / zoom, "arrow-scale": 0.9 / Math.sqrt(zoom) }));

@@ -42,7 +42,7 @@ async function serves() {
   const place = document.getElementById("serves");
   const found = await attempt(() => get("/snapshots"));
   const now = found?.snapshots.find((snapshot) => snapshot.serves);
-  place.textContent = now ? `serves ${now.snapshot.slice(0, 12)}${now.created_at ? ` of ${now.created_at.slice(0, 16).replace("T", " ")}` : ""}` : found ? "nothing is published yet; run `hades run nightly`" : "";
+  place.textContent = now ? `serves ${now.snapshot.slice(0, 12)}${now.created_at ? ` of ${now.created_at.slice(0, 16).replace("T", " ")}` : ""}` : found ? "nothing is published yet; run `hades build`" : "";
 }
 
 token.addEventListener("submit", (event) => {

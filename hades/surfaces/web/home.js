@@ -1,7 +1,8 @@
 // Home: the corpus at a glance. Topics as a map, questions to begin with, what it speaks of, the last builds.
 
 import { get } from "./api.js";
-import { bar, card, count, day, el, fill } from "./dom.js";
+import { began } from "./builds.js";
+import { bar, card, count, el, fill } from "./dom.js";
 import { treemap } from "./treemap.js";
 
 const FORMATS = {
@@ -34,7 +35,7 @@ export async function home(view, { attempt }) {
     el("button", { type: "button", class: `chip type-${one.type}`, title: `${one.type}, ${count(one.mentions)} mentions`,
       onclick: () => ask(one.type === "code_symbol" ? `What does ${one.name} do?` : `What is ${one.name}?`) },
       one.name, el("small", {}, ` ${count(one.mentions)}`)))));
-  fill(view, form, tiles, el("div", { class: "columns" }, el("div", {}, map, names), el("div", {}, formats(overview), last(runs))));
+  fill(view, form, tiles, el("div", { class: "columns" }, el("div", {}, map, last(runs)), el("div", {}, names, formats(overview))));
 }
 
 function formats(overview) {
@@ -48,14 +49,14 @@ function formats(overview) {
 }
 
 function last(runs) {
-  if (!runs.length) return card("Builds", el("p", { class: "meta" }, "No build yet. Run ", el("code", {}, "hades run nightly"), "."));
+  if (!runs.length) return card("Builds", el("p", { class: "meta" }, "No build yet. Run ", el("code", {}, "hades build"), "."));
   const total = (run) => Object.values(run.seconds).reduce((sum, seconds) => sum + seconds, 0);
   const most = Math.max(...runs.map(total), 0.001);
-  return card("Last builds", runs.map((run) => bar(day(run.as_of), total(run), most, `${total(run).toFixed(1)} s`)),
+  return card("Last builds", runs.map((run) => bar(began(run).slice(5), total(run), most, `${total(run).toFixed(1)} s`)),
     el("p", {}, el("a", { href: "#builds" }, "Builds, snapshots and what changed")));
 }
 
 function nothing() {
   return card("Nothing is here yet", el("p", {}, "Bring a folder and build the graph:"),
-    el("pre", {}, "hades ingest documents PATH\nhades run nightly"), el("p", {}, "Then reload this page."));
+    el("pre", {}, "hades ingest documents PATH\nhades build"), el("p", {}, "Then reload this page."));
 }

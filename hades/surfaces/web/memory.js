@@ -10,7 +10,7 @@ export async function memory(view, { attempt }) {
   const prefix = el("input", { type: "search", placeholder: "topics that begin with…", "aria-label": "Topics that begin with" });
   const list = el("ul", { class: "plain" });
   const place = el("div", {});
-  fill(view, el("div", { class: "columns" }, el("div", {}, card("Topics", prefix, list)), place));
+  fill(view, el("div", { class: "columns" }, el("div", {}, card("Topics", el("div", { class: "row filter" }, prefix), list)), place));
   prefix.addEventListener("input", listed);
   const first = await listed();
   if (named || first) await open(named || first);
@@ -52,7 +52,7 @@ export async function memory(view, { attempt }) {
     const moment = el("output", {}, "now");
     slider.addEventListener("input", () => at(Number(slider.value)));
     const bars = timeline(periods(told, names), first, now, at);
-    fill(place, card(topic, bars.element, el("div", { class: "bar" }, moment, slider, el("span", {})), trace),
+    fill(place, card(topic, bars.element, el("div", { class: "moment" }, moment, slider), trace),
       told.edges.length > 0 && card("Edges", drawing.element, edges));
     at(now);
     show(drawing, ...asGraph(told, names));
@@ -87,8 +87,8 @@ function periods({ history, edges }, names) {
 }
 
 function asGraph({ history, edges }, names) {
-  const nodes = new Map(history.map((state) => [`memory_states/${state._key}`, { id: `memory_states/${state._key}`, name: `${state.topic} v${state.version}` }]));
-  for (const edge of edges) for (const id of [edge._from, edge._to]) if (!nodes.has(id)) nodes.set(id, { id, name: names(id) });
+  const versions = new Map(history.map((state) => [`memory_states/${state._key}`, `${state.topic} v${state.version}`]));
+  const nodes = new Map(edges.flatMap((edge) => [edge._from, edge._to]).map((id) => [id, { id, name: versions.get(id) ?? names(id) }]));
   const drawn = edges.filter((edge) => !edge.retracted_at).map((edge) =>
     ({ id: edge._key, from: edge._from, to: edge._to, type: edge.relationship_type, weight: edge.strength }));
   return [[...nodes.values()], drawn];

@@ -7,7 +7,7 @@ import { treemap } from "./treemap.js";
 
 export async function topics(view, { attempt }) {
   const found = await get("/hierarchy", { limit: 2000 });
-  if (!found.topics.length) return fill(view, card("No topics yet", el("p", {}, "Topics are made by a build: ", el("code", {}, "hades run nightly"), ".")));
+  if (!found.topics.length) return fill(view, card("No topics yet", el("p", {}, "Topics are made by a build: ", el("code", {}, "hades build"), ".")));
   const wanted = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
   const supers = found.topics.filter((topic) => topic.level === 2);
   const below = new Map(supers.map((topic) => [topic.id, found.topics.filter((one) => one.parent === topic.id)]));
@@ -51,7 +51,8 @@ export async function topics(view, { attempt }) {
     const joined = ids.length ? await attempt(() => get("/graph/subgraph", { id: ids, hops: 1, fanout: 4, nodes: ids.length + 1 })) : null;
     const known = new Set(ids);
     const between = (joined?.edges ?? []).filter((edge) => known.has(edge.from) && known.has(edge.to));
-    show(drawing, between.length > 3 ? around.nodes.filter((node) => known.has(node.id)) : around.nodes, between.length > 3 ? between : around.edges);
+    const ends = new Set(between.flatMap((edge) => [edge.from, edge.to]));  // members that nothing joins are listed below
+    show(drawing, between.length > 3 ? around.nodes.filter((node) => ends.has(node.id)) : around.nodes, between.length > 3 ? between : around.edges);
     fill(members, around.nodes.filter((node) => known.has(node.id)).map((node) =>
       el("a", { class: "chip", href: `#ask/${encodeURIComponent(`What is ${node.name}?`)}` }, node.name)));
 

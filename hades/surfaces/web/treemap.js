@@ -1,4 +1,4 @@
-// A treemap in plain elements: area is size, colour is the group. Keyboard and screen reader see a list of buttons.
+// A treemap in plain elements: area is size, colour is the group where there are several. Keyboard and screen reader see a list of buttons.
 
 import { count, el } from "./dom.js";
 
@@ -8,12 +8,16 @@ export function treemap(items, onChoose) {
   const sorted = items.filter((item) => item.size > 0).sort((a, b) => b.size - a.size);
   const groups = [...new Set(sorted.map((item) => item.group))];
   const map = el("div", { class: "treemap", role: "list" });
-  map.style.height = `${Math.min(22, 5 + 2.2 * sorted.length)}rem`;
+  const rem = Math.min(22, 5 + 2.2 * sorted.length);
+  map.style.height = `${rem}rem`;
   for (const { item, x, y, width, height } of squarify(sorted, 0, 0, 100, 100)) {
     const cell = el("button", { type: "button", role: "listitem", class: "cell", title: `${item.name}: ${count(item.size)}`, onclick: () => onChoose(item) },
-      el("span", {}, item.name), el("small", {}, count(item.size)));
+      el("span", { class: "name" }, item.name), el("small", {}, count(item.size)));
+    const room = (height / 100) * rem - 1.1;  // rem inside the border; a line of the name takes 1.05, the size 0.95
+    cell.lastChild.hidden = room < 2;
+    cell.firstChild.style.webkitLineClamp = Math.max(1, Math.floor((room - (cell.lastChild.hidden ? 0 : 0.95)) / 1.05));
     Object.assign(cell.style, { left: `${x}%`, top: `${y}%`, width: `${width}%`, height: `${height}%` });
-    cell.style.setProperty("--hue", HUES[Math.max(groups.indexOf(item.group), 0) % HUES.length]);
+    cell.style.setProperty("--hue", HUES[Math.max(groups.length > 1 ? groups.indexOf(item.group) : sorted.indexOf(item), 0) % HUES.length]);
     map.append(cell);
   }
   return map;

@@ -73,6 +73,7 @@ def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(ask
     [
         ("# Returns\n\nUnclaimed parcels are kept for **60** days.", "Unclaimed parcels are kept for 60 days."),
         ("Returns\nUnclaimed parcels are kept for 60 days.", "Unclaimed parcels are kept for 60 days."),
+        ("| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |", "unclaimed parcels: 60 days"),
         ("Rules\n=====\n\n- Unclaimed parcels: see [list](a.md).", "Unclaimed parcels: see list."),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from hades.ingest.phases import Phase
 from hades.settings import Settings
 from hades.stages.forecast import Run, forecast_build, forecast_seconds, last_runs
 from hades.stages.forecast_cost import PaidModels
+from hades.stages.night import STORE_CONTRACTS
 from hades.wiring import paid_models
+from tasks.artifacts import embed_picture
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages
 
 
@@ -48,6 +51,18 @@ def test_a_build_leaves_what_the_forecast_needs(built):
     assert done.seconds["topics"] > 0.0
     body = json.loads(next((built / "reports").glob("nightly-*.json")).read_text())
     assert body["skipped"] == list(done.skipped)
+
+
+def test_a_build_leaves_a_picture_and_a_page_of_every_contract_that_fetch_nothing(built):
+    (picture,) = (built / "reports").glob("nightly-*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
+    assert embed_picture(picture, "stages").startswith("![stages](data:image/png;base64,iVBOR")
+    assert embed_picture(picture.with_suffix(".gone"), "stages") == ""
+    pages = [page.read_text() for page in (built / "reports").glob("*.html")]
+    assert len(pages) == 2
+    assert not any(re.search(r"(?:src|href)=.https?:|@import|url\(http", page) for page in pages)
+    contracts = (built / "reports" / "contracts.html").read_text()
+    assert all(f">{name} " in contracts for name in STORE_CONTRACTS)
 
 
 def test_without_a_paid_model_a_build_costs_nothing(built):

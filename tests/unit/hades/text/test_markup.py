@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.markup import keep_prose, plain_text, strip_markup
+from hades.text.markup import keep_prose, plain_text, row_words, strip_markup, table_rows
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,11 @@ def test_items_of_a_list_are_sentences_of_their_own():
 
 def test_a_text_that_is_only_a_heading_keeps_its_words():
     assert plain_text("## Opening hours") == "Opening hours"
+
+
+def test_rows_of_a_table_are_read_without_its_heading():
+    table = "Text.\n\n| key | value | meaning |\n|---|---|---|\n| `PORT` | `8377` | port of **serve** |\n| A | | b |\n"
+    assert [row_words(row) for row in table_rows(table)] == ["PORT: 8377; port of serve", "A: b"]
 
 
 def test_a_fence_that_never_closes_ends_with_the_text():

@@ -43,6 +43,17 @@ def edit(store: SqliteStore) -> None:
     put(store, "weight_config", row)
 
 
+def test_a_version_has_a_signature_that_mlflow_reads(store: SqliteStore, tmp_path: Path) -> None:
+    from mlflow.models import Model
+
+    tracker = registry(tmp_path / "registry")
+    version = log_weights(store, tracker, weigh(store, as_of=NIGHTS[0]), as_of=NIGHTS[0])
+    model = Model.load(str(tracker.fetch("hades-weights", version).parent))
+    assert set(model.signature.outputs.input_names()) == {"weight", "weight_components", "cost"}
+    assert {"type", "sim"} <= set(model.signature.inputs.input_names())
+    assert set(model.flavors) == {"hades"}  # no flavour that would run code
+
+
 def test_each_of_three_nights_can_be_restored_byte_for_byte(store: SqliteStore, tmp_path: Path) -> None:
     tracker = registry(tmp_path / "registry")
     was, versions = [], []
