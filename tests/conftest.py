@@ -38,15 +38,23 @@ def pytest_addoption(parser):
     parser.addoption("--picture", help="folder for the pictures of docs/explorer.md")
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Before anything is imported that reads these. Turns count processor time: a busy machine ends none of them."""
     os.environ.update(QUIET)
-    folder = tempfile.tempdir = _fast_folder()
+    is_large = config.option.markexpr in ("soak", "wheel")  # long histories, whole environments
+    folder = tempfile.tempdir = tempfile.gettempdir() if is_large else _fast_folder()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where `tmp_path` lies
     os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="hades-prefect-")
     os.environ.setdefault(registry_template.VARIABLE, tempfile.mkdtemp(prefix="hades-registry-"))
     registry_template.copy_new_registries()
     turn.read_clock = time.process_time
+
+
+def pytest_unconfigure(config):
+    """What lies in memory would stay there until the machine restarts."""
+    shutil.rmtree(os.environ["PREFECT_HOME"], ignore_errors=True)
+    if not hasattr(config, "workerinput"):  # workers share the folder of the first process
+        shutil.rmtree(os.environ[registry_template.VARIABLE], ignore_errors=True)
 
 
 def _fast_folder() -> str:
