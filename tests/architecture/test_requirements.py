@@ -51,3 +51,15 @@ def test_a_listed_module_and_test_exist(row):
     assert words.strip()
     assert (ROOT / module).exists(), f"{id_}: {module} does not exist"
     assert (ROOT / test).exists(), f"{id_}: {test} does not exist"
+
+
+FINDING = re.compile(r"^\| (\d+) \| [^|]+ \| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
+
+
+def test_every_finding_about_memory_names_tests_that_exist():
+    rows = FINDING.findall((ROOT / "docs/requirements.md").read_text(encoding="utf-8"))
+    assert [int(row[0]) for row in rows] == list(range(1, 14))
+    for _, *tests in rows:
+        for test in tests:
+            path, _, name = test.partition("::")
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), test

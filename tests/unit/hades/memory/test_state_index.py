@@ -18,6 +18,7 @@ from hades.memory.recall.standing import Standing
 from hades.memory.service import Memory
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
 from models.vectors import unit_rows
 from tests.unit.hades.memory.kept import Clock, memory_on
@@ -52,6 +53,21 @@ def test_another_process_is_followed(seen: Memory, clock: Clock, tmp_path: Path)
     other.add("a", "it left")
     assert set(topics(seen, "wombat digs")) == {"a", "b"}
     assert seen.search("wombat")[0].state.content in ("it left", "a wombat digs")
+
+
+def test_a_second_question_reads_no_row_of_the_store(seen: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen.tokenizer = MiniLmTokenizer()
+    seen.add_many([NewState(f"t{number % 10}", f"the wombat number {number} sleeps") for number in range(30)])
+    for number in range(9):
+        seen.link(f"t{number}", f"t{number + 1}", "relates_to")
+    before = topics(seen, "wombat number 7"), seen.retrieve_within_budget("why wombat 7?", 2_000).text
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a row was read")
+
+    for name in ("get", "scan", "search", "nearest", "neighbours", "last"):
+        monkeypatch.setattr(SqliteStore, name, refuse)
+    assert (topics(seen, "wombat number 7"), seen.retrieve_within_budget("why wombat 7?", 2_000).text) == before
 
 
 def test_the_index_and_the_store_find_the_same_topics(seen: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
