@@ -27,6 +27,7 @@ WHAT = {
     "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
+    "enhanced": "Pruning, cache and window of MemoryEnhancedPathRAG on a hub graph (`benchmarks/bench_enhanced.py`).",
     "memory_search": "Search and context at 100,000 states, processor time (`benchmarks/bench_memory_search.py`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
