@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 import pytest
@@ -156,7 +157,7 @@ def test_reports_tell_people_and_status_what_happened(nights):
     assert runs[0].seconds["weights"] == second["weights"]["took"]
     found = forecast_build(hades.store, hades.home)
     assert found.chunks_to_embed == 0
-    assert found.stages["contracts"] == runs[0].seconds["contracts"]
+    assert found.stages["contracts"] == round(median(run.seconds["contracts"] for run in runs), 1)
 
 
 def test_release_without_weights_publishes_and_registers_nothing(tmp_path):
