@@ -28,6 +28,10 @@ WHAT = {
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
     "enhanced": "Pruning, cache and window of MemoryEnhancedPathRAG on a hub graph (`benchmarks/bench_enhanced.py`).",
+    "ranker_device": "The graph ranker on an accelerator beside a processor (`benchmarks/ranker_device.py`).",
+    "ranker_held_out": "The graph ranker on questions that it was not fitted to (`benchmarks/eval_ranker.py`).",
+    "memory_writers": "Eight processes write one topic, on a busy machine (`benchmarks/bench_memory_writers.py`).",
+    "promotion": "Facts that promotion keeps, stale ones that it drops (`benchmarks/bench_promotion.py`).",
     "memory_search": "Search and context at 100,000 states, processor time (`benchmarks/bench_memory_search.py`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
@@ -45,18 +49,18 @@ def main() -> None:
         "",
         "Figures of one run on one machine, which may be busy: read the ratios. Repeat with `make bench`.",
         "",
-        f"Machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"This page was written on: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"pyarrow {version('pyarrow')}, onnxruntime {version('onnxruntime')}.",
     ]
     for path in sorted((HERE / "results").glob("*.json")):
-        if path.stem.startswith("eval_"):
-            continue  # docs/evaluation.md shows these
+        if path.stem not in WHAT:
+            continue  # figures of questions stand in docs/evaluation.md and docs/code.md
         body = json.loads(path.read_text("utf-8"))
         lines += [
             "",
             f"## {path.stem.replace('_', ' ')}",
             "",
-            WHAT.get(path.stem, ""),
+            WHAT[path.stem],
             "",
             "| what | figure |",
             "|---|---|",
