@@ -45,7 +45,8 @@ def pytest_configure(config):
     folder = tempfile.tempdir = tempfile.gettempdir() if is_large else _fast_folder()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where `tmp_path` lies
     os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="hades-prefect-")
-    os.environ.setdefault(registry_template.VARIABLE, tempfile.mkdtemp(prefix="hades-registry-"))
+    if registry_template.VARIABLE not in os.environ:
+        os.environ[registry_template.VARIABLE] = tempfile.mkdtemp(prefix="hades-registry-")
     registry_template.copy_new_registries()
     turn.read_clock = time.process_time
 
