@@ -17,9 +17,9 @@ from arango.exceptions import AQLQueryValidateError, ArangoServerError, CursorCl
 from arango.request import Request
 
 from aql import load
-from hades.errors import ReadOnly, StoreUnavailable
+from hades.errors import ReadOnly, StoreError, StoreUnavailable
 from hades.ports.store import Mode
-from hades.stores.arango.costs import DEFAULT_SHARE, UnitSize, default_limit, limit_of
+from hades.stores.arango.costs import DEFAULT_LIMIT_BYTES, DEFAULT_SHARE, UnitSize, default_limit, limit_of
 from hades.stores.arango.endpoints import ArangoEndpoints
 from hades.stores.arango.faults import in_our_words
 from hades.stores.arango.retry import CircuitBreaker, RetryPolicy, may_repeat, may_repeat_unit, may_wait
@@ -205,7 +205,11 @@ class ArangoSession:
         told = limit_of(self._options())
         if told is not None:
             return UnitSize(told, self._transaction_share, "server")
-        return UnitSize(default_limit(self.version_numbers), self._transaction_share)
+        try:
+            assumed = default_limit(self.version_numbers)
+        except StoreError:  # whoever asks for more than the size is told that the server is away
+            assumed = DEFAULT_LIMIT_BYTES
+        return UnitSize(assumed, self._transaction_share)
 
     def _options(self) -> dict[str, Any]:
         """The server's options; nothing where this account may not read them (`--server.options-api`)."""

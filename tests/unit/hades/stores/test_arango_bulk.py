@@ -286,6 +286,7 @@ def test_the_limit_is_read_from_the_server_or_assumed_small(double: ArangoDouble
     assert opened(double).session.unit_size.limit_bytes == LIMIT
     for version, mib in (("3.12.3", 128), ("3.12.9", 512)):
         with ArangoDouble(version, root_password=SECRET) as silent:
+            opened(silent, Mode.ADMIN).session.system_database().create_database("kg")
             size = opened(silent).session.unit_size
         assert (size.limit_bytes, size.source) == (mib * 1024 * 1024, "assumed")
         assert size.unit_bytes == 32 * 1024 * 1024
