@@ -24,7 +24,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.build_state.ledger import WEIGHTS, Completed, record
+from hades.build_state.ledger import WEIGHTS, StageCompletion, record
 from hades.ports.store import Mode
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.walks.k_best_paths import cheapest_paths
@@ -89,7 +89,7 @@ def measure(home: Path, count: int) -> dict[str, float]:
 
 def build(store: SqliteStore, generation: str) -> BridgeReport:
     """The bridges stage, as the nightly build runs it."""
-    record(store, Completed(WEIGHTS, "", generation))
+    record(store, StageCompletion(WEIGHTS, "", generation))
     return build_bridges(store, BridgeRules(), inputs=generation, generation=generation, as_of=NOW)
 
 

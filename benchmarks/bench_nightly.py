@@ -110,7 +110,7 @@ def one_night(folder: Path, number: int, prepared: Path | None, clock_name: str)
     """The whole build over the papers in the folder; what each stage took and how much memory it needed."""
     clock = time.process_time if clock_name == "cpu" else time.perf_counter
     settings = load_settings()
-    embedder = Clocked(open_embedder(settings), vectors_of(prepared) if prepared else {}, clock)
+    embedder = TimedStore(open_embedder(settings), vectors_of(prepared) if prepared else {}, clock)
     store = open_store(settings, Mode.ADMIN)
     store.provision()
     began = clock()
@@ -134,7 +134,7 @@ def one_night(folder: Path, number: int, prepared: Path | None, clock_name: str)
     }
 
 
-class Clocked:
+class TimedStore:
     """An embedder that knows how long it took, and takes known vectors from elsewhere."""
 
     def __init__(self, inner: Embedder, known: dict[str, np.ndarray], clock: Callable[[], float]) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 from rich.table import Table
-from serve_clients import Seen, ask_at_once
+from serve_clients import ClientAnswer, ask_at_once
 
 from hades.settings import Settings, load_settings
 from hades.wiring import open_answers, open_hades
@@ -91,7 +91,7 @@ def measure(folder: Path, clients: int, seconds: float) -> dict[str, float]:
     return figures
 
 
-def note(figures: dict[str, float], name: str, seen: Seen, seconds: float) -> None:
+def note(figures: dict[str, float], name: str, seen: ClientAnswer, seconds: float) -> None:
     """Keep what a load showed."""
     figures |= {
         f"{name}_per_second": len(seen.answers) / seconds,

@@ -28,7 +28,7 @@ from hades.retrieval.ranking.multihop_reranker import first_look, second_look  #
 from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
 from hades.retrieval.turn.types import Question  # noqa: E402
 from hades.retrieval.walks.hipporag import gather  # noqa: E402
-from hades.retrieval.walks.walk_search import Gathered  # noqa: E402
+from hades.retrieval.walks.walk_search import WalkFindings  # noqa: E402
 from hades.settings import load_settings  # noqa: E402
 from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
@@ -43,7 +43,7 @@ CAPS = Caps(docs_max=400, work_max=100_000_000, latency_ms=600_000)
 class Case:
     """One question: what was gathered, what the first look saw, and which passages are gold; `gold` are documents."""
 
-    gathered: Gathered
+    gathered: WalkFindings
     columns: dict[str, Floats]
     linked: Floats
     documents: list[str]

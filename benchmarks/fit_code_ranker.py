@@ -92,7 +92,7 @@ def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[QuestionEvidence
     for repo in sorted({case.repo for case in cases}):
         repository = CodeRepository(find_repository(place, repo), MiniLmTokenizer())
         own = [case for case in cases if case.repo == repo]
-        for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
+        for case in sorted(own, key=lambda one: (repository.commit_time(one.commit), one.id)):
             index = repository.at(case.commit).index
             symbols = tuple(f"{symbol.path}:{symbol.name}" for symbol in index.symbols)
             for is_whole in (True, False):

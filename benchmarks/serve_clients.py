@@ -14,7 +14,7 @@ Answer = tuple[float, float, str]  # when it came, the seconds it took, its snap
 
 
 @dataclass
-class Seen:
+class ClientAnswer:
     """What the clients saw: statuses, answers in the order they came, and answers that were not of one graph."""
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -37,8 +37,8 @@ def ask_at_once(
     think: float = 0.0,
     recipe: str = "hirag_pathrag",
     editions: dict[str, str] | None = None,
-    is_enough: Callable[[Seen], bool] = lambda seen: True,
-) -> Seen:
+    is_enough: Callable[[ClientAnswer], bool] = lambda seen: True,
+) -> ClientAnswer:
     """Let clients ask questions drawn at random until the time is over and it is enough.
 
     `think` is their mean pause between two questions.
@@ -46,7 +46,7 @@ def ask_at_once(
     `editions` is shared with whoever publishes: the word that every passage of a snapshot must hold. An answer that
     holds the word of another one is mixed. A client that saw a newer snapshot and then an older one went back.
     """
-    seen = Seen()
+    seen = ClientAnswer()
 
     async def client(number: int, until: float) -> None:
         chance, order = random.Random(number), []

@@ -31,7 +31,7 @@ from hades.snapshot.publish import PublishReport, publish
 from hades.stages.build_context import BuildContext, Mode
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
-from schemas.telemetry import Feedback, Judged
+from schemas.telemetry import Feedback, JudgedRanks
 
 if TYPE_CHECKING:
     from hades.memory.service import Memory
@@ -169,7 +169,9 @@ class Hades:
         log_if_possible(self.store, log_of(answer, utc_now()))
         return answer
 
-    def feed_back(self, query_id: str, *, good: Judged = Judged(), bad: Judged = Judged()) -> Feedback:
+    def feed_back(
+        self, query_id: str, *, good: JudgedRanks = JudgedRanks(), bad: JudgedRanks = JudgedRanks()
+    ) -> Feedback:
         """Say which paths and passages of an answer were good or bad, by rank."""
         from hades.retrieval.turn.query_log import judge
 

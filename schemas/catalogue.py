@@ -14,7 +14,7 @@ from schemas.hierarchy import Cluster, MembershipChange
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 from schemas.nodes import Document, Entity, File, Func, Paper
 from schemas.record import Column, Record, arrow_schema, columns_of
-from schemas.runs import Extraction, ManifestEntry, Merge, Quarantined, StageRecord
+from schemas.runs import Extraction, ManifestEntry, Merge, QuarantineRow, StageRecord
 from schemas.sources import KnownSource
 from schemas.telemetry import QueryLog, WeightConfig
 
@@ -168,7 +168,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         "what has been ingested, by content hash",
         (Index(("document",)), Index(("source",), broad=True)),
     ),
-    Collection("quarantine", Quarantined, "input set aside, with the reason", (Index(("source",), broad=True),)),
+    Collection("quarantine", QuarantineRow, "input set aside, with the reason", (Index(("source",), broad=True),)),
     Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
     Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
     Collection("entity_edits", EntityEdit, "corrections of entities by hand, with who agreed", (Index(("entity",)),)),

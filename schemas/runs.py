@@ -21,7 +21,7 @@ class ManifestEntry(Keyed):
     phases: Json = Field(default_factory=dict, description="phase -> hash of its inputs when it last completed")
 
 
-class Quarantined(Keyed):
+class QuarantineRow(Keyed):
     """Input that was set aside, and why."""
 
     source: str

@@ -54,7 +54,7 @@ class ShownResults(Record):
     known_at: datetime | None = None
 
 
-class Judged(Record):
+class JudgedRanks(Record):
     """Ranks that somebody found good or bad."""
 
     paths: tuple[int, ...] = ()
@@ -64,8 +64,8 @@ class Judged(Record):
 class Feedback(Record):
     """What `QueryLog.feedback` holds; empty until somebody judges."""
 
-    good: Judged = Judged()
-    bad: Judged = Judged()
+    good: JudgedRanks = JudgedRanks()
+    bad: JudgedRanks = JudgedRanks()
     at: datetime
 
 

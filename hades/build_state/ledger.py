@@ -22,7 +22,7 @@ HIERARCHY, WEIGHTS, BRIDGES = "hierarchy", "weights", "bridges"
 
 
 @dataclass(frozen=True)
-class Completed:
+class StageCompletion:
     """One stage as it last completed."""
 
     stage: str
@@ -32,16 +32,16 @@ class Completed:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def complete(store: RowStore, stage: str) -> Completed | None:
+def complete(store: RowStore, stage: str) -> StageCompletion | None:
     """The last completion of a stage, or None when it never completed."""
     rows = store.get("build_stages", [stage]).to_pylist()
     if not rows:
         return None
     row = rows[0]
-    return Completed(stage, row["digest"], row["generation"], row["as_of"], orjson.loads(row["report"]))
+    return StageCompletion(stage, row["digest"], row["generation"], row["as_of"], orjson.loads(row["report"]))
 
 
-def record(store: RowStore, done: Completed) -> None:
+def record(store: RowStore, done: StageCompletion) -> None:
     """Say that a stage completed; call it inside the stage's transaction, which names `build_stages`."""
     row = StageRecord(
         key=done.stage,

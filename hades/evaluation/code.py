@@ -70,7 +70,7 @@ def evaluate_code(
         own = [case for case in cases if case.repo == repo]
         with ExitStack() as stack:
             graph = stack.enter_context(open_graph(repo)) if others and open_graph is not None else None
-            for case in sorted(own, key=lambda one: (repository.committed_at(one.commit), one.id)):
+            for case in sorted(own, key=lambda one: (repository.commit_time(one.commit), one.id)):
                 checkout = repository.at(case.commit)
                 rankings, embedded = _rank(checkout.index, case.question, baselines)
                 if graph is not None:

@@ -36,7 +36,7 @@ class CodeRepository:
         self._words = Words()
         self._log = CommitLog(git_dir)
 
-    def committed_at(self, commit: str) -> int:
+    def commit_time(self, commit: str) -> int:
         """When a commit was made, in seconds since 1970."""
         return int(run_git(self.git_dir, "log", "--max-count=1", "--format=%ct", commit))
 

@@ -45,7 +45,7 @@ class CodeNames:
         self._ancestors: dict[str, tuple[str, ...]] = {}
         self._found: dict[str, list[str]] = {}
         self._open_classes = 0
-        self._scopes = {document.file: _imported(document) for document in documents}
+        self._scopes = {document.file: _map_imports(document) for document in documents}
         self.qualified: dict[str, str] = {}
         for document in documents:
             self._add(document)
@@ -163,7 +163,7 @@ class CodeNames:
         return None
 
 
-def _imported(document: CodeDocument) -> dict[str, str]:
+def _map_imports(document: CodeDocument) -> dict[str, str]:
     """What imported names stand for: `from a.b import c as d` makes d mean a.b.c."""
     scope: dict[str, str] = {}
     for module, name, alias, *_ in document.code.get("imports", ()):

@@ -66,7 +66,7 @@ def left_of(store: RowStore, traces: Traces) -> Traces:
         rows=traces.rows,
         entities=_absent(store, "entities", traces.entities),
         relations=_absent(store, "relations", traces.relations),
-        runs=_unwritten(store, traces.runs),
+        runs=_find_own_runs(store, traces.runs),
     )
 
 
@@ -165,7 +165,7 @@ def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str,
     return tuple(key for key in keys if key not in held)
 
 
-def _unwritten(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
+def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
     """The runs that no other document holds: what many write is nobody's trace."""
     left = list(runs)
     for batch in store.scan("documents", columns=["_key", "text"]):

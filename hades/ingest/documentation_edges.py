@@ -29,7 +29,7 @@ def documentation_edges(chunks: pa.Table, names: CodeNames, funcs: FuncSpans) ->
     for key, document, text, span, kind in zip(*columns, strict=True):
         if kind != ChunkKind.PROSE or not short:
             continue
-        for name, start, end in _named(text):
+        for name, start, end in _find_names(text):
             func = names.find(name) or short.get(name)
             if func is None:
                 continue
@@ -40,7 +40,7 @@ def documentation_edges(chunks: pa.Table, names: CodeNames, funcs: FuncSpans) ->
     return list(found.values())
 
 
-def _named(text: str) -> Iterator[tuple[str, int, int]]:
+def _find_names(text: str) -> Iterator[tuple[str, int, int]]:
     for pattern in (_QUOTED, _DOTTED):
         for match in pattern.finditer(text):
             name = match.group(1).rstrip(".")

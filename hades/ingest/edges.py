@@ -92,7 +92,7 @@ def derive_edges(
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     cache = PairCache(scratch) if scratch is not None else None
-    wanted = _wanted(store, embedder, corpus, derived, edits, cache, progress)
+    wanted = _derive_all(store, embedder, corpus, derived, edits, cache, progress)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         changes = _write(inside, wanted)
@@ -158,7 +158,7 @@ def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocume
     return CodeDocument(document, file, code, list(zip(func_keys(document, names), names, strict=True)))
 
 
-def _wanted(
+def _derive_all(
     store: RowStore,
     embedder: Embedder,
     corpus: _Corpus,
@@ -203,7 +203,7 @@ def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
     found: dict[str, Difference] = {}
     for name in _ORDER:
         table = wanted.pop(name)
-        found[name] = difference(store, name, table, _owned(name, table))
+        found[name] = difference(store, name, table, _find_owned(name, table))
     pa.default_memory_pool().release_unused()
     for name in reversed(_ORDER):
         if name != "entities":
@@ -215,7 +215,7 @@ def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
     return changes | left | clear_up(store)
 
 
-def _owned(collection: str, table: pa.Table) -> list[str]:
+def _find_owned(collection: str, table: pa.Table) -> list[str]:
     foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
     return [name for name in table.column_names if name not in foreign]
 

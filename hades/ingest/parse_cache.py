@@ -76,15 +76,15 @@ def _facts(line: bytes) -> CodeFacts | None:
         module, symbols, imports, sections, prose, problem = orjson.loads(line)
         return CodeFacts(
             module,
-            tuple([SymbolFact(*map(_frozen, one)) for one in symbols]),
-            tuple([ImportFact(*map(_frozen, one)) for one in imports]),
-            tuple([SectionFact(*map(_frozen, one)) for one in sections]),
-            _frozen(prose),
+            tuple([SymbolFact(*map(_freeze, one)) for one in symbols]),
+            tuple([ImportFact(*map(_freeze, one)) for one in imports]),
+            tuple([SectionFact(*map(_freeze, one)) for one in sections]),
+            _freeze(prose),
             problem,
         )
     except (ValueError, TypeError):
         return None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple([_frozen(one) for one in value]) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple([_freeze(one) for one in value]) if isinstance(value, list) else value

@@ -29,7 +29,7 @@ def is_unread(store: RowStore, spec: SourceSpec, source: Source) -> int | None:
 
 def note_read(store: GraphStore, spec: SourceSpec, source: Source, documents: int) -> None:
     """Remember the state of the files that were just read, and what the store holds of them."""
-    done = ledger.Completed(_record(source), _digest(store, spec, source), report={"documents": documents})
+    done = ledger.StageCompletion(_record(source), _digest(store, spec, source), report={"documents": documents})
     with store.bulk(["build_stages"]) as inside:
         ledger.record(inside, done)
 

@@ -13,11 +13,11 @@ from hades.memory.history.audit import Act, acts_on
 from hades.memory.history.change import Change, Fact, change_fact
 from hades.memory.history.checks import check_relation, check_share, repeat
 from hades.memory.history.conflicts import Trust
-from hades.memory.history.current import holds, named, named_many, state_at, states_at
+from hades.memory.history.current import holds, named, resolve_ids, state_at, states_at
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.edges_around import edges_around
 from hades.memory.history.erase import Certificate, erase_states
-from hades.memory.history.facts import Asserted, ConflictRecord, FactResult, believe_fact, record, resolve_conflict
+from hades.memory.history.facts import ConflictRecord, FactOutcome, FactResult, believe_fact, record, resolve_conflict
 from hades.memory.history.finish_erasure import finish_erasure
 from hades.memory.history.names import (
     NEWEST,
@@ -151,7 +151,7 @@ class Memory(Recall):
 
         def work(rows: RowStore) -> list[MemoryEdge]:
             act = self.act(who, why, is_one=False)
-            ids = named_many(rows, [name for link in links for name in (link.source, link.target)], act.at)
+            ids = resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
             drawn = drawing.draw_many(
                 rows, [replace(link, source=ids[link.source], target=ids[link.target]) for link in links], act
             )
@@ -281,7 +281,7 @@ class Memory(Recall):
         `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
         `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
         """
-        fact = Asserted(
+        fact = FactOutcome(
             subject,
             check_relation(relation),
             object_,

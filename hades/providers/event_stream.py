@@ -13,7 +13,7 @@ MAX_EMPTY_EVENTS = 10_000
 def read_pieces(chunks: Iterable[bytes], content_type: str) -> Iterator[str]:
     """The pieces of text in order; raises ValueError on what is no such answer."""
     if "json" in content_type:
-        yield _whole(b"".join(_bounded(chunks)))
+        yield _whole(b"".join(_limit_bytes(chunks)))
         return
     empty = 0
     for line in _lines(chunks):
@@ -42,7 +42,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
         yield rest.decode("utf-8", "replace").strip()
 
 
-def _bounded(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _limit_bytes(chunks: Iterable[bytes]) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
         size += len(chunk)

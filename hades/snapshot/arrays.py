@@ -101,7 +101,7 @@ class Folder:
         self.finish(name)
 
     @contextmanager
-    def scattered(self, name: str, dtype: DTypeLike, rows: int) -> Iterator[NDArray[Any]]:
+    def scratch_array(self, name: str, dtype: DTypeLike, rows: int) -> Iterator[NDArray[Any]]:
         """An array to be filled in any order; it lies on the disk, not in memory."""
         path = self.path / name
         plain = np.dtype(dtype).newbyteorder("<")

@@ -55,13 +55,13 @@ class DocumentRows:
 
     def find(self, column: pa.Array) -> NDArray[np.int64]:
         """The number of each document by `_id`, -1 where the column says nothing, a new number for one not stored."""
-        places = self.stored_number(column)
+        places = self.document_numbers(column)
         named = np.asarray(column.is_valid().to_numpy(zero_copy_only=False)) & (places == NOWHERE)
         for row in np.flatnonzero(named).tolist():
             places[row] = self._stand_in(column[row].as_py())
         return places
 
-    def stored_number(self, column: pa.Array) -> NDArray[np.int64]:
+    def document_numbers(self, column: pa.Array) -> NDArray[np.int64]:
         """The number of each document by `_id`, -1 where it is not stored."""
         return integers(pc.index_in(column, value_set=self._ids), NOWHERE).copy()
 

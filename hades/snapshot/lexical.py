@@ -74,8 +74,8 @@ class LexicalWriter:
         next_free = np.zeros(len(hashes), np.int64)
         next_free[order] = starts[:-1]
         with (
-            folder.scattered(f"{self._name}.row", np.int32, int(starts[-1])) as rows,
-            folder.scattered(f"{self._name}.share", np.float32, int(starts[-1])) as shares,
+            folder.scratch_array(f"{self._name}.row", np.int32, int(starts[-1])) as rows,
+            folder.scratch_array(f"{self._name}.share", np.float32, int(starts[-1])) as shares,
         ):
             for block in self._blocks:
                 term, row, times = np.load(block)

@@ -159,7 +159,7 @@ class NodeRows:
             return self._documents.find(batch.column("document")), starts, ends
         keys, bodies = batch.column("_key").to_pylist(), texts(batch.column("text"))
         named = texts(batch.column("document"))
-        numbers = self._documents.stored_number(batch.column("document"))
+        numbers = self._documents.document_numbers(batch.column("document"))
         self._documents.check_chunks(keys, numbers, starts, ends, bodies)
         for row in np.flatnonzero(numbers == NOWHERE).tolist():
             starts[row] = max(0, int(starts[row]))

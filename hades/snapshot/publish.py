@@ -93,7 +93,7 @@ def publish(
             linked = 0
             if is_new:
                 with keep_verified(root, pointer.folders(root)):
-                    linked = link_equal_parts(building, contents.arrays, _served_before(root))
+                    linked = link_equal_parts(building, contents.arrays, _find_previous(root))
                     _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
@@ -181,7 +181,7 @@ def catalogue_hash() -> str:
     return digest.hexdigest()
 
 
-def _served_before(root: Path) -> Path | None:
+def _find_previous(root: Path) -> Path | None:
     """The snapshot that served before the present one, whose files a new one may share; None where there is none."""
     now = pointer.read_or_none(root, pointer.CURRENT)
     older = [root / one for one in (now.before if now else ()) if (root / one).is_dir()]

@@ -105,7 +105,7 @@ def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Pat
     Equal means equal hashes in the two manifests, so a file of the old folder that was changed since is not linked:
     the folder must be as it was verified. Where the file system has no links, the new files stay.
     """
-    known = _noted_arrays(older) if older is not None else None
+    known = _read_array_notes(older) if older is not None else None
     if older is None or known is None:
         return 0
     linked = 0
@@ -124,14 +124,14 @@ def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Pat
 @contextmanager
 def keep_verified(root: Path, names: set[str]) -> Iterator[None]:
     """Around a change of links: it touches the times of files that other snapshots share, whose marks must follow."""
-    marked = [(root / name, arrays) for name in sorted(names) if (arrays := _noted_arrays(root / name)) is not None]
+    marked = [(root / name, arrays) for name in sorted(names) if (arrays := _read_array_notes(root / name)) is not None]
     yield
     for folder, arrays in marked:
         if folder.is_dir():
             note(folder, stamps_of(folder, arrays))
 
 
-def _noted_arrays(folder: Path) -> Mapping[str, ArrayFile] | None:
+def _read_array_notes(folder: Path) -> Mapping[str, ArrayFile] | None:
     try:
         arrays = manifests.load(folder)[0].arrays
         return arrays if is_noted(folder, arrays) else None

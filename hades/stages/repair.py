@@ -19,7 +19,7 @@ from hades.ingest.ingest_api import Ingest
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore
 from hades.stages.build_context import BuildContext
-from hades.stages.contracts.check_contract import broken_keys
+from hades.stages.contracts.check_contract import find_broken_keys
 from hades.stages.contracts.check_contracts import check_contracts
 from hades.stages.night import NIGHT, STORE_CONTRACTS, Night, stage_named
 from schemas.catalogue import collection_named
@@ -51,7 +51,7 @@ def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Seque
     """
     if unknown := [name for name in contracts if name not in STORE_CONTRACTS]:
         raise HadesError(f"there is no contract {', '.join(unknown)} to repair; use {', '.join(STORE_CONTRACTS)}")
-    broken = {name: broken_keys(context.store, name) for name in contracts or STORE_CONTRACTS}
+    broken = {name: find_broken_keys(context.store, name) for name in contracts or STORE_CONTRACTS}
     chosen = list(contracts) or [name for name, keys in broken.items() if keys]
     counts = {name: sum(map(len, keys.values())) for name, keys in broken.items() if keys}
     if not chosen:

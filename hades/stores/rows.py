@@ -52,7 +52,7 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False, w
     if with_rev:
         table = table.drop_columns([REV])
     columns = _columns_given(collection, table, partial)
-    arrays = {column.name: _typed(collection, column, table) for column in columns}
+    arrays = {column.name: _cast_array(collection, column, table) for column in columns}
     checked = pa.table(arrays)
     checks = [partial_of(_check_keys, collection, checked)]
     checks += [partial_of(_check_column, collection, column, checked) for column in columns]
@@ -109,7 +109,7 @@ def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> li
     return list(collection.columns)
 
 
-def _typed(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
+def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
     if column.name not in table.column_names:
         if column.default is None:
             return pa.nulls(table.num_rows, column.type)

@@ -129,7 +129,7 @@ class Turn:
         self._stage.capped = True
         self.because(reason)
 
-    def ended_early(self, reason: Reason) -> None:
+    def note_early_end(self, reason: Reason) -> None:
         """Say that this stage stopped before its caps did, because what it wanted was reached."""
         self._stage.early_stop = True
         self.because(reason)

@@ -57,11 +57,11 @@ def _words_of(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if len(name) > _MAX_NAME or not _COMPOUND.search(name):
         return (), ()
     components = name.split(".")
-    joined = tuple(_dotted(components)) if len(components) > 1 else ()
+    joined = tuple(_join_dotted(components)) if len(components) > 1 else ()
     return joined, tuple(part for component in components for part in split_identifier(component))
 
 
-def _dotted(components: list[str]) -> Iterator[str]:
+def _join_dotted(components: list[str]) -> Iterator[str]:
     """The joined form of a dotted name, without the receiver, and its components."""
     kept = [one.strip("_").lower() for one in components if one not in _RECEIVERS]
     kept = [one for one in kept if len(one) >= _SHORTEST]

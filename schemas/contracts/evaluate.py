@@ -23,7 +23,7 @@ class UncheckableRule(ValueError):
     """A rule that could not be evaluated, which is a mistake in the rule or its frame and never a pass."""
 
 
-def broken_rows(expectation: Expectation, frame: pa.Table) -> NDArray[np.int64]:
+def find_broken_rows(expectation: Expectation, frame: pa.Table) -> NDArray[np.int64]:
     """Positions of the rows of a frame that break an expectation about rows."""
     evaluate = _ROW_KINDS.get(expectation.kind)
     if evaluate is None:

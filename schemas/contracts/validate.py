@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from schemas.contracts.evaluate import UncheckableRule, broken_rows, is_about_table, row_count_holds
+from schemas.contracts.evaluate import UncheckableRule, find_broken_rows, is_about_table, row_count_holds
 from schemas.contracts.rule import Contract, Finding, Rule
 
 NAMED_ROWS = 20
@@ -44,7 +44,7 @@ def _by_arrow(contract: Contract, frames: Mapping[str, pa.Table]) -> dict[str, F
                 broken[rule.id] = _finding_of_table(rule, frame, frame.num_rows)
             continue
         try:
-            rows = broken_rows(rule.expectation, frame)
+            rows = find_broken_rows(rule.expectation, frame)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UncheckableRule(f"{rule.id} could not be evaluated: {error}") from error
         if len(rows):

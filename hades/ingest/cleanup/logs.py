@@ -27,11 +27,11 @@ def redact_logs(store: RowStore) -> Change:
     for batch in store.scan("query_logs", columns=["_key", "results"], batch_rows=_ROWS):
         keys, texts = batch.column("_key").to_pylist(), batch.column("results").to_pylist()
         shown = [orjson.loads(text) for text in texts]
-        gone = _missing(store, (one for results in shown for one in _named(results)))
+        gone = _missing(store, (one for results in shown for one in _find_ids(results)))
         rows = [
             {"_key": key, "results": canonical_json(_redact(results, gone))}
             for key, results in zip(keys, shown, strict=True)
-            if gone and not gone.isdisjoint(_named(results))
+            if gone and not gone.isdisjoint(_find_ids(results))
         ]
         if rows:
             store.patch("query_logs", as_table("query_logs", rows))
@@ -52,7 +52,7 @@ def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
     return len(rows)
 
 
-def _named(results: dict[str, Any]) -> set[str]:
+def _find_ids(results: dict[str, Any]) -> set[str]:
     """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every full build."""
     paths, passages = results.get("paths", ()), results.get("passages", ())
     return {*(one for path in paths for one in _walk(path)), *(passage["id"] for passage in passages)}

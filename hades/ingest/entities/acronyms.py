@@ -29,7 +29,7 @@ class Definitions:
 
 def find_definitions(tokens: Tokens, starts: Flags) -> Definitions:
     """Every acronym in parentheses whose letters are the initials of the words before them."""
-    rows = _bracketed(tokens)
+    rows = _find_bracketed(tokens)
     sentence = np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0)) if len(tokens) else rows
     short: list[int] = []
     first: list[int] = []
@@ -45,7 +45,7 @@ def find_definitions(tokens: Tokens, starts: Flags) -> Definitions:
     )
 
 
-def _bracketed(tokens: Tokens) -> Longs:
+def _find_bracketed(tokens: Tokens) -> Longs:
     """Rows of single words in parentheses that are written as acronyms."""
     if len(tokens) < 2:
         return np.zeros(0, dtype=np.int64)

@@ -93,7 +93,7 @@ def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     parts = [
         *_name_spans(tokens, starts, joined),
         _quote_spans(tokens),
-        _dotted_spans(tokens),
+        _find_dotted_spans(tokens),
         (terms[0], terms[1], int(Mark.TERM)),
     ]
     first = np.concatenate([part[0] for part in parts]).astype(np.int64)
@@ -178,7 +178,7 @@ def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     return first[good], last[good], int(Mark.QUOTED | Mark.NAME)
 
 
-def _dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
+def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """Names of code such as `sklearn.svm.SVC`: words joined by full stops without a space."""
     tied = np.flatnonzero(tokens.gap == DOT)
     plain = (tokens.shape & (DIGIT_FIRST | SINGLE)) == 0

@@ -24,7 +24,14 @@ from hades.ingest.entities.aliases import (
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_domains import entity_domains
 from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
-from hades.ingest.entities.linking import Given, LinkedCorpus, link_chunks, link_companions, link_titles, link_triples
+from hades.ingest.entities.linking import (
+    DocumentNames,
+    LinkedCorpus,
+    link_chunks,
+    link_companions,
+    link_titles,
+    link_triples,
+)
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.reading import Reading, read_names, read_stated_names, show_names
@@ -77,7 +84,7 @@ def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
     numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, stated.sense]))
     linked = _link(corpus, reading, resolved, numbered)
     beside = np.flatnonzero(~stated.is_title)
-    given = Given(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
+    given = DocumentNames(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
     ids = numbered.ids()
     mentions, frequency = link_chunks(linked, given, ids)
     relations = [

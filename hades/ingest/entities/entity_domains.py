@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hades.ingest.entities.linking import Given, LinkedCorpus
+from hades.ingest.entities.linking import DocumentNames, LinkedCorpus
 
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
@@ -22,7 +22,7 @@ class EntityDomains:
     every: tuple[str, ...]
 
 
-def entity_domains(linked: LinkedCorpus, given: Given) -> list[EntityDomains]:
+def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDomains]:
     """For each entity the domains of its documents; a document counts once, however often it names the entity."""
     documents = linked.corpus.documents
     labels = sorted({one.domains for one in documents})

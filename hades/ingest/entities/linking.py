@@ -41,14 +41,14 @@ class LinkedCorpus:
 
 
 @dataclass(frozen=True)
-class Given:
+class DocumentNames:
     """What sources state beside the text: this document, that entity. In order of documents."""
 
     document: Longs
     entity: Longs
 
 
-def link_chunks(linked: LinkedCorpus, given: Given, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
+def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title can carry it.
@@ -70,7 +70,7 @@ def link_chunks(linked: LinkedCorpus, given: Given, ids: Sequence[str]) -> tuple
     return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
-def link_titles(linked: LinkedCorpus, given: Given) -> RelationRows:
+def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
     """From the entity of a title to what its text names, and to what its source states beside the text."""
     size = max(1, linked.n_entities)
     source = linked.title[linked.reading.document]
@@ -124,7 +124,7 @@ def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
     )
 
 
-def _beside_text(linked: LinkedCorpus, given: Given, size: int) -> Longs:
+def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs:
     """(first chunk, entity) codes of what documents without a title state."""
     bare = np.flatnonzero(linked.title[given.document] < 0)
     document, of = given.document[bare], linked.corpus.document_of

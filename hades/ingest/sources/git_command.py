@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from hades.ingest.sources.reading import SourceError
-from hades.settings.activation import inherited_environment
+from hades.settings.activation import child_environment
 
 _SECONDS = 120.0
 _SAFE = (
@@ -142,7 +142,7 @@ def _is_git_dir(path: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    kept = inherited_environment(without="GIT_")
+    kept = child_environment(without="GIT_")
     return {**kept, **_ENVIRONMENT}
 
 

@@ -56,13 +56,13 @@ def _commits(git_dir: Path, rules: HistoryRules) -> list[Commit]:
         keep_emails=rules.keep_emails,
     )
     if follows:
-        commits = _bounded([*commits, *kept], rules)
+        commits = _limit_commits([*commits, *kept], rules)
     if file:
         _save(file, newest, commits)
     return commits
 
 
-def _bounded(commits: list[Commit], rules: HistoryRules) -> list[Commit]:
+def _limit_commits(commits: list[Commit], rules: HistoryRules) -> list[Commit]:
     """What one reading of the whole history would give: newest first, within number and age."""
     ordered = sorted(commits, key=lambda one: one.at, reverse=True)[: rules.max_commits]
     oldest = ordered[0].at - timedelta(days=rules.max_age_days) if ordered else None

@@ -102,7 +102,7 @@ class _Reader:
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Call):
-                name = _dotted(node.func)
+                name = _dotted_name(node.func)
                 if name:
                     scope.calls[name] = self._span(node.func)
             elif isinstance(node, _STRINGS):
@@ -246,10 +246,10 @@ def _children(node: ast.AST) -> list[ast.AST]:
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:
     """Base classes by name, `Generic[T]` as `Generic`."""
     plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
-    return tuple(filter(None, map(_dotted, plain)))
+    return tuple(filter(None, map(_dotted_name, plain)))
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted_name(node: ast.expr) -> str:
     """`a.b.c` as written, `super().c` included; empty for anything computed."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -14,7 +14,7 @@ from hades.memory.history.audit import Act
 from hades.memory.history.current import named
 from hades.memory.history.edges import NewEdge, draw, end
 from hades.memory.history.edges_around import edges_around
-from hades.memory.history.inversions import implied_inverse, inverse_of
+from hades.memory.history.inversions import find_inverse, inverse_of
 from hades.memory.history.names import NEWEST, key_of, state_id
 from hades.memory.history.states import NewState, append, by_keys
 from hades.ports.store import Direction, RowStore
@@ -83,12 +83,12 @@ def _follow(
     """What the change alone, without stated facts, means for an edge."""
     shown, target = _show(rows, edge), _topic(rows, edge.target)
     if inverse_of(edge.relationship_type) is None:
-        done.reasons.append(f"{shown} stays: {implied_inverse(edge.relationship_type)[1]}")
+        done.reasons.append(f"{shown} stays: {find_inverse(edge.relationship_type)[1]}")
         return
     if not names_topic(said, target):
         done.reasons.append(f"{shown} stays: the change does not name {target}")
         return
-    inverse, why = implied_inverse(edge.relationship_type)
+    inverse, why = find_inverse(edge.relationship_type)
     drawn = None
     if inverse is not None:
         drawn = draw(rows, _edge(rows, written, Fact(inverse, target), said, moment), act, action="fact")

@@ -106,7 +106,7 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
     return found[0]
 
 
-def named_many(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
+def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
     """The `_id` that each of these topics or states stands for; one look-up for all of them."""
     keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
     topics = {name: topic_key(check_topic(name)) for name, key in keys.items() if not is_state_key(key)}

@@ -42,7 +42,7 @@ FUNCTIONAL = frozenset(_ONE_AT_A_TIME.split())
 
 
 @dataclass(frozen=True)
-class Asserted:
+class FactOutcome:
     """What is said: subject, relation, object, when it was true, how sure and by whom."""
 
     subject: str
@@ -81,7 +81,7 @@ class FactResult:
 
 
 def believe_fact(
-    rows: RowStore, fact: Asserted, act: Act, trust: Trust, created: Sequence[NewState] = ()
+    rows: RowStore, fact: FactOutcome, act: Act, trust: Trust, created: Sequence[NewState] = ()
 ) -> FactResult:
     """Believe a fact wherever nothing stronger excludes it. Topics nobody wrote of get a version that names them."""
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
@@ -156,7 +156,7 @@ class ConflictRecord:
 def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
     """Every conflict, oldest first, with the last decision about it; not those whose fact was taken back."""
     told = _notes(rows, Term("subject", "starts_with", f"{CONFLICT}_"))
-    found = [_recorded(notes[0], notes[-1]) for notes in told.values() if notes[-1].detail["outcome"] != WITHDRAWN]
+    found = [_record_of(notes[0], notes[-1]) for notes in told.values() if notes[-1].detail["outcome"] != WITHDRAWN]
     return [one for one in found if one.outcome is Outcome.ASK] if open_only else found
 
 
@@ -206,7 +206,7 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Conf
     return replace(one, outcome=Outcome(keep), reason=act.why)
 
 
-def _recorded(first: MemoryAudit, last: MemoryAudit) -> ConflictRecord:
+def _record_of(first: MemoryAudit, last: MemoryAudit) -> ConflictRecord:
     told = last.detail
     return ConflictRecord(
         first.key, first.at, told["old"], told["new"], told["claim"], Outcome(told["outcome"]), last.why
@@ -238,7 +238,7 @@ def _begins(new: NewEdge, act: Act) -> datetime:
     return new.valid_from or act.at
 
 
-def _edge(fact: Asserted, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
+def _edge(fact: FactOutcome, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
     return NewEdge(
         state_id(subject.key),
         state_id(object_.key),
@@ -251,7 +251,7 @@ def _edge(fact: Asserted, subject: MemoryState, object_: MemoryState, act: Act) 
     )
 
 
-def _is_functional(fact: Asserted) -> bool:
+def _is_functional(fact: FactOutcome) -> bool:
     return fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
 
 
@@ -264,7 +264,7 @@ def _claim(edge: MemoryEdge) -> Claim:
     )
 
 
-def _tell(fact: Asserted, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
+def _tell(fact: FactOutcome, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
     return {
         "subject": subject.topic,
         "relation": fact.relation,

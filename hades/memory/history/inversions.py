@@ -22,7 +22,7 @@ def inverse_of(relation: str) -> str | None:
     return INVERSIONS.get(relation)
 
 
-def implied_inverse(relation: str) -> tuple[str | None, str]:
+def find_inverse(relation: str) -> tuple[str | None, str]:
     """The relation that follows from the change alone, or None, and why."""
     inverse = inverse_of(relation)
     if inverse is None:

@@ -73,7 +73,7 @@ def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
 def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     """Let a version never have held, from now on; its row, its text and its number stay."""
     topic, version = str(step.detail["topic"]), int(step.detail["version"])
-    state = _unchanged_since(rows, topic, version)
+    state = _check_unchanged(rows, topic, version)
     at = max(act.at, state.timestamp + INSTANT)
     records.put(rows, STATES, [state.model_copy(update={"retracted_at": at})])
     drawn = evolution(state)
@@ -85,7 +85,7 @@ def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     act.note("retract", state.key, {"topic": topic, "version": version})
 
 
-def _unchanged_since(rows: RowStore, topic: str, version: int) -> MemoryState:
+def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
     """The row of a version that no later version rests on."""
     pointer = pointer_to(rows, topic)
     count = pointer.version if pointer else 0

@@ -97,7 +97,7 @@ def _retrieve(reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int,
     asked = embed_question(reader, query)
     found = _relevant(query, search_asked(reader, asked, rules=FOR_CONTEXT, most=_CANDIDATE_TOPICS))
 
-    packer.fill("focus", _focused(reader, focus), packer.left // 2, must=True)
+    packer.fill("focus", _read_focus(reader, focus), packer.left // 2, must=True)
     latest = [one.state for one in found]
     packer.fill("latest", _new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
     walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
@@ -151,7 +151,7 @@ def _meets(summary: MemoryState, window: Window | None) -> bool:
     return window is None or overlap(period, window)
 
 
-def _focused(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
+def _read_focus(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
     """The whole of what was asked for: the sources of a summary, or the last versions of a topic."""
     return [_version(state) for name in names for state in _behind(reader, name)]
 

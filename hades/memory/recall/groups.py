@@ -80,14 +80,14 @@ def _group(
     keys = {topic_key(state.topic) for state in states}
     inside = [weight for one in keys for other, weight in weights[one].items() if other in keys and one < other]
     return TopicGroup(
-        ", ".join(_shared_words(states, everything)) or (states[0].topic if states else ""),
+        ", ".join(_find_shared_words(states, everything)) or (states[0].topic if states else ""),
         tuple(sorted(state.topic for state in states)),
         len(inside),
         round(sum(inside) / len(inside), 4) if inside else 0.0,
     )
 
 
-def _shared_words(states: Sequence[MemoryState], everything: Mapping[str, MemoryState]) -> list[str]:
+def _find_shared_words(states: Sequence[MemoryState], everything: Mapping[str, MemoryState]) -> list[str]:
     """The words that most of the group hold and few others do."""
     held = Counter(word for state in states for word in set(words_of(state.content)))
     in_all = Counter(word for state in everything.values() for word in set(words_of(state.content)))

@@ -87,7 +87,7 @@ def search_asked(
         if index is not None:
             ranked = _rank_in_index(index, reader, asked, time_window, limit, rules, levels, most)
             return _read(index, ranked)
-    where = (*_in_window(time_window), *_seen(reader), Term("consolidation_level", "in", list(levels)))
+    where = (*_in_window(time_window), *_visible(reader), Term("consolidation_level", "in", list(levels)))
     best: dict[str, SimilarState] = {}
     for near in nearest(reader.rows, asked, limit=limit, where=where):
         best.setdefault(topic_of_key(near.key), near)
@@ -177,7 +177,7 @@ def _in_window(window: Window | None) -> Predicate:
     return [*terms, Term("valid_from", "<", aware("until", end))] if end is not None else terms
 
 
-def _seen(reader: Reader) -> Predicate:
+def _visible(reader: Reader) -> Predicate:
     """Versions that may lead a reader to a topic: said and begun by then, not retracted since."""
     as_of, known_at = reader.mask.as_of, reader.mask.known_at
     if known_at is None:

@@ -133,7 +133,7 @@ def _one_level(memory: SummaryWriter, level: int, as_of: datetime, who: str) -> 
     erased = erase_summaries(memory.store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
     stale, unchanged = _stale(memory.store, groups, as_of)
-    damaged = _damaged(memory.store, level)
+    damaged = _find_damaged(memory.store, level)
     written: list[str] = []
     for start in range(0, len(stale), _RUN):
         some = stale[start : start + _RUN]
@@ -181,7 +181,7 @@ def _newest_summaries(rows: RowStore, level: int) -> Iterable[tuple[str, datetim
             yield made.area, made.start, key
 
 
-def _damaged(rows: RowStore, level: int) -> list[str]:
+def _find_damaged(rows: RowStore, level: int) -> list[str]:
     """Topics named like summaries of a level whose newest version cannot be read as one."""
     return sorted(made.topic for _, made in _summaries(rows, level) if made.is_damaged)
 

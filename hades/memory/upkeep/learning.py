@@ -74,7 +74,7 @@ def rate_state(
         act = memory.act(who, why)
         state = named(rows, name, act.at)
         before = state.importance_score
-        after = check_share("importance", importance) if importance is not None else _judged(before, bool(is_useful))
+        after = check_share("importance", importance) if importance is not None else _judgement(before, bool(is_useful))
         set_importance(rows, state, after, act)
         act.keep(rows)
         return state.model_copy(update={"importance_score": after})
@@ -145,7 +145,7 @@ def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> No
         memory.add(f"{SOURCES}{source}", told, metadata=learned, who=who, why="a conflict was decided")
 
 
-def _judged(importance: float, is_useful: bool) -> float:
+def _judgement(importance: float, is_useful: bool) -> float:
     moved = importance + (1 - importance) * _STEP if is_useful else importance - importance * _STEP
     return round(moved, 6)
 

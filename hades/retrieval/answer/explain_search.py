@@ -91,7 +91,7 @@ def explain_missing(
     for cause, asked, lifted in _lift(question, limits):
         if path := _containing(reach(asked, lifted), wanted):
             return _because(cause, limits, path)
-    return _unconnected(view, question, seeds, wanted, limits)
+    return _explain_unconnected(view, question, seeds, wanted, limits)
 
 
 def _stand_ins(view: MeteredView, node: int, question: Question) -> set[int]:
@@ -155,7 +155,7 @@ def _because(cause: Cause, limits: Limits, path: FoundPath) -> Explanation:
     return Explanation(cause, sentences[cause], {"edges": len(path.edges), "score": path.score, "why": path.why})
 
 
-def _unconnected(
+def _explain_unconnected(
     view: MeteredView, question: Question, seeds: Sequence[Seed], wanted: set[int], limits: Limits
 ) -> Explanation:
     """Told apart by plain breadth: further away, hidden, or not connected."""

@@ -57,10 +57,10 @@ def _of_document(view: MeteredView, one: str) -> list[int]:
     passages = zip(hits.numbers.tolist(), view.passages(hits.numbers), strict=False)
     pieces = sorted((passage.span, number) for number, passage in passages if passage.document_id == source.id)
     chunks = [number for _, number in pieces]
-    return [*_titled(view, source, chunks), *chunks]
+    return [*_find_title_entity(view, source, chunks), *chunks]
 
 
-def _titled(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
+def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
     """The entity among those that its pieces mention whose name is the document's title."""
     title = _fold(source.title)
     named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)

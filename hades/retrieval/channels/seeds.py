@@ -161,10 +161,10 @@ def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int
         if part.vector is None or part.model not in view.info.models.get(kind, ()):
             return _NOTHING
         return view.nearest(part.vector, kind=kind, model=part.model, limit=limit)
-    return _named(view, part.text) if kind is Kind.ENTITY else _NOTHING
+    return _find_named(view, part.text) if kind is Kind.ENTITY else _NOTHING
 
 
-def _named(view: MeteredView, text: str) -> Hits:
+def _find_named(view: MeteredView, text: str) -> Hits:
     """Entities that the text spells out, longest name first: the longer, the less by chance."""
     found = view.match_names(text)
     lengths = found.ends - found.starts

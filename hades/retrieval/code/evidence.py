@@ -64,7 +64,7 @@ def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
         if part in ("all", "title"):
             files[f"path_{part}"] = index.path_postings.score(query)
     _names(index, question, files, symbols)
-    _dotted(index, question, files, symbols)
+    _score_dotted_names(index, question, files, symbols)
     _paths(index, question, files)
     _stems(index, question, files)
     _frames(index, question, files, symbols)
@@ -155,7 +155,9 @@ def _marked(text: str) -> list[str]:
     return [word for word in re.findall(r"[\w.]+(?:\(\))?", text) if is_identifier(word)]
 
 
-def _dotted(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+def _score_dotted_names(
+    index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]
+) -> None:
     """Dotted names such as `pkg.module.Class.method`: how many of their parts a symbol and its path agree with."""
     own_files, own_symbols, modules = (
         np.zeros(len(index.files)),

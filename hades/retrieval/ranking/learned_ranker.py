@@ -23,7 +23,7 @@ from hades.retrieval.ranking.path_features import path_columns
 from hades.retrieval.ranking.ranker_features import describe, doubts
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
-from hades.retrieval.walks.second_hop import Known, Net, ReachRules, cast_net
+from hades.retrieval.walks.second_hop import Net, ReachRules, ReachState, cast_net
 from models.ranker.features import matrix
 from models.ranker.infer import BadModel, Head, RankerModel, unpack
 from models.vectors import unit_rows
@@ -47,7 +47,7 @@ def judge_of(view: MeteredView, question: Question) -> Judge:
         view.turn.because(Reason.RANKER_UNAVAILABLE)
         return BY_HAND
     asked = model.question_state(np.asarray(question.vector, np.float32))
-    return LearnedJudge(model, Known(fitted.states, asked))
+    return LearnedJudge(model, ReachState(fitted.states, asked))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PassagePool:
 class LearnedJudge(ByHand):
     """A `Judge` by a fitted model."""
 
-    def __init__(self, model: RankerModel, known: Known) -> None:
+    def __init__(self, model: RankerModel, known: ReachState) -> None:
         self._model, self._known = model, known
 
     def passages(
@@ -125,14 +125,14 @@ class LearnedJudge(ByHand):
         ]
 
 
-def first_net(view: MeteredView, question: Question, found: Sequence[FoundPassage], known: Known) -> Net:
+def first_net(view: MeteredView, question: Question, found: Sequence[FoundPassage], known: ReachState) -> Net:
     """Around the best of what the searches found."""
     anchors = np.array([one.node for one in found[: RULES.anchors]], np.int64)
     return cast_net(view, question, found, anchors, known, rules=RULES)
 
 
 def second_net(
-    view: MeteredView, question: Question, found: Sequence[FoundPassage], first: Net, scores: Floats, known: Known
+    view: MeteredView, question: Question, found: Sequence[FoundPassage], first: Net, scores: Floats, known: ReachState
 ) -> Net:
     """Around the best of the first net; its own best stay."""
     best = first.nodes[ranks_of(scores)]
@@ -161,7 +161,7 @@ def read_best(
     own = {name: column[order] for name, column in net.columns.items()}
     walk = np.exp(reach - reach.max())
     pool = Pool(readings, walk, own["linked_sum"] + 1e-6, own["lexical"], vectors, asked)
-    described = describe(question.text, pool, _wanted(view, question, readings), reach)
+    described = describe(question.text, pool, _question_words(view, question, readings), reach)
     columns = {**described, **{f"net_{name}": column for name, column in own.items()}, "reach": reach - reach.max()}
     tiers = {one.node: one.tiers for one in found}
     cosine = (vectors @ asked).astype(np.float64)
@@ -172,7 +172,7 @@ def read_best(
     return PassagePool(passages, described, columns, reach, cosine)
 
 
-def _wanted(view: MeteredView, question: Question, readings: Sequence[Reading]) -> QuestionWords:
+def _question_words(view: MeteredView, question: Question, readings: Sequence[Reading]) -> QuestionWords:
     """What the question asks for; its names are the spelled-out entities with a capital."""
     found = view.match_names(question.text)
     spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)

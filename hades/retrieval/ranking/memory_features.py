@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.view import Passage
-from hades.retrieval.ranking.word_overlap import named_titles, passage_body, wording
+from hades.retrieval.ranking.word_overlap import match_titles, passage_body, wording
 from hades.text.dates import Interval, closeness, end_years, times_in, years_of
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def second_look(question: str, asked: Interval | None, passages: Sequence[Passag
     return {
         **first,
         **time_fit(asked, passages),
-        "title": named_titles(question, [one.title for one in passages]),
+        "title": match_titles(question, [one.title for one in passages]),
         "closely": _share(spoken.bm25),
         "holds": closely,
         "same_title": _same_title([one.title for one in passages], base),
@@ -125,11 +125,11 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
 
 def tell_times(passage: Passage) -> list[Interval]:
     """The times that a passage states, relative ones taken from its date, and the day it is dated."""
-    return [*_stated_times(passage.text, passage.timestamp)]
+    return [*_find_times(passage.text, passage.timestamp)]
 
 
 @lru_cache(maxsize=_REMEMBERED_TIMES)
-def _stated_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
+def _find_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
     told = [one.interval for one in times_in(text, told_at)]
     if told_at is not None:
         told.append((told_at, told_at + _DAY))

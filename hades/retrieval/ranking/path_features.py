@@ -13,7 +13,7 @@ from hades.retrieval.ranking.rerank import spread
 from hades.retrieval.ranking.sentence_match import Floats
 from hades.retrieval.ranking.word_overlap import Body, wording, words
 from hades.retrieval.turn.types import FoundPath, Question
-from hades.retrieval.walks.second_hop import Known
+from hades.retrieval.walks.second_hop import ReachState
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
@@ -22,7 +22,7 @@ LIKENED = frozenset({"similar_to", "related_to", "coref"})  # edges that only sa
 
 
 def path_columns(
-    view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str], known: Known
+    view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str], known: ReachState
 ) -> dict[str, Floats]:
     """The columns `models.ranker.features.PATH`; `texts` are the paths in words, one each, so all was read before."""
     score = np.array([path.score for path in paths], np.float64)
@@ -68,7 +68,7 @@ def _edges(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[list[Floats],
     return weights, np.array(likened, np.float64)
 
 
-def _states(paths: Sequence[FoundPath], known: Known) -> tuple[Floats, Floats]:
+def _states(paths: Sequence[FoundPath], known: ReachState) -> tuple[Floats, Floats]:
     """How alike neighbours on a path are by their states, and how near its nearest node is to the question."""
     if known.states is None:
         return np.zeros(len(paths)), np.zeros(len(paths))

@@ -10,7 +10,7 @@ from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.multihop_reranker import Pool, first_look, reciprocal, second_look, weigh
 from hades.retrieval.ranking.rerank import COMPLETION, in_turn, spread
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
-from hades.retrieval.ranking.word_overlap import Body, links, named_titles, wording, words
+from hades.retrieval.ranking.word_overlap import Body, links, match_titles, wording, words
 
 
 def describe(question: str, pool: Pool, want: QuestionWords, earlier: Floats) -> dict[str, Floats]:
@@ -59,7 +59,7 @@ def _by_hand(
 ) -> dict[str, Floats]:
     """What the weights by hand think, and in which order they would take the passages."""
     spoken = wording(question, [Body(body) for body in bodies])
-    title = named_titles(question, titles)
+    title = match_titles(question, titles)
     hand = (spread(cosine) + spread(spoken.bm25) + 0.5 * title + 0.5 * spread(earlier)) / 3.0
     order, gains = in_turn(hand, spoken, links(titles, bodies, titles), COMPLETION)
     gain, place = np.empty(len(hand)), np.empty(len(hand))

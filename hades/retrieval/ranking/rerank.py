@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from hades.ports.view import GraphView, Passage
-from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, named_titles, passage_body, wording, words
+from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, passage_body, wording, words
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 
 
@@ -52,7 +52,7 @@ class Weights:
         total = (
             self.similarity * spread(candidates.similarity)
             + self.words * spread(candidates.words.bm25)
-            + self.title * named_titles(question.text, titles)
+            + self.title * match_titles(question.text, titles)
             + self.earlier * spread(np.array([one.score for one in candidates.found], np.float64))
         )
         weight = self.similarity + self.words + self.title + self.earlier

@@ -63,7 +63,7 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
         roots,
         title_roots,
         title_roots.union(*roots),
-        _capitalised("\n".join((title, text, *facts))),
+        _find_capitalised("\n".join((title, text, *facts))),
         frozenset(name_stem(word) for word in content_words(title) if len(word) > 2),
         bool(facts),
     )
@@ -74,7 +74,7 @@ def name_stem(word: str) -> str:
     return word[:_NAME_LETTERS]
 
 
-def _capitalised(text: str) -> frozenset[str]:
+def _find_capitalised(text: str) -> frozenset[str]:
     """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
     spelled = content_words(" ".join(_CAPITALISED.findall(text)))
     return frozenset(name_stem(word) for word in spelled if len(word) > 2)
@@ -90,18 +90,18 @@ class QuestionWords:
 
     def share(self, held: AbstractSet[str]) -> float:
         """How much of the question these roots hold, in [0, 1]."""
-        return self._asked.share(held)
+        return self._question_weights.share(held)
 
     def fit(self, held: AbstractSet[str]) -> float:
         """How much of what is asked about the names these roots hold, in [0, 1]."""
-        return self._related.share(held)
+        return self._relation_weights.share(held)
 
     @cached_property
-    def _asked(self) -> _Weights:
+    def _question_weights(self) -> _Weights:
         return _Weights(self.rarity, tuple(self.rarity))
 
     @cached_property
-    def _related(self) -> _Weights:
+    def _relation_weights(self) -> _Weights:
         return _Weights(self.rarity, self.relation)
 
 

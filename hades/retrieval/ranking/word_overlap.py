@@ -90,11 +90,11 @@ def wording(question: str, bodies: Sequence[Body]) -> Wording:
     return Wording(rarity, (times > 0).astype(np.float64), shares.sum(axis=0))
 
 
-def named_titles(question: str, titles: Sequence[str]) -> Array:
+def match_titles(question: str, titles: Sequence[str]) -> Array:
     """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
     asked = _space(words(question))
-    full = [_spoken_title(title) for title in titles]
-    short = [_spoken_title(short_title(title)) for title in titles]
+    full = [_plain_title(title) for title in titles]
+    short = [_plain_title(short_title(title)) for title in titles]
     return np.array(
         [
             0.0 if len(brief) < _SHORTEST_TITLE + 2 else 1.0 if whole in asked else 0.8 if brief in asked else 0.0
@@ -108,7 +108,7 @@ def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequ
     spoken = [_space(text) for text in texts]
     found = np.zeros((len(titles), len(titles)))
     for place, title in enumerate(titles):
-        name = _spoken_title(short_title(title))
+        name = _plain_title(short_title(title))
         if len(name) >= _SHORTEST_TITLE + 2:
             found[:, place] = [
                 name in text and other != documents[place] for text, other in zip(spoken, documents, strict=True)
@@ -135,7 +135,7 @@ def content_words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _spoken_title(title: str) -> str:
+def _plain_title(title: str) -> str:
     return _space(words(title))
 
 

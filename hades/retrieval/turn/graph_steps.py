@@ -33,7 +33,7 @@ from schemas.plan import Plan, Reason
 if TYPE_CHECKING:
     from hades.retrieval.channels.narrow_topics import CandidateGraph
     from hades.retrieval.turn.metered_view import MeteredView
-    from hades.retrieval.walks.explain_paths import Explained
+    from hades.retrieval.walks.explain_paths import PassagePaths
 
 GRAPH = "graph"
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
@@ -254,7 +254,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
 
 def _explaining(
     view: MeteredView, question: Question, start: Start, sources: Sequence[Seed], ranked: Sequence[FoundPassage]
-) -> Explained:
+) -> PassagePaths:
     from hades.retrieval.walks.explain_paths import explain_passages
     from hades.retrieval.walks.flow import FlowRules
 

@@ -11,7 +11,7 @@ import orjson
 
 from hades.errors import HadesError, StoreError
 from schemas.retrieval import Retrieval
-from schemas.telemetry import Feedback, Judged, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
+from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
 if TYPE_CHECKING:  # the store port loads pyarrow, which a question does not need before it is logged
     from hades.ports.store import RowStore
@@ -72,8 +72,8 @@ def judge(
     store: RowStore,
     query_id: str,
     *,
-    good: Judged = Judged(),
-    bad: Judged = Judged(),
+    good: JudgedRanks = JudgedRanks(),
+    bad: JudgedRanks = JudgedRanks(),
     at: datetime,
 ) -> Feedback:
     """Add a judgement to a query's log; a later word about the same rank replaces the earlier one."""
@@ -129,7 +129,7 @@ def _log(row: dict[str, Any]) -> QueryLog:
     return QueryLog.model_validate({**row, **parsed})
 
 
-def _check_ranks(query_id: str, judged: Judged, shown: dict[str, int]) -> None:
+def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> None:
     for what, count in shown.items():
         ranks: Sequence[int] = getattr(judged, what)
         for rank in ranks:
@@ -139,8 +139,8 @@ def _check_ranks(query_id: str, judged: Judged, shown: dict[str, int]) -> None:
                 )
 
 
-def _add(before: Judged, now: Judged, against: Judged) -> Judged:
-    return Judged(
+def _add(before: JudgedRanks, now: JudgedRanks, against: JudgedRanks) -> JudgedRanks:
+    return JudgedRanks(
         paths=tuple(sorted((set(before.paths) - set(against.paths)) | set(now.paths))),
         passages=tuple(sorted((set(before.passages) - set(against.passages)) | set(now.passages))),
     )

@@ -129,7 +129,7 @@ def search_beam(
         survivors = set(map(id, kept.walks))
         frontier = [walk for walk in grown if id(walk) in survivors]
         if len(seeds) > 1 and join(kept.walks, seeds) >= rules.coverage:
-            view.turn.ended_early(Reason.COVERAGE_REACHED)
+            view.turn.note_early_end(Reason.COVERAGE_REACHED)
             break
     paths = tuple(
         FoundPath(
@@ -198,14 +198,14 @@ def _grow(
                 break
             been.add(targets[at])
             left -= 1
-            grown.append(_continued(walk, found, matches, places[at]))
+            grown.append(_extend_walk(walk, found, matches, places[at]))
         else:
             if left and may_have_more[row]:  # what was looked at led back, and there may be edges beyond it
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
     return grown
 
 
-def _continued(walk: Walk, found: Expansion, matches: Floats, place: int) -> Walk:
+def _extend_walk(walk: Walk, found: Expansion, matches: Floats, place: int) -> Walk:
     """A walk with one of the edges found at its end."""
     return Walk(
         (*walk.nodes, int(found.target[place])),

@@ -37,7 +37,7 @@ NO_WAY = "no path of at most {hops} edges leads from what the question names to 
 
 
 @dataclass(frozen=True)
-class Explained:
+class PassagePaths:
     """Paths in the order of the passages that they explain; for each passage its path, or why it has none."""
 
     paths: tuple[FoundPath, ...] = ()
@@ -60,15 +60,15 @@ def explain_passages(
     passages: Sequence[FoundPassage],
     read: Sequence[Passage],
     rules: FlowRules,
-) -> Explained:
+) -> PassagePaths:
     """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
     ends = _ends(view, question, passages, read)
     starts = _starts(sources, ends)
     targets = sorted({node for own in ends for node in own})
     if view.turn.expired():
-        return Explained((), (None,) * len(passages), (NO_TIME,) * len(passages))
+        return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
     if not starts or not targets:
-        return Explained((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
+        return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
     found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
     best_paths = _choose_paths(view, found, ends, read)
     chosen: dict[frozenset[int], int] = {}
@@ -88,7 +88,7 @@ def explain_passages(
             )
         path_of.append(chosen[key])
         missing.append("")
-    return Explained(tuple(paths), tuple(path_of), tuple(missing))
+    return PassagePaths(tuple(paths), tuple(path_of), tuple(missing))
 
 
 def _ends(
@@ -100,14 +100,14 @@ def _ends(
     if not len(nodes):
         return ends
     found = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=NAMES, mask=question.mask)
-    titled = [_titled(view, one) for one in read]
+    titled = [_title_entities(view, one) for one in read]
     for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
         voice = TITLE_VOICE if target in titled[row] else 1.0
         ends[row][target] = voice * min(1.0, weight)
     return ends
 
 
-def _titled(view: MeteredView, passage: Passage) -> set[int]:
+def _title_entities(view: MeteredView, passage: Passage) -> set[int]:
     """The entities that the passage's title spells in full."""
     title = short_title(passage.title)
     if not title:

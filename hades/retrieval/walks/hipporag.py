@@ -16,7 +16,7 @@ from hades.ports.view import Expansion
 from hades.retrieval.channels.contextual_search import search_from
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
-from hades.retrieval.walks.walk_search import Gathered, HippoRules, WalkSearch, rules_of
+from hades.retrieval.walks.walk_search import HippoRules, WalkFindings, WalkSearch, rules_of
 from hades.settings.hipporag import HippoSettings
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def multi_hop(
     return hippo_search(view, question, rules, judge)
 
 
-def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> Gathered:
+def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> WalkFindings:
     """Walk and read, without judging; what the closer look is fitted on."""
     return WalkSearch(view, question, rules).run()
 
@@ -86,7 +86,7 @@ def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fa
     return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
 
 
-def _judge(question: Question, gathered: Gathered, limit: int, judge: Judge) -> list[FoundPassage]:
+def _judge(question: Question, gathered: WalkFindings, limit: int, judge: Judge) -> list[FoundPassage]:
     """What was read by the closer look, its scores falling from 1; then what the walk reached but nobody read."""
     if not gathered.nodes:
         return gathered.ranked[:limit]

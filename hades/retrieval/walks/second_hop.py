@@ -46,7 +46,7 @@ class ReachRules:
 
 
 @dataclass(frozen=True)
-class Known:
+class ReachState:
     """Where nodes and the question lie: (nodes of the view, state), and (state,); both None where nobody knows."""
 
     states: NDArray[np.floating] | None = None
@@ -66,7 +66,7 @@ def cast_net(
     question: Question,
     passages: Sequence[FoundPassage],
     anchors: Numbers,
-    known: Known,
+    known: ReachState,
     *,
     kept: Sequence[int] = (),
     rules: ReachRules = ReachRules(),
@@ -184,7 +184,7 @@ def _likeness(view: MeteredView, question: Question, nodes: Numbers, anchors: Nu
     return dict(zip(names, figures, strict=True))
 
 
-def _read_stated(known: Known, nodes: Numbers, anchors: Numbers) -> dict[str, Floats]:
+def _read_stated(known: ReachState, nodes: Numbers, anchors: Numbers) -> dict[str, Floats]:
     """How near the candidate's state is to the question's and to those of the anchors."""
     if known.states is None:
         return dict.fromkeys(("state_asked", "state_best", "state_anchored"), np.zeros(len(nodes)))

@@ -84,7 +84,7 @@ def rules_of(settings: HippoSettings) -> HippoRules:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class WalkFindings:
     """What the walks brought up: `nodes` were read and are described by `pool`; `ranked` is the first walk's order."""
 
     nodes: list[int]
@@ -126,7 +126,7 @@ class WalkSearch:
         self._readings: dict[int, Reading] = {}
         self._walks: list[Ppr] = []
 
-    def run(self) -> Gathered:
+    def run(self) -> WalkFindings:
         view, question, rules = self._view, self._question, self._rules
         named = named_entities(view, question.text, rules.restart)
         if not named:
@@ -144,7 +144,7 @@ class WalkSearch:
             more = chunk_scores(view, self.walk(mass), rules.again)
             nodes = self.read_all(list(dict.fromkeys([*nodes, *more])))
         entities = as_seeds(start, np.array([one.node for one in named], np.int64))
-        return Gathered(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
+        return WalkFindings(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
 
     def start(self, named: list[NamedEntity]) -> dict[int, float]:
         mass = restart_mass(self._view, self._question, named, self._rules.restart)

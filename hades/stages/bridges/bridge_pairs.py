@@ -23,13 +23,13 @@ def choose_pairs(
     number = {key: place for place, key in enumerate(topics)}
     shifted = [number[key] for key in (one.removeprefix("clusters/") for one in moved) if key in number]
     of_moved = [pair for topic in shifted for pair in pairs_of(heat, topic, rules.moved_pairs)]
-    chosen = dict.fromkeys([*of_moved, *_seen(store, number, rules, as_of)])
+    chosen = dict.fromkeys([*of_moved, *_pairs_of_questions(store, number, rules, as_of)])
     chosen |= dict.fromkeys(hot_pairs(heat, rules.near_pairs, rules.far_pairs))
     restless = set(shifted)
     return sorted(chosen, key=restless.isdisjoint)  # stable: the order above within both halves
 
 
-def _seen(store: RowStore, number: dict[str, int], rules: BridgeRules, as_of: datetime) -> list[Pair]:
+def _pairs_of_questions(store: RowStore, number: dict[str, int], rules: BridgeRules, as_of: datetime) -> list[Pair]:
     """Pairs that questions of the last days narrowed to at once (`results.hierarchy`), the most frequent first."""
     since = Term("at", ">=", as_of - timedelta(days=rules.seen_days))
     counts: Counter[Pair] = Counter()

@@ -63,7 +63,7 @@ def build_bridges(
     )
 
 
-def _skip(last: ledger.Completed) -> BridgeReport:
+def _skip(last: ledger.StageCompletion) -> BridgeReport:
     """What the last build reported, marked as skipped."""
     return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
 

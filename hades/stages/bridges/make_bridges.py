@@ -58,7 +58,9 @@ def make_bridges(
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", table)
         finished = digest if served.stopped != "time" else ""  # the next build must not skip what is left
-        ledger.record(inside, ledger.Completed(ledger.BRIDGES, finished, report.generation, as_of, report.as_dict()))
+        ledger.record(
+            inside, ledger.StageCompletion(ledger.BRIDGES, finished, report.generation, as_of, report.as_dict())
+        )
     return report
 
 

@@ -15,7 +15,7 @@ from hades.ports.store import GraphStore
 from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 from hades.stages.contracts import frames
 from schemas.contracts.all_contracts import contract_named
-from schemas.contracts.evaluate import broken_rows, is_about_table
+from schemas.contracts.evaluate import find_broken_rows, is_about_table
 from schemas.contracts.rule import Contract, Finding
 from schemas.contracts.validate import Engine, validate
 
@@ -70,7 +70,7 @@ def check_contract(
     return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes)
 
 
-def broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
+def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
     """The keys of all rows that break a rule of a contract, by frame."""
     found = frames.frames_of(store, name, snapshot=None, generation=None)
     broken: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
         frame = found.tables.get(rule.frame)
         if frame is None or is_about_table(rule.expectation):
             continue
-        rows = broken_rows(rule.expectation, frame)
+        rows = find_broken_rows(rule.expectation, frame)
         keys = frame.column("_key").take(pa.array(rows, pa.int64())).to_pylist()
         broken.setdefault(rule.frame, []).extend(keys)
     return {frame: sorted(set(keys)) for frame, keys in broken.items() if keys}
@@ -88,10 +88,10 @@ def require_contracts(checked: ContractResult | Iterable[ContractResult]) -> Non
     """Stop here when a rule is broken."""
     several = (checked,) if isinstance(checked, ContractResult) else tuple(checked)
     if any(one.findings for one in several):
-        raise ContractBroken(broken_message(several))
+        raise ContractBroken(describe_broken(several))
 
 
-def broken_message(checked: Sequence[ContractResult]) -> str:
+def describe_broken(checked: Sequence[ContractResult]) -> str:
     """Which rules are broken by which rows, and what to do; one line a rule."""
     findings = [finding for one in checked for finding in one.findings]
     if not findings:

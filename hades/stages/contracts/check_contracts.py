@@ -10,7 +10,7 @@ from typing import Any, Self
 from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
 from hades.stages.build_context import BuildContext
-from hades.stages.contracts.check_contract import ContractResult, broken_message, check_contract, write_page
+from hades.stages.contracts.check_contract import ContractResult, check_contract, describe_broken, write_page
 from hades.stages.contracts.last_result import READS, check_before, inputs_digest, last_results, note_result
 
 
@@ -39,7 +39,7 @@ class Outcome:
     @property
     def message(self) -> str:
         """Which rules, which rows, where to read more."""
-        return f"{broken_message(self.checked)}; see {self.page}"
+        return f"{describe_broken(self.checked)}; see {self.page}"
 
     @property
     def table(self) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ def note_result(store: GraphStore, name: str, inputs: str | None, result: Contra
     """Keep a result that held; a broken contract is checked again until it holds."""
     if inputs is None or result.findings:
         return
-    done = ledger.Completed(_record(name), inputs, report={"rules": result.rules, "rows": result.rows})
+    done = ledger.StageCompletion(_record(name), inputs, report={"rules": result.rules, "rows": result.rows})
     with store.bulk(["build_stages"]) as inside:
         ledger.record(inside, done)
 

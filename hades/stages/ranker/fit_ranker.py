@@ -19,7 +19,7 @@ from hades.retrieval.ranking.learned_ranker import PassagePool, first_net, read_
 from hades.retrieval.ranking.path_features import path_columns
 from hades.retrieval.ranking.ranker_features import describe, doubts
 from hades.retrieval.turn.types import FoundPath
-from hades.retrieval.walks.second_hop import Known, Net
+from hades.retrieval.walks.second_hop import Net, ReachState
 from hades.snapshot.ranker_part import graph_of
 from hades.stages.ranker.replay_questions import SEARCHED, WALKED, ReplayedQuestion, offline
 from models.ranker.calibrate import doubt_threshold, isotonic
@@ -158,7 +158,7 @@ class _Work:
         ]
         self.arrays: dict[str, Singles] = {}
         self.curves: dict[str, Curve] = {}
-        self.known = [Known()] * len(self.cases)
+        self.known = [ReachState()] * len(self.cases)
 
     def fit_states(self, model: str) -> None:
         """The network over all graphs, and for each half of the questions one that has not seen it."""
@@ -175,7 +175,7 @@ class _Work:
             for place in self.every:
                 if self.fold[place] % HALVES == half:
                     asked = network.question_state(np.asarray(self.cases[place].question.vector, np.float32))
-                    self.known[place] = Known(states[self.owners[place]], asked)
+                    self.known[place] = ReachState(states[self.owners[place]], asked)
 
     def fit(self, head: str, blocks: Sequence[_Block], *, each: bool = False) -> list[Floats]:
         """Fit a head and keep it; the scores of every block by a head that has not seen its question."""

@@ -83,7 +83,7 @@ def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str
 def record(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
-        ledger.record(inside, ledger.Completed(RANKER, generation, generation, as_of, dict(report)))
+        ledger.record(inside, ledger.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
 
 
 def ranker_before(tracker: Tracker) -> str:

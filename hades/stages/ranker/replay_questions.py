@@ -22,7 +22,7 @@ from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
-from hades.retrieval.walks.second_hop import Known
+from hades.retrieval.walks.second_hop import ReachState
 from hades.snapshot.ranker_part import graph_of
 from hades.stages.ranker.ranker_questions import LabelledQuestion
 from hades.telemetry.turn import Caps, Turn
@@ -134,7 +134,7 @@ def rank_by(
         states = node_states(model, graph.features, graph.starts, graph.targets)
         for case in cases:
             asked = model.question_state(np.asarray(case.question.vector, np.float32))
-            judge = LearnedJudge(model, Known(states, asked))
+            judge = LearnedJudge(model, ReachState(states, asked))
             passages = judge.passages(offline(view), case.question, case.found, case.m)
             found[SEARCHED].append(_documents(view, [one.node for one in passages]))
             nodes = list(case.nodes)

@@ -19,7 +19,7 @@ from hades.build_state import ledger
 from hades.ports.view import GraphView
 from hades.retrieval.ranking.learned_ranker import first_net
 from hades.retrieval.turn.pipeline import Tools
-from hades.retrieval.walks.second_hop import Known
+from hades.retrieval.walks.second_hop import ReachState
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.ranker_part import graph_of
 from hades.stages.build_context import BuildContext
@@ -89,7 +89,7 @@ def train_ranker(
         fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
         report = _register(context, materials, fit, exported, as_of)
     with context.store.bulk(["build_stages"]) as inside:
-        ledger.record(inside, ledger.Completed(STAGE, digest, "", as_of, report))
+        ledger.record(inside, ledger.StageCompletion(STAGE, digest, "", as_of, report))
     return report
 
 
@@ -188,14 +188,14 @@ def _export(context: BuildContext, materials: Sequence[Material], rules: RankerR
     times = [case.asked.at for _, case in cases]
     held = hold_out([case.asked.text for _, case in cases], times, rules.held)
     offered = [
-        _offered(material, case, bool(is_held) and at is not None)
+        _make_candidates(material, case, bool(is_held) and at is not None)
         for (material, case), is_held, at in zip(cases, held, times, strict=True)
     ]
     return write_export(context.home / "ranker" / EXPORT, graphs, offered)
 
 
-def _offered(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
-    net = first_net(offline(material.view), case.question, case.found, Known())
+def _make_candidates(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
+    net = first_net(offline(material.view), case.question, case.found, ReachState())
     read = material.view.passages(net.nodes)
     wanted = np.array([case.asked.wants(one.id, one.document) for one in read], np.bool_)
     counts = np.array([case.asked.compares(one.id) for one in read], np.bool_)

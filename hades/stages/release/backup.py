@@ -93,14 +93,16 @@ def _copy_snapshots(home: Path, into: Path) -> list[str]:
     for _ in range(_TRIES):
         now = pointer.read(root)
         order = [] if now is None else [one for one in (now.snapshot, *now.before) if (root / one).is_dir()]
-        copied = [one for one in dict.fromkeys([*order, *sorted(pointer.folders(root))]) if _copied(root / one, into)]
+        copied = [
+            one for one in dict.fromkeys([*order, *sorted(pointer.folders(root))]) if _copy_snapshot(root / one, into)
+        ]
         if now is None or now.snapshot in copied:
             _copy_pointers(root, into, now is not None)
             return copied
     raise BackupError(f"the snapshot that serves in {root} could not be copied; run `hades doctor`")
 
 
-def _copied(folder: Path, into: Path) -> bool:
+def _copy_snapshot(folder: Path, into: Path) -> bool:
     """Copy a snapshot and what it says of itself; false when it was removed meanwhile or cannot be read."""
     target = into / folder.name
     if target.is_dir():

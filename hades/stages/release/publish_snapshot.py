@@ -119,7 +119,7 @@ def _publish(context: BuildContext, as_of: datetime) -> ReleaseReport:
 def _note(context: BuildContext, inputs: str, released: ReleaseReport) -> None:
     report = {name: getattr(released, name) for name in ("snapshot", "weights_version", "ranker_left_out")}
     with context.store.bulk(["build_stages"]) as inside:
-        ledger.record(inside, ledger.Completed(_RECORD, inputs, report=report))
+        ledger.record(inside, ledger.StageCompletion(_RECORD, inputs, report=report))
 
 
 def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:

@@ -57,7 +57,7 @@ def import_text(store: GraphStore, folder: Path, *, progress: Progress = silent)
     """
     manifest = _read_manifest(folder)
     form: Form = manifest["form"]
-    files = {collection: manifest["collections"][collection.name] for collection in _ordered(manifest)}
+    files = {collection: manifest["collections"][collection.name] for collection in _order_collections(manifest)}
     for told in files.values():
         if _sha256(folder / told["file"]) != told["sha256"]:
             raise ExportError(f"{folder / told['file']} is not what was exported; export again, or see docs/export.md")
@@ -72,7 +72,7 @@ def import_text(store: GraphStore, folder: Path, *, progress: Progress = silent)
 def seal_export(folder: Path) -> dict[str, Any]:
     """Write counts and hashes of the files as they are now: for an export that was edited by hand."""
     manifest = _read_manifest(folder)
-    for collection in _ordered(manifest):
+    for collection in _order_collections(manifest):
         told = manifest["collections"][collection.name]
         told["rows"] = sum(batch.num_rows for batch in _batches(folder / told["file"], collection, manifest["form"]))
         told["sha256"] = _sha256(folder / told["file"])
@@ -115,7 +115,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _ordered(manifest: dict[str, Any]) -> list[Collection]:
+def _order_collections(manifest: dict[str, Any]) -> list[Collection]:
     """Collections of the export, those with nodes before those with edges."""
     held = [one for one in COLLECTIONS if one.name in manifest["collections"]]
     return sorted(held, key=lambda one: one.edge is not None)

@@ -53,7 +53,7 @@ def build_hierarchy(
     )
 
 
-def _skip(last: ledger.Completed) -> HierarchyReport:
+def _skip(last: ledger.StageCompletion) -> HierarchyReport:
     """Nothing to do: the counts of the last build, nothing moved."""
     held = {
         name: last.report[name]

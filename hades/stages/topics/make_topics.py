@@ -91,7 +91,7 @@ def make_hierarchy(
     progress("hierarchy", 4, STEPS)
     with watch.step("write"), store.bulk(COLLECTIONS) as inside:
         write_rows(inside, rows, standing, moves, Entry(build, as_of, set(material.keys)))
-        done = ledger.Completed(ledger.HIERARCHY, digest, report.generation, as_of, report.as_record())
+        done = ledger.StageCompletion(ledger.HIERARCHY, digest, report.generation, as_of, report.as_record())
         ledger.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return replace(report, seconds=watch.seconds)

@@ -73,7 +73,7 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
         for name, table in changes.items():
             inside.patch(name, in_batches(table))
         inside.upsert("weight_config", to_table(WeightConfig, contents.config))
-        done = ledger.Completed(
+        done = ledger.StageCompletion(
             ledger.WEIGHTS,
             f"restored from {WEIGHTS_MODEL} version {version}",
             generation,

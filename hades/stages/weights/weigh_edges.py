@@ -137,7 +137,7 @@ def weigh_relations(
             inside.patch(name, in_batches(rows))
         after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
         inside.upsert("weight_config", to_table(WeightConfig, after))
-        ledger.record(inside, ledger.Completed(ledger.WEIGHTS, digest, generation, week, report.lasting()))
+        ledger.record(inside, ledger.StageCompletion(ledger.WEIGHTS, digest, generation, week, report.lasting()))
     progress("weights", 3, 3)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 

@@ -75,7 +75,7 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
             f"{action}: the server refused the account; check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
         )
     if code in _FORBIDDEN or error.http_code == 403:
-        return _forbidden(action, text, writes)
+        return _explain_forbidden(action, text, writes)
     if code == _NO_DATABASE or code in _NO_COLLECTION:
         return NotProvisioned(f"{action}: {text}; run `hades provision` with an admin endpoint")
     if code in TRANSACTION_GONE:
@@ -98,7 +98,7 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
     return StoreError(f"{action}: the server answered error {code}: {text}")
 
 
-def _forbidden(action: str, text: str | None, writes: bool) -> HadesError:
+def _explain_forbidden(action: str, text: str | None, writes: bool) -> HadesError:
     if writes:
         return ReadOnly(action)
     return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")

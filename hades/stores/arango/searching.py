@@ -15,7 +15,7 @@ from hades.ports.store import HIT_SCHEMA, Predicate
 from hades.snapshot.names import normalise, runs_of_words
 from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope
-from hades.stores.arango.terms import condition, unnarrowed
+from hades.stores.arango.terms import condition, whole_predicate
 from hades.stores.arango.vectors import is_indexed
 from hades.text.identifiers import with_identifiers
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection
@@ -37,7 +37,7 @@ class NamePlaces:
 def search(scope: Scope, collection: Collection, text: str, limit: int, where: Predicate) -> pa.Table:
     """See `RowStore.search`. The view lags behind the rows by about a second, and does not see a transaction's own."""
     questions.check_limit("limit", limit)
-    terms = unnarrowed(collection, where)
+    terms = whole_predicate(collection, where)
     if collection.view is None:
         raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
     if not text.strip():

@@ -54,7 +54,7 @@ def condition(collection: Collection, where: Predicate) -> Condition:
     return Condition("where", {"terms": _bound(columns, terms)})
 
 
-def unnarrowed(collection: Collection, where: Predicate) -> list[dict[str, Any]]:
+def whole_predicate(collection: Collection, where: Predicate) -> list[dict[str, Any]]:
     """The whole predicate as a list of terms, for queries that are narrowed by something else."""
     columns = {column.name: column for column in collection.columns}
     return _bound(columns, questions.check_terms(collection, where))

@@ -43,7 +43,7 @@ def maintain(connection: sqlite3.Connection, collection: Collection, old: pa.Tab
     columns = ["_key", *collection.text_fields]
     old, new = old.select(columns), new.select(columns) if new is not None else None
     if new is not None and old.num_rows:
-        same = _unchanged(old, new)
+        same = _find_unchanged(old, new)
         if same:
             kept = pa.array(sorted(same))
             old = old.filter(pc.invert(pc.is_in(old.column("_key"), value_set=kept)))
@@ -77,7 +77,7 @@ def optimize(connection: sqlite3.Connection, collection: Collection) -> None:
         connection.execute(f"INSERT INTO {_table(collection)} ({_table(collection)}) VALUES ('optimize')")
 
 
-def _unchanged(old: pa.Table, new: pa.Table) -> set[str]:
+def _find_unchanged(old: pa.Table, new: pa.Table) -> set[str]:
     before = dict(zip(old.column("_key").to_pylist(), zip(*_texts(old), strict=True), strict=True))
     after = zip(new.column("_key").to_pylist(), zip(*_texts(new), strict=True), strict=True)
     return {key for key, texts in after if before.get(key) == texts}

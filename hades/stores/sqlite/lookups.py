@@ -60,7 +60,7 @@ def maintain(
         connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
 
 
-def miscounted(connection: sqlite3.Connection, registry: Registry, collection: Collection) -> list[str]:
+def find_miscounts(connection: sqlite3.Connection, registry: Registry, collection: Collection) -> list[str]:
     """Sentences when an edge look-up does not hold every edge of the collection."""
 
     def rows(tree: Tree) -> int:

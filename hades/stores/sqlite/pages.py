@@ -175,7 +175,7 @@ def damaged(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
         previous = keys[-1] if keys else previous
 
 
-def miscounted(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
+def find_miscounts(connection: sqlite3.Connection, tree: Tree) -> Iterator[str]:
     """A sentence when the count kept for the table is not what its pages hold."""
     held = connection.execute("SELECT coalesce(sum(rows), 0) FROM page WHERE tree = ?", (tree.id,)).fetchone()[0]
     said = connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]

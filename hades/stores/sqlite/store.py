@@ -226,10 +226,10 @@ class SqliteStore:
             registry = self._known(connection)
             for tree in registry.trees:
                 problems += pages.damaged(connection, tree)
-                problems += pages.miscounted(connection, tree)
+                problems += pages.find_miscounts(connection, tree)
             for collection in collections_in(registry.part):
                 if collection.edge is not None:
-                    problems += lookups.miscounted(connection, registry, collection)
+                    problems += lookups.find_miscounts(connection, registry, collection)
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 

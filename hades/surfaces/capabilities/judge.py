@@ -72,11 +72,11 @@ def give_feedback(request: FeedbackRequest, context: CallContext) -> dict[str, A
     """Add the judgement to the log of the turn."""
     from hades.ports.clock import utc_now
     from hades.retrieval.turn.query_log import judge
-    from schemas.telemetry import Judged
+    from schemas.telemetry import JudgedRanks
 
     context.flush_turns()
     turn = context.find_turn(request.query_id)
-    good, bad = (Judged(paths=ranks.paths, passages=ranks.passages) for ranks in (request.good, request.bad))
+    good, bad = (JudgedRanks(paths=ranks.paths, passages=ranks.passages) for ranks in (request.good, request.bad))
     feedback = judge(context.writable, request.query_id, good=good, bad=bad, at=utc_now())
     _judge_memory(request, turn, context)
     return {"query_id": request.query_id, "feedback": feedback.model_dump(mode="json")}

@@ -50,7 +50,7 @@ def run_serve(
         listening.close()
         if uds is not None and not given:
             uds.unlink(missing_ok=True)
-    return _stopped(address, mode)
+    return _report_stop(address, mode)
 
 
 def run_mcp(mode: Literal["ro", "rw", "admin"], port: int | None, host: str, no_token: bool) -> Answer:
@@ -70,7 +70,7 @@ def run_mcp(mode: Literal["ro", "rw", "admin"], port: int | None, host: str, no_
         serve_http(settings, door, listening, limits_of(settings))
     finally:
         listening.close()
-    return _stopped(address, mode)
+    return _report_stop(address, mode)
 
 
 def _announce(settings: Settings, door: Door, text: str) -> None:
@@ -79,7 +79,7 @@ def _announce(settings: Settings, door: Door, text: str) -> None:
         typer.echo("no token exists yet; create one with `hades token add NAME`", err=True)
 
 
-def _stopped(address: str, mode: str) -> Answer:
+def _report_stop(address: str, mode: str) -> Answer:
     return Answer({"served": address, "mode": mode}, (Text(f"stopped serving {address}"),))
 
 

@@ -42,7 +42,7 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in _PATHS or ctx.request_id is None:
             return await call_next(ctx)
-        note = Note("RW" if _named(ctx) in writing else "RO")
+        note = Note("RW" if _name_of(ctx) in writing else "RO")
         token = _note.set(note)
         began, ended = time.perf_counter(), ""
         try:
@@ -65,10 +65,10 @@ def _is_error(result: HandlerResult) -> bool:
     return bool(result.get("isError") if isinstance(result, dict) else getattr(result, "is_error", False))
 
 
-def _named(context: ServerRequestContext[Any, Any]) -> str:
+def _name_of(context: ServerRequestContext[Any, Any]) -> str:
     return str((context.params or {}).get(_PATHS[context.method][1], ""))
 
 
 def _path(context: ServerRequestContext[Any, Any]) -> str:
-    named = "".join(one if one.isprintable() else "?" for one in _named(context)[:_SHOWN])
+    named = "".join(one if one.isprintable() else "?" for one in _name_of(context)[:_SHOWN])
     return f"mcp/{_PATHS[context.method][0]}/{without_tokens(named)}"

@@ -53,7 +53,7 @@ def build_app(services: Services, door: Door) -> FastAPI:
         yield
         services.close()
 
-    app = _routed(door.mode, lifespan)
+    app = _add_routes(door.mode, lifespan)
     app.state.services, app.state.door = services, door
     problems.register(app)
     if WEB.is_dir():
@@ -64,10 +64,10 @@ def build_app(services: Services, door: Door) -> FastAPI:
 
 def describe(mode: Mode) -> dict[str, Any]:
     """The OpenAPI description of a service of this mode; nothing is opened for it."""
-    return _routed(mode).openapi()
+    return _add_routes(mode).openapi()
 
 
-def _routed(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+def _add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
     app = FastAPI(
         title=f"HADES ({mode.value})",
         version=version("hades-graphrag"),

@@ -28,17 +28,17 @@ def protocol_of(arrive_seconds: float) -> type[H11Protocol]:
             self._expect()
             super().data_received(data)
             if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR, h11.SWITCHED_PROTOCOL):
-                self._arrived()
+                self._note_arrival()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._arrived()
+            self._note_arrival()
             super().connection_lost(exc)
 
         def _expect(self) -> None:
             if self.arriving is None:
                 self.arriving = self.loop.call_later(arrive_seconds, self._give_up)
 
-        def _arrived(self) -> None:
+        def _note_arrival(self) -> None:
             if self.arriving is not None:
                 self.arriving.cancel()
                 self.arriving = None

@@ -39,7 +39,7 @@ async def ready(services: Served) -> dict[str, Any]:
 )
 async def metrics(services: Served) -> Response:
     """Requests, turns, reasons, the snapshot and its age."""
-    return Response(await services.work(_exposed, services), media_type=CONTENT_TYPE)
+    return Response(await services.work(_write_metrics, services), media_type=CONTENT_TYPE)
 
 
 def _ready(services: Services) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _ready(services: Services) -> dict[str, Any]:
     return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
 
 
-def _exposed(services: Services) -> bytes:
+def _write_metrics(services: Services) -> bytes:
     serving = next((held for held in snapshots(services.home) if held.serves), None)
     published = None if serving is None or serving.created_at is None else datetime.fromisoformat(serving.created_at)
     services.exposition.serves(serving.snapshot if serving else "", published, utc_now())

@@ -19,7 +19,7 @@ from hades.retrieval.ranking.judge import BY_HAND, ByHand
 from hades.retrieval.ranking.learned_ranker import CONFIDENCE, LearnedJudge
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.types import FoundPassage, Question
-from hades.retrieval.walks.second_hop import Known, cast_net
+from hades.retrieval.walks.second_hop import ReachState, cast_net
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import root_of, served
 from hades.snapshot.publish import publish
@@ -82,7 +82,7 @@ def test_another_ranker_gives_another_order_and_says_how_sure_it_is(home: Path) 
 def test_the_net_holds_passages_that_share_a_rare_name_with_the_best_ones(home: Path) -> None:
     view = metered(open_snapshot(home))
     film, director, mother, bread = chunks(view, "Glass Harbour", "Ilse Moravec", "Hana Kolar", "Cold Bread")
-    net = cast_net(view, Question(QUESTION), [FoundPassage(director, 1.0)], np.array([director]), Known())
+    net = cast_net(view, Question(QUESTION), [FoundPassage(director, 1.0)], np.array([director]), ReachState())
     assert {film, mother} <= set(net.nodes.tolist())
     assert bread not in net.nodes
     linked = dict(zip(net.nodes.tolist(), net.columns["linked"].tolist(), strict=True))
@@ -101,7 +101,7 @@ def test_a_head_that_the_gate_left_out_is_judged_by_hand(home: Path) -> None:
 
 
 def test_below_its_doubt_nothing_is_answered() -> None:
-    judge = LearnedJudge(random_model(TAG, DIMENSION, doubt=0.95), Known())
+    judge = LearnedJudge(random_model(TAG, DIMENSION, doubt=0.95), ReachState())
     found = [FoundPassage(node, 0.5, {CONFIDENCE: 0.5}) for node in range(2)]
     read = [Passage("doc_chunks/x", "The mother of the director of Glass Harbour.", "x", "x", (0, 44))]
     support = judge.support(Question(QUESTION), found, read)

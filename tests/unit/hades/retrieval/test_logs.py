@@ -12,7 +12,7 @@ from hades.retrieval.answer.query_report import write_dashboard
 from hades.retrieval.turn.query_log import UnknownQuery, judge, log_if_possible, log_of, read_log, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.retrieval import Retrieval
-from schemas.telemetry import Judged, ShownResults
+from schemas.telemetry import JudgedRanks, ShownResults
 from tests.unit.hades.retrieval.test_pipeline import ask
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -49,16 +49,16 @@ def test_a_log_holds_no_passage_text(store, found):
 
 
 def test_judgements_add_up_and_a_later_word_wins(store, found):
-    judge(store, found.query_id, good=Judged(paths=(1,)), at=NOON)
+    judge(store, found.query_id, good=JudgedRanks(paths=(1,)), at=NOON)
     later = NOON + timedelta(minutes=1)
-    feedback = judge(store, found.query_id, good=Judged(passages=(1,)), bad=Judged(paths=(1,)), at=later)
-    assert (feedback.good, feedback.bad) == (Judged(passages=(1,)), Judged(paths=(1,)))
+    feedback = judge(store, found.query_id, good=JudgedRanks(passages=(1,)), bad=JudgedRanks(paths=(1,)), at=later)
+    assert (feedback.good, feedback.bad) == (JudgedRanks(passages=(1,)), JudgedRanks(paths=(1,)))
     assert read_log(store, found.query_id).feedback["bad"] == {"paths": [1], "passages": []}
 
 
 def test_what_was_not_shown_cannot_be_judged(store, found):
     with pytest.raises(UnknownQuery, match="no path 99"):
-        judge(store, found.query_id, good=Judged(paths=(99,)), at=NOON)
+        judge(store, found.query_id, good=JudgedRanks(paths=(99,)), at=NOON)
     with pytest.raises(UnknownQuery, match="nothing"):
         read_log(store, "nothing")
 

@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.view import GraphView, Passage
 from hades.retrieval.ranking.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
-from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, named_titles, wording, words
+from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, wording, words
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 from hades.telemetry.turn import Caps, Turn
@@ -111,7 +111,7 @@ def test_words_are_counted_among_the_candidates_by_stem():
 
 def test_titles_match_as_whole_words_and_without_their_brackets():
     titles = ["Ada Holm", "Pike (fish)", "Pi", "Lake Orin City"]
-    assert named_titles("Did Ada Hólm paint a pike at Lake Orin?", titles).tolist() == [1.0, 0.8, 0.0, 0.0]
+    assert match_titles("Did Ada Hólm paint a pike at Lake Orin?", titles).tolist() == [1.0, 0.8, 0.0, 0.0]
 
 
 def test_links_lead_from_a_text_to_the_document_it_names():

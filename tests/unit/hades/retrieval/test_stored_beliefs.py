@@ -12,7 +12,7 @@ from hades.ports.store import GraphStore, Mode
 from hades.retrieval.ranking.stored_beliefs import StoredBeliefs
 from hades.retrieval.turn.query_log import judge, log_of, write_log
 from hades.stores.sqlite.store import SqliteStore
-from schemas.telemetry import Judged
+from schemas.telemetry import JudgedRanks
 from tests.unit.hades.retrieval.test_pipeline import ask
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def test_a_judgement_counts_without_a_restart_and_an_unchanged_log_is_not_read_a
     beliefs = StoredBeliefs(lambda: SqliteStore.open(path, Mode.READ_ONLY))
     key = (answer.passages[0].id,)
     assert not beliefs().knows([key])
-    judge(store, answer.query_id, good=Judged(passages=(1,)), at=NOON)
+    judge(store, answer.query_id, good=JudgedRanks(passages=(1,)), at=NOON)
     learned = beliefs()
     assert learned.counts[key] == (1, 0)
     monkeypatch.setattr(SqliteStore, "scan", None)  # a second reading of the log would fail

@@ -62,7 +62,7 @@ def test_a_stage_ends_with_its_own_time_and_the_turn_with_the_turns():
 def test_a_stage_that_ends_because_it_has_enough_says_so():
     turn = Turn(Caps(5, 10, 1000))
     with turn.stage("graph") as stage:
-        turn.ended_early(Reason.COVERAGE_REACHED)
+        turn.note_early_end(Reason.COVERAGE_REACHED)
     assert (stage.early_stop, stage.capped, turn.reasons) == (True, False, [Reason.COVERAGE_REACHED])
 
 

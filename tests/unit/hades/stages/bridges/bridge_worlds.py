@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.build_state.ledger import WEIGHTS, Completed, record
+from hades.build_state.ledger import WEIGHTS, StageCompletion, record
 from hades.ports.store import GraphStore, Mode
 from hades.stages.bridges.build_bridges import BridgeReport, BridgeRules, build_bridges
 from hades.stores.sqlite.store import SqliteStore
@@ -28,7 +28,7 @@ def empty(path: Path) -> SqliteStore:
     """A provisioned store whose edges count as weighed."""
     store = SqliteStore.open(path, Mode.ADMIN)
     store.provision()
-    record(store, Completed(WEIGHTS, "d", "w1"))
+    record(store, StageCompletion(WEIGHTS, "d", "w1"))
     return store
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hades.errors import ContractBroken
 from hades.snapshot.pointer import read, root_of
-from hades.stages.contracts.check_contract import broken_message, check_contract, require_contracts, write_page
+from hades.stages.contracts.check_contract import check_contract, describe_broken, require_contracts, write_page
 from hades.stores.sqlite.store import SqliteStore
 from schemas.contracts.all_contracts import CONTRACT_NAMES, contract_named
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
@@ -54,7 +54,7 @@ def test_a_stage_that_never_ran_is_green_with_a_note_unless_it_is_required(tmp_p
         assert (checked.findings, checked.notes) == ((), (note,))
         needed = check_contract(context.store, contract, required=True)
         assert [finding.rule for finding in needed.findings] == [f"{contract}.stage_has_run"]
-        assert f"{contract}.stage_has_run: the stage has completed, but it has not: {note}" in broken_message([needed])
+        assert f"{contract}.stage_has_run: the stage has completed, but it has not: {note}" in describe_broken([needed])
         assert f"{contract}.stage_has_run" in write_page([needed], tmp_path).read_text()
     context.store.close()
 
@@ -85,7 +85,7 @@ def test_require_names_rule_sentence_key_and_next_step_and_the_page_shows_them(s
 def test_nothing_is_raised_when_every_contract_holds(store: SqliteStore) -> None:
     checked = [check_contract(store, contract) for contract in ("nodes", "chunks")]
     require_contracts(checked)
-    assert broken_message(checked) == "every contract holds"
+    assert describe_broken(checked) == "every contract holds"
 
 
 def test_reading_the_rules_does_not_load_great_expectations() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hades.stages.contracts.check_contracts import check_contracts
 from hades.stages.stage_calls import bridge, build_topics, weigh
 from schemas.catalogue import COLLECTIONS
-from schemas.telemetry import Judged
+from schemas.telemetry import JudgedRanks
 from tests.contract.examples import everything
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 
@@ -29,7 +29,7 @@ def forgotten(tmp_path_factory):
         (folder / "pages" / "secret.md").write_text(SECRET)
         hades.build(as_of=MONDAY)
         answer = hades.retrieve("Who hid something in Vienna?", recipe="hipporag")
-        hades.feed_back(answer.query_id, good=Judged(passages=(1,)))
+        hades.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
         before = telling(hades.store)
         (folder / "pages" / "secret.md").unlink()
         yield hades, before, hades.forget(["secret.md"])
@@ -64,7 +64,7 @@ def test_logs_keep_their_counts_and_their_judgements(forgotten):
     shown = json.loads(log["results"])
     assert [one["rank"] for one in shown["passages"]] == list(range(1, len(shown["passages"]) + 1))
     assert json.loads(log["feedback"])["good"]["passages"] == [1]
-    assert hades.feed_back(log["_key"], bad=Judged(passages=(1,))).bad.passages == (1,)
+    assert hades.feed_back(log["_key"], bad=JudgedRanks(passages=(1,))).bad.passages == (1,)
 
 
 def test_topics_stand_by_their_contract_at_once(forgotten):

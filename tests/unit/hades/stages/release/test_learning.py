@@ -6,7 +6,7 @@ import pytest
 from hades.stages.build_report import summary_lines
 from hades.stages.forecast import forecast_build
 from hades.stages.release.rollback import roll_back
-from schemas.telemetry import Judged
+from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, PEOPLE, PLACES, ingested
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ def judge_some(hades) -> int:
     for person in PEOPLE:
         for place in (*PLACES, "letter", "work"):
             answer = hades.retrieve(f"{person} and {place}", recipe="hipporag")
-            hades.feed_back(answer.query_id, good=Judged(passages=(len(answer.passages),)))
+            hades.feed_back(answer.query_id, good=JudgedRanks(passages=(len(answer.passages),)))
             judged += 1
     return judged
 

@@ -24,7 +24,7 @@ from models.ranker.fit_heads import HeadRules
 from models.ranker.fit_states import StateRules
 from models.ranker.infer import RankerModel
 from schemas.plan import Reason
-from schemas.telemetry import Judged
+from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 from tests.unit.models.ranker.rankers import random_model
 
@@ -168,5 +168,5 @@ def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> Non
         assert "0 questions are known" in train(hades.build_context, MONDAY)["why"]
         assert "too few to train" in train(hades.build_context, MONDAY, seconds_left=10.0)["why"]
         answer = hades.retrieve("who worked with Ada Lovelace?")
-        hades.feed_back(answer.query_id, good=Judged(passages=(1,)))
+        hades.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
         assert "1 questions are known" in train(hades.build_context, MONDAY)["why"]

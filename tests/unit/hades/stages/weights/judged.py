@@ -10,7 +10,7 @@ from hades.ports.store import RowStore
 from hades.stages.weights.feedback import is_held_out
 from schemas.ids import edge_key, sha256_text
 from schemas.record import to_table
-from schemas.telemetry import Feedback, Judged, QueryLog, ShownPassage, ShownPath, ShownResults
+from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults
 from tests.contract.examples import put
 from tests.unit.hades.stages.weights.graphs import mention
 
@@ -42,8 +42,8 @@ def log(
     *,
     paths: Sequence[tuple[str, ...]] = (AB, AD),
     passages: Sequence[str] = (),
-    good: Judged = Judged(),
-    bad: Judged = Judged(),
+    good: JudgedRanks = JudgedRanks(),
+    bad: JudgedRanks = JudgedRanks(),
     minutes: int = 0,
 ) -> QueryLog:
     """One turn; without a judgement it was merely shown."""
@@ -70,7 +70,8 @@ def log(
 def preferring(rank: int, asked: Sequence[str], *, first_minute: int = 0) -> list[QueryLog]:
     """A turn a question, in which the path at this rank was called good."""
     return [
-        log(question, good=Judged(paths=(rank,)), minutes=first_minute + place) for place, question in enumerate(asked)
+        log(question, good=JudgedRanks(paths=(rank,)), minutes=first_minute + place)
+        for place, question in enumerate(asked)
     ]
 
 

@@ -8,7 +8,7 @@ from hades.settings.learning import LearningSettings
 from hades.stages.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns
 from hades.stages.weights.offline_estimate import value_of
 from hades.stores.sqlite.store import SqliteStore
-from schemas.telemetry import Judged, QueryLog
+from schemas.telemetry import JudgedRanks, QueryLog
 from tests.unit.hades.stages.weights.graphs import small_store
 from tests.unit.hades.stages.weights.judged import log, put_logs
 
@@ -35,22 +35,22 @@ def told(store: SqliteStore, *logs: QueryLog, power: float = 1.0) -> list[tuple[
 
 
 def test_good_stands_above_bad_whatever_their_ranks(store: SqliteStore) -> None:
-    judged = log("q", paths=(ONE, TWO), good=Judged(paths=(1,)), bad=Judged(paths=(2,)))
+    judged = log("q", paths=(ONE, TWO), good=JudgedRanks(paths=(1,)), bad=JudgedRanks(paths=(2,)))
     assert told(store, judged) == [(10, 20, 1.0, True)]
 
 
 def test_good_stands_above_the_unjudged_as_far_as_its_rank_was_unlikely_to_be_read(store: SqliteStore) -> None:
-    third = log("q", paths=(ONE, TWO, THREE), good=Judged(paths=(3,)))
+    third = log("q", paths=(ONE, TWO, THREE), good=JudgedRanks(paths=(3,)))
     assert told(store, third) == [(30, 10, UNJUDGED * 3 / 6 / 2, True), (30, 20, UNJUDGED * 3 / 6 / 2, True)]
 
 
 def test_two_good_ones_stand_above_each_other_as_their_ranks_say(store: SqliteStore) -> None:
-    both = log("q", paths=(ONE, TWO), good=Judged(paths=(1, 2)))
+    both = log("q", paths=(ONE, TWO), good=JudgedRanks(paths=(1, 2)))
     assert told(store, both) == [(10, 20, round(UNJUDGED / 6, 4), True), (20, 10, round(UNJUDGED / 3, 4), True)]
 
 
 def test_bad_alone_lifts_nothing(store: SqliteStore) -> None:
-    assert told(store, log("q", paths=(ONE, TWO), bad=Judged(paths=(1,)))) == [(20, 10, 1.0, False)]
+    assert told(store, log("q", paths=(ONE, TWO), bad=JudgedRanks(paths=(1,)))) == [(20, 10, 1.0, False)]
 
 
 def test_what_nobody_judged_says_nothing(store: SqliteStore) -> None:
@@ -58,27 +58,27 @@ def test_what_nobody_judged_says_nothing(store: SqliteStore) -> None:
 
 
 def test_all_good_or_all_bad_of_one_says_nothing(store: SqliteStore) -> None:
-    assert told(store, log("q", paths=(ONE,), good=Judged(paths=(1,)))) == []
-    assert told(store, log("r", paths=(ONE,), bad=Judged(paths=(1,)))) == []
+    assert told(store, log("q", paths=(ONE,), good=JudgedRanks(paths=(1,)))) == []
+    assert told(store, log("r", paths=(ONE,), bad=JudgedRanks(paths=(1,)))) == []
 
 
 def test_edges_that_cannot_learn_are_passed_over(store: SqliteStore) -> None:
     walked = (("relations/1", "cluster_edges/7"), ("imports/9",), TWO)
-    assert told(store, log("q", paths=walked, good=Judged(paths=(3,)))) == [(20, 10, UNJUDGED * 3 / 6, True)]
+    assert told(store, log("q", paths=walked, good=JudgedRanks(paths=(3,)))) == [(20, 10, UNJUDGED * 3 / 6, True)]
 
 
 def test_turns_come_in_the_order_they_were_judged(store: SqliteStore) -> None:
     for minutes in (30, 10, 20):
-        put_logs(store, [log(f"q{minutes}", good=Judged(paths=(1,)), minutes=minutes)])
+        put_logs(store, [log(f"q{minutes}", good=JudgedRanks(paths=(1,)), minutes=minutes)])
     assert [turn.judged_at.minute for turn in read_turns(store, RULES)] == [10, 20, 30]
 
 
 def test_the_digest_follows_judgements_and_not_mere_questions(store: SqliteStore) -> None:
-    put_logs(store, [log("q", good=Judged(paths=(1,)))])
+    put_logs(store, [log("q", good=JudgedRanks(paths=(1,)))])
     before = judge_digest(store)
     put_logs(store, [log("only asked")])
     assert judge_digest(store) == before
-    put_logs(store, [log("q", good=Judged(paths=(2,)))])
+    put_logs(store, [log("q", good=JudgedRanks(paths=(2,)))])
     assert judge_digest(store) != before
 
 
@@ -91,7 +91,7 @@ def test_another_order_of_logged_passages_can_be_valued_before_it_serves(store: 
     shown = [f"doc_chunks/{number}" for number in range(1, 4)]
     put_logs(
         store,
-        [log(f"q{at}", paths=(), passages=shown, good=Judged(passages=(3,)), minutes=at) for at in range(4)],
+        [log(f"q{at}", paths=(), passages=shown, good=JudgedRanks(passages=(3,)), minutes=at) for at in range(4)],
     )
     turns = read_turns(store, RULES)
     as_it_was = value_of(turns, lambda _, shown: [one.rank for one in shown], power=1.0)

@@ -17,7 +17,7 @@ from hades.stages.weights.restore_weights import restore_weights
 from hades.stages.weights.weight_rules import WeightRules
 from hades.stages.weights.weight_versions import log_weights
 from hades.stores.sqlite.store import SqliteStore
-from schemas.telemetry import FORGOTTEN, Judged
+from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import everything
 from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh
 from tests.unit.hades.stages.weights.judged import AB, AD, log, preferring, put_logs, put_second_chunk, questions
@@ -76,7 +76,7 @@ def test_a_preferred_passage_lifts_its_mentions(store: SqliteStore) -> None:
     asked = enumerate(questions(5, 20))
     put_logs(
         store,
-        [log(one, paths=(), passages=passages, good=Judged(passages=(2,)), minutes=at) for at, one in asked],
+        [log(one, paths=(), passages=passages, good=JudgedRanks(passages=(2,)), minutes=at) for at, one in asked],
     )
     report = weigh(store)
     after = {row["_to"]: row["weight"] for row in everything(store, "mentions")}
@@ -165,7 +165,7 @@ def test_a_result_that_is_gone_is_passed_over(store: SqliteStore) -> None:
     put_logs(
         store,
         [
-            log(one, paths=(AB, (), ("relations/gone", *AD)), good=Judged(paths=(2, 3)), minutes=at)
+            log(one, paths=(AB, (), ("relations/gone", *AD)), good=JudgedRanks(paths=(2, 3)), minutes=at)
             for at, one in enumerate(asked)
         ],
     )
@@ -188,7 +188,7 @@ def test_what_is_shown_every_night_and_never_preferred_never_gains(store: Sqlite
 
 def test_bad_alone_lowers_and_lifts_nothing(store: SqliteStore) -> None:
     asked = questions(5, 20)
-    put_logs(store, [log(one, bad=Judged(paths=(1,)), minutes=at) for at, one in enumerate(asked)])
+    put_logs(store, [log(one, bad=JudgedRanks(paths=(1,)), minutes=at) for at, one in enumerate(asked)])
     weigh(store)
     assert relation(store, AB)["learned"] < 0.0
     assert relation(store, AD)["learned"] is None

@@ -17,7 +17,7 @@ from hades.stages.ranker.ranker_questions import (
     judge_questions,
     read_questions,
 )
-from schemas.telemetry import Judged, QueryLog, ShownPassage, ShownResults
+from schemas.telemetry import JudgedRanks, QueryLog, ShownPassage, ShownResults
 from tests.unit.hades.snapshot.homes import empty_store
 
 
@@ -49,8 +49,8 @@ def test_judged_answers_come_by_time_with_their_propensities(tmp_path: Path) -> 
         moment = datetime(2026, 1, day, tzinfo=UTC)
         write_log(store, QueryLog(key=key, query=f"{key}?", recipe="r", snapshot="s", at=moment, results=shown))
         if key in ("later", "earlier"):
-            judge(store, key, good=Judged(passages=(2,)), at=moment)
-    judge(store, "disliked", bad=Judged(passages=(1,)), at=datetime(2026, 1, 5, tzinfo=UTC))
+            judge(store, key, good=JudgedRanks(passages=(2,)), at=moment)
+    judge(store, "disliked", bad=JudgedRanks(passages=(1,)), at=datetime(2026, 1, 5, tzinfo=UTC))
     found = judge_questions(store)
     assert [one.text for one in found] == ["earlier?", "later?"]
     assert found[0].good == {"doc_chunks/2"}
