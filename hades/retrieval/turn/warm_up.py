@@ -36,7 +36,9 @@ _MODULES = {
     GraphStep.FUSION: (f"{_CHANNELS}contextual_search", f"{_RANKING}nexus"),
     GraphStep.RECOLLECTION: (f"{_CHANNELS}memory_recipe",),
     GraphStep.EVERY_CHANNEL: (
+        f"{_CHANNELS}author_references",
         f"{_CHANNELS}contextual_search",
+        f"{_CHANNELS}placed_search",
         f"{_RANKING}rank_evidence",
         f"{_WALKS}explain_paths",
         f"{_WALKS}flow_kernel",
