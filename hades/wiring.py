@@ -229,6 +229,9 @@ def open_store(settings: Settings, mode: Mode) -> GraphStore:
 
 def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:
     """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades provision`."""
+    from schemas.arrays import hide_pandas_from_arrow
+
+    hide_pandas_from_arrow()
     if settings.store != "sqlite":
         return open_store(settings, mode)
     store = open_store(settings, Mode.ADMIN)

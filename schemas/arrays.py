@@ -2,11 +2,13 @@
 
 Arrow imports pandas, where it is installed, at its first conversion of a Python value (`pa.array`, `pa.scalar`,
 `Table.from_pylist`, `to_numpy`). That takes 0.6 s, more than the rest of a question. Arrays that are assembled from
-their buffers need no conversion, and neither does `to_pylist`.
+their buffers need no conversion, and neither does `to_pylist`. A process that converts a lot calls
+`hide_pandas_from_arrow` first.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -18,6 +20,31 @@ import pyarrow as pa
 FEW_VALUES = 1024  # above this the conversion by Arrow is faster
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+def hide_pandas_from_arrow() -> None:
+    """Let Arrow look for pandas once and not find it, so that it converts Python values without loading it.
+
+    Arrow looks again when a frame is converted (`to_pandas`, `Table.from_pandas`). Only `pa.array` of a pandas series
+    is different before that: it takes NaN for a number and not for null. Nothing happens where pandas is loaded.
+    """
+    if "pandas" in sys.modules:
+        return
+    finder = _RefusePandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.scalar(0, pa.int64())  # the wrapper of Arrow looks for pandas here
+        pa.array([0, None])  # and the library below it here
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _RefusePandas:
+    """A finder of modules that says of pandas that it is not installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is hidden while Arrow looks for it", name=name)
 
 
 def make_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

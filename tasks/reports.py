@@ -14,10 +14,10 @@ from tasks.unit import unit
 
 @unit("write report", policies.LOCAL)
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
-    """One picture and one JSON file in HADES_HOME/reports, one page in the UI."""
+    """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
     build = build_name(datetime.fromtimestamp(night.began, UTC))
     with build_context("report") as context:
-        page = write_reports(context, night.as_of, build, report)
+        page = write_reports(context, night.as_of, build, report, with_picture=True)
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
     released = report["released"]

@@ -1,4 +1,4 @@
-"""The report of a build: one picture for people, one JSON file for `hades status`."""
+"""The report of a build: one page for people, one JSON file for `hades status`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ _MOVES = 24
 _GONE = "a topic that is gone"
 
 
-def write_reports(context: BuildContext, as_of: datetime, build: str, report: Mapping[str, Any]) -> Path:
-    """Write both files of one build; where the picture is."""
+def write_reports(
+    context: BuildContext, as_of: datetime, build: str, report: Mapping[str, Any], *, with_picture: bool = False
+) -> Path:
+    """Write the page and the JSON file of one build; where the page is.
+
+    `with_picture` also draws a PNG beside it, for places that show no HTML; that loads matplotlib, a second.
+    """
     before = newest_report(context.home)
     counts = {name: rows for name, rows in context.store.counts().items() if rows}
     seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
@@ -43,7 +48,7 @@ def write_reports(context: BuildContext, as_of: datetime, build: str, report: Ma
     )
     folder = context.home / REPORTS
     page = write_build_report(folder / f"{build}.html", facts)
-    if (drawn := draw_build(facts)) is not None:
+    if with_picture and (drawn := draw_build(facts)) is not None:
         page.with_suffix(".png").write_bytes(drawn)
     body = {
         "build": build,

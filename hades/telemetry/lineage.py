@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -101,5 +102,6 @@ def _facet(schema: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"_producer": _producer(), "_schemaURL": schema, **values}
 
 
+@cache
 def _producer() -> str:
     return f"https://pypi.org/project/hades-graphrag/{version('hades-graphrag')}"

@@ -62,6 +62,14 @@ def asked_home(tmp_path_factory):
     return settings.home
 
 
+def test_a_night_without_a_change_loads_neither_pandas_nor_matplotlib(asked_home, tmp_path):
+    settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
+    heavy = ("pandas", "matplotlib", "mlflow", "prefect", "great_expectations", "scipy", "sklearn", "numba", "igraph")
+    run_commands([["run", "nightly"]], heavy, tmp_path, settings)
+    output, loaded = run_commands([["run", "nightly"]], heavy, tmp_path, settings)
+    assert loaded == ["LOADED []"], output
+
+
 def test_answering_loads_no_torch_and_nothing_that_only_builds_need(asked_home, tmp_path):
     heavy = (*HEAVY_BUILDS, "prefect", "onnxruntime", "sklearn", "pandas", "arango")
     recipes = ["vector", "hirag_pathrag", "pathrag", "hipporag", "nexus"]

@@ -59,3 +59,19 @@ assert read_rows(make_table(rows, schema)) == rows
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_arrow_converts_values_without_pandas_and_still_finds_it_for_a_frame():
+    program = """
+import sys
+import pyarrow as pa
+from schemas.arrays import hide_pandas_from_arrow
+hide_pandas_from_arrow()
+table = pa.table({"a": pa.array([1, None]), "b": ["x", "y"]})
+assert "pandas" not in sys.modules
+assert not any(type(finder).__module__ == "schemas.arrays" for finder in sys.meta_path)
+frame = table.to_pandas()
+assert "pandas" in sys.modules and pa.Table.from_pandas(frame).column("a").null_count == 1
+assert pa.array(frame["a"]).null_count == 1
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

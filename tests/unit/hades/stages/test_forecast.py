@@ -10,6 +10,7 @@ import pytest
 
 from hades.ingest.phases import Phase
 from hades.settings import Settings
+from hades.stages.build_report import write_reports
 from hades.stages.forecast import Run, forecast_build, forecast_seconds, last_runs
 from hades.stages.forecast_cost import PaidModels
 from hades.stages.night import STORE_CONTRACTS
@@ -53,11 +54,19 @@ def test_a_build_leaves_what_the_forecast_needs(built):
     assert body["skipped"] == list(done.skipped)
 
 
-def test_a_build_leaves_a_picture_and_a_page_of_every_contract_that_fetch_nothing(built):
-    (picture,) = (built / "reports").glob("nightly-*.png")
+def test_a_picture_of_a_build_is_drawn_for_places_that_show_no_page(tmp_path):
+    with opened(tmp_path / "home") as hades:
+        hades.ingest.documents(write_pages(tmp_path / "pages", 3))
+        report = hades.build(as_of=MONDAY)
+        page = write_reports(hades.build_context, MONDAY, "nightly-drawn", report, with_picture=True)
+    (picture,) = page.parent.glob("*.png")
+    assert picture == page.with_suffix(".png")
     assert picture.read_bytes().startswith(b"\x89PNG\r\n")
     assert embed_picture(picture, "stages").startswith("![stages](data:image/png;base64,iVBOR")
     assert embed_picture(picture.with_suffix(".gone"), "stages") == ""
+
+
+def test_a_build_leaves_a_page_and_a_page_of_every_contract_that_fetch_nothing(built):
     pages = [page.read_text() for page in (built / "reports").glob("*.html")]
     assert len(pages) == 2
     assert not any(re.search(r"(?:src|href)=.https?:|@import|url\(http", page) for page in pages)
