@@ -1,5 +1,7 @@
 """Expression grammar of AQL: precedence climbing over the server's operator table."""
 
+from abc import ABC, abstractmethod
+
 from tests.arango_double import syntax
 from tests.arango_double.lexer import Token
 from tests.arango_double.syntax import Node
@@ -17,7 +19,7 @@ _CONTINUES = {*_BINARY, *_QUANTIFIERS, "AT LEAST", "NOT", ".", "[", "(", "::", "
 _LITERALS = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
-class ExpressionParser(TokenStream):
+class ExpressionParser(TokenStream, ABC):
     """Reads expressions from the token stream; the statement parser extends it."""
 
     # -- operators ------------------------------------------------------------------------------------------------
@@ -177,9 +179,9 @@ class ExpressionParser(TokenStream):
         self.expect(")")
         return syntax.Passthru(inner) if isinstance(inner, syntax.Expansion) else inner
 
+    @abstractmethod
     def subquery(self) -> Node:
         """A nested query; the statement parser knows how."""
-        raise NotImplementedError
 
     def value_bind(self) -> syntax.Bind:
         token = self.expect("bind")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from hades.api import Hades
 from hades.ports.store import Mode
 from hades.settings import load_settings
 from hades.snapshot.publish import publish
@@ -65,11 +66,7 @@ def run(work: Callable[[], None]) -> bool:
 
 def ingest(corpus: Path, home: Path, server: dict[str, str]) -> None:
     """Ingest and publish."""
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **server}, home.parent)
-    announce(home)
-    if not server:
-        open_store(settings, Mode.ADMIN).provision()
-    with open_hades(settings) as hades:
+    with begin(home, server) as hades:
         hades.ingest.passages(corpus)
         held = hades.store.counts()
         tell(home, publish(hades.store, home).manifest_hash, held)
@@ -77,19 +74,20 @@ def ingest(corpus: Path, home: Path, server: dict[str, str]) -> None:
 
 def build(corpus: Path, home: Path, server: dict[str, str]) -> None:
     """Ingest and one night."""
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **server}, home.parent)
-    announce(home)
-    if not server:
-        open_store(settings, Mode.ADMIN).provision()
-    with open_hades(settings) as hades:
+    with begin(home, server) as hades:
         hades.ingest.passages(corpus)
         snapshot = hades.build(as_of=NIGHT)["released"]["snapshot"]
         tell(home, snapshot, hades.store.counts())
 
 
-def announce(home: Path) -> None:
+def begin(home: Path, server: dict[str, str]) -> Hades:
+    """Write this process's id, make the embedded store where there is no server, and open it."""
+    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **server}, home.parent)
     home.mkdir(parents=True, exist_ok=True)
     (home / "pid").write_text(str(os.getpid()))
+    if not server:
+        open_store(settings, Mode.ADMIN).provision()
+    return open_hades(settings)
 
 
 def tell(home: Path, snapshot: str, held: dict[str, int]) -> None:

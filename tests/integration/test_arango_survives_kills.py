@@ -6,8 +6,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,8 @@ import pytest
 
 from tests.arango_double.faults import Sent
 from tests.arango_double.server import ArangoDouble
-from tests.patience import HANG_SECONDS
+from tests.integration.drivers import run_driver
 
-DRIVER = Path(__file__).with_name("arango_kill_driver.py")
 PASSWORD = "of the double"
 SMALL = 128 * 1024  # a limit so small that the rows of a few passages take several units
 COMMIT = "PUT /_api/transaction"
@@ -54,18 +51,9 @@ def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
             "HADES_ARANGO_USER": "root",
             "HADES_ARANGO_PASSWORD": PASSWORD,
         }
-        done = subprocess.run(
-            [sys.executable, str(DRIVER), str(folder), work, json.dumps(reached)],
-            capture_output=True,
-            text=True,
-            timeout=HANG_SECONDS,
-            check=False,
-            cwd=Path(__file__).parents[2],
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        report = run_driver("arango_kill_driver.py", folder, work, json.dumps(reached))
         journal = server.databases["kg"].collection("write_journal").documents
         assert [row for row in journal.values() if "pieces" in row] == []  # no write is complete and not applied
-    report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 

@@ -1,22 +1,12 @@
 """A nightly build that is killed anywhere: the graph that serves still answers, and the next build ends."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.patience import HANG_SECONDS
-
-DRIVER = Path(__file__).parent / "nightly_kill_driver.py"
+from tests.integration.drivers import run_driver
 
 
 def run(folder, kills):
-    command = [sys.executable, str(DRIVER), str(folder), str(kills)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * HANG_SECONDS, check=False)
-    assert done.returncode == 0, done.stderr[-2000:] + (folder / "child.log").read_text()[-2000:]
-    return json.loads(done.stdout)
+    return run_driver("nightly_kill_driver.py", folder, kills, log=folder / "child.log")
 
 
 def expect(report, kills):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.patience import HANG_SECONDS
-
-DRIVER = Path(__file__).with_name("kill_driver.py")
+from tests.integration.drivers import run_driver
 
 
 def test_eight_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path) -> None:
@@ -24,16 +19,7 @@ def test_fifty_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path) -> Non
 
 
 def kill_and_check(folder: Path, kills: int) -> None:
-    done = subprocess.run(
-        [sys.executable, str(DRIVER), str(folder / "graph.db"), str(kills)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    report = json.loads(done.stdout)
+    report = run_driver("kill_driver.py", folder / "graph.db", kills)
     assert report["kills"] == kills
     assert report["torn_batches"] == []
     assert report["lost_batches"] == []
