@@ -21,6 +21,8 @@ class AnswerSource(Shape):
     title: str = ""
     where: str = Field("", description="path:line of code; else page, slide, cells, cell, time or headings")
     span: tuple[int, int] = (0, 0)
+    code: str = Field("", description="of code: function, method, class or module; else empty")
+    symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
     text: str
 
 

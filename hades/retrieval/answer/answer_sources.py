@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hades.retrieval.answer.token_bound import TokenCounter
 from schemas.answer import AnswerSource
+from schemas.chunks import CODE_KINDS
 from schemas.retrieval import Retrieval
 
 PROMPT = """\
@@ -38,6 +39,8 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
             "title": one.title,
             "where": f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings),
             "span": one.span,
+            "code": one.kind if one.kind in CODE_KINDS else "",
+            "symbol": one.symbol,
             "text": one.text,
         }
         for one in found.passages

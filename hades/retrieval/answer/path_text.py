@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from hades.ports.view import EdgeFacts, NodeFacts
 from hades.retrieval.answer.token_bound import TokenCounter, shares, shorten
+from hades.retrieval.turn.types import EXPLAIN
 
 MAX_PATH_TOKENS = 120
 DECAY = 0.85  # of what flows, a hop
@@ -75,8 +76,9 @@ def rationale(edges: Sequence[EdgeFacts], *, seed: str, origin: str, reliability
     weakest = min(edges, key=lambda edge: (1.0 if edge.weight is None else edge.weight, edge.id))
     weight = 1.0 if weakest.weight is None else weakest.weight
     read = sum(1 for edge in edges if edge.snippet)
+    found = "" if origin == EXPLAIN else f" by {origin}"
     return (
-        f"{hops} from {seed} by {origin}, reliability {reliability:.2f}; weakest edge {weakest.label or weakest.type} "
+        f"{hops} from {seed}{found}, reliability {reliability:.2f}; weakest edge {weakest.label or weakest.type} "
         f"({weight:.2f}); {read} of {len(edges)} edges quote their source"
     )
 

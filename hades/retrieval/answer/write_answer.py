@@ -10,6 +10,7 @@ from hades.errors import HadesError
 from hades.ports.text import Embedder, LanguageModel, ProviderError, Tokenizer
 from hades.retrieval.answer.answer_sources import NO_ANSWER, fit_sources, number_sources, write_prompt
 from hades.retrieval.answer.check_support import check_sentence, close_length, split_reply
+from hades.retrieval.answer.code_places import name_places
 from hades.retrieval.answer.extract_answer import extract_sentences
 from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, WrittenAnswer
 from schemas.plan import Reason
@@ -64,7 +65,9 @@ def stream_answer(
             problem = str(error)
         else:
             return
-    quoted = () if Reason.ABSTAINED in found.reasons else extract_sentences(found.query, sources, embedder)
+    quoted: tuple[AnswerSentence, ...] = ()
+    if Reason.ABSTAINED not in found.reasons:
+        quoted = name_places(sources) or extract_sentences(found.query, sources, embedder)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
     mode = "extracted" if quoted else "no_answer"
@@ -147,7 +150,8 @@ def _answer(
     unknown: tuple[int, ...] = (),
     problem: str = "",
 ) -> WrittenAnswer:
-    text = " ".join(map(write_sentence, sentences))
+    are_places = mode == "extracted" and bool(name_places(sources))
+    text = ("\n" if are_places else " ").join(map(write_sentence, sentences))
     return WrittenAnswer.model_validate(
         {
             **{name: getattr(found, name) for name in ("query_id", "query", "recipe", "snapshot", "reasons")},

@@ -51,7 +51,9 @@ def code_of(view: GraphView) -> SnapshotCode | None:
     """The index of a snapshot that holds files of a workspace; None where it holds none."""
     with _lock:
         if view not in _indexes:
-            _indexes[view] = _read(view)
+            code = _indexes[view] = _read(view)
+            if code is not None:
+                search_code(code.index, code.index.files[0], 1)  # builds what an index builds when first asked
         return _indexes[view]
 
 

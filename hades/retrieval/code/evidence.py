@@ -16,17 +16,6 @@ from hades.retrieval.code.words import code_terms
 from hades.text.code_question import CodeQuestion, is_identifier
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
-_TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
-    re.I,
-)
-_ASIDE = re.compile(
-    r"(?:^|/)(?:docs?|examples?|benchmarks?|asv_bench|build_tools|scripts?|tools?|util(?:s|ities)?_scripts|vendor|third_party|plugins|tutorials?|doc|\.github|ci)(?:/)|(?:^|/)(?:setup|conf|versioneer|_version|noxfile|tasks)\.py$",
-    re.I,
-)
-_CODE = re.compile(
-    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$", re.I
-)
 _DECAY = 0.7
 
 
@@ -70,7 +59,7 @@ def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
     _frames(index, question, files, symbols)
     _phrases(index, question, files, symbols)
     _past(index, question, files)
-    _shape(index, files)
+    files |= index.file_shape
     _neighbours(index, files, symbols)
     return Evidence(files, symbols, every)
 
@@ -271,22 +260,8 @@ def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) ->
     files["past_like"] = history.similar({word: count**0.5 for word, count in counts.items()}, index.file_row)
     title = Counter(code_terms(question.title))
     files["past_like_title"] = history.similar({word: count**0.5 for word, count in title.items()}, index.file_row)
-    files["past_often"] = history.frequency(index.file_row)
-    files["past_recent"] = history.recency(index.file_row)
-
-
-def _shape(index: CodeIndex, files: dict[str, Scores]) -> None:
-    paths = index.files
-    files["is_test"] = np.array([float(bool(_TEST.search(path))) for path in paths])
-    files["is_aside"] = np.array([float(bool(_ASIDE.search(path))) for path in paths])
-    files["is_text"] = np.array([float(not _CODE.search(path)) for path in paths])
-    files["is_package"] = np.array(
-        [float(path.endswith(("__init__.py", "index.js", "index.ts", "mod.rs"))) for path in paths]
-    )
-    sizes = np.bincount(
-        index.unit_file, weights=[unit.last_line - unit.first_line + 1 for unit in index.units], minlength=len(paths)
-    )
-    files["size"] = np.log1p(sizes)
+    files["past_often"] = index.past_changes.frequency
+    files["past_recent"] = index.past_changes.recency
 
 
 def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
@@ -295,12 +270,6 @@ def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, S
     kept = np.where(base >= np.sort(base)[-min(10, len(base))], base, 0.0) if len(base) else base
     files["uses_hits"] = index.use_graph.spread(kept, to_users=True)
     files["used_by_hits"] = index.use_graph.spread(kept, to_users=False)
-    files["past_together"] = index.history.together(kept / (kept.sum() or 1.0), index.file_row)
+    files["past_together"] = index.past_changes.together(kept / (kept.sum() or 1.0))
     named = symbols["name_mark"] + symbols["dotted"] + 0.3 * symbols["name_code"]
-    family = np.zeros(len(index.symbols))
-    heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(index.symbols)}
-    for place, symbol in enumerate(index.symbols):
-        outer = symbol.name.rpartition(".")[0]
-        if outer and (symbol.path, outer) in heads:
-            family[place] = named[heads[symbol.path, outer]]
-    symbols["in_named_class"] = family
+    symbols["in_named_class"] = np.where(index.outer >= 0, named[index.outer], 0.0) if len(named) else named

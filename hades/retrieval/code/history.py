@@ -16,6 +16,8 @@ _WIDEST = 30  # a commit that touches more files says little about any of them
 _LIKE = 40  # commits whose messages are most like the question
 _LONGEST_MESSAGE = 2_000
 _RECENT = 300  # commits that count for frequency of change
+_LATEST = 2_000  # commits that count for how lately and with which others
+_FADE = 0.998  # what a commit is worth beside the one after it
 
 
 @dataclass(frozen=True)
@@ -68,38 +70,50 @@ class History:
                 scores[rows] += likeness[place] / len(rows) ** 0.5
         return scores
 
-    def frequency(self, file_row: Mapping[str, int]) -> Scores:
-        """How often each file changed lately, in log."""
-        counts = np.zeros(len(file_row))
-        for commit in self.commits[:_RECENT]:
-            for path in commit.paths if len(commit.paths) <= _WIDEST else ():
-                if path in file_row:
-                    counts[file_row[path]] += 1
-        return np.log1p(counts)
+    def changes_of(self, file_row: Mapping[str, int]) -> PastChanges:
+        """What the latest commits say of each file, whatever the question."""
+        often, recent, total = np.zeros(len(file_row)), np.zeros(len(file_row)), np.ones(len(file_row))
+        rows: list[int] = []
+        sizes: list[int] = []
+        worths: list[float] = []
+        for place, commit in enumerate(self.commits[:_LATEST]):
+            own = [file_row[path] for path in commit.paths if path in file_row]
+            if len(commit.paths) <= _WIDEST:
+                often[own] += place < _RECENT
+                recent[own] = np.maximum(recent[own], 1.0 / (1.0 + place / 20.0))
+            if 1 < len(own) <= _WIDEST:
+                worth = _FADE**place / (len(own) - 1)
+                total[own] += worth
+                rows += own
+                sizes.append(len(own))
+                worths.append(worth)
+        return PastChanges(
+            np.log1p(often), recent, total, np.array(rows, np.int64), np.array(sizes, np.int64), np.array(worths)
+        )
 
-    def recency(self, file_row: Mapping[str, int]) -> Scores:
-        """1 for a file that the newest commit touched, falling with each commit since."""
-        scores = np.zeros(len(file_row))
-        for place, commit in enumerate(self.commits[:2000]):
-            for path in commit.paths if len(commit.paths) <= _WIDEST else ():
-                row = file_row.get(path)
-                if row is not None and not scores[row]:
-                    scores[row] = 1.0 / (1.0 + place / 20.0)
-        return scores
 
-    def together(self, weights: Scores, file_row: Mapping[str, int]) -> Scores:
+@dataclass(frozen=True, eq=False)
+class PastChanges:
+    """By file: how often it changed lately, in log; 1 where the newest commit touched it, falling with each since.
+
+    Of each commit with several files: their `rows` one after the other, how many, and what the commit is worth.
+    """
+
+    frequency: Scores
+    recency: Scores
+    total: Scores
+    rows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    worth: Scores
+
+    def together(self, weights: Scores) -> Scores:
         """What files lend to those that changed in the same commits; each commit shares what it gets."""
-        scores = np.zeros(len(file_row))
-        total = np.ones(len(file_row))
-        for place, commit in enumerate(self.commits[:2000]):
-            rows = [file_row[path] for path in commit.paths if path in file_row]
-            if 1 < len(rows) <= _WIDEST:
-                worth = 0.998**place / (len(rows) - 1)
-                lent = float(weights[rows].sum())
-                total[rows] += worth
-                for row in rows:
-                    scores[row] += worth * (lent - weights[row])
-        return scores / total**0.5
+        if not len(self.rows):
+            return np.zeros(len(self.total))
+        own = weights[self.rows]
+        lent = np.add.reduceat(own, np.cumsum(self.sizes) - self.sizes)
+        shares = np.repeat(self.worth, self.sizes) * (np.repeat(lent, self.sizes) - own)
+        return np.bincount(self.rows, weights=shares, minlength=len(self.total)) / self.total**0.5
 
 
 @lru_cache(1 << 14)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.retrieval.code.history import History
+from hades.retrieval.code.file_shape import describe_paths
+from hades.retrieval.code.history import History, PastChanges
 from hades.retrieval.code.postings import Postings, build_postings
 from hades.retrieval.code.unit_words import Words
 from hades.retrieval.code.words import code_terms
@@ -144,6 +145,25 @@ class CodeIndex:
         from hades.retrieval.code.graph import build_use_graph
 
         return build_use_graph(self)
+
+    @cached_property
+    def past_changes(self) -> PastChanges:
+        """How often, how lately and with which others each file changed."""
+        return self.history.changes_of(self.file_row)
+
+    @cached_property
+    def outer(self) -> NDArray[np.int64]:
+        """The symbol that each symbol stands in, a method's class; -1 for one that stands in none."""
+        heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(self.symbols)}
+        found = [heads.get((symbol.path, symbol.name.rpartition(".")[0]), -1) for symbol in self.symbols]
+        return np.array(found, np.int64)
+
+    @cached_property
+    def file_shape(self) -> dict[str, NDArray[np.float64]]:
+        """What each file is, whatever the question: test, aside, text, package, and its size."""
+        lines = [unit.last_line - unit.first_line + 1 for unit in self.units]
+        sizes = np.bincount(self.unit_file, weights=lines, minlength=len(self.files))
+        return {**describe_paths(self.files), "size": np.log1p(sizes)}
 
     def _postings(self, rows: NDArray[np.int64], count: int) -> Postings:
         sizes = [len(words.term) for words in self.read]

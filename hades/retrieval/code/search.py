@@ -76,11 +76,22 @@ def _units(index: CodeIndex, scores: CodeScores, limit: int) -> Iterator[tuple[i
         top = best_of_file.get(file)
         if top is not None and index.unit_symbol[top] < 0 and not _is_import_block(index.units[top].text):
             queue.append((place + 0.5, top))
-    shown: list[int] = []
+    shown: list[_UnitText] = []
     for _, row in sorted(queue):
-        if len(shown) < limit and not any(_is_near(index, row, other) for other in shown):
+        if len(shown) == limit:
+            break
+        unit = _UnitText(frozenset(index.read[row].term.tolist()), index.units[row].text.split())
+        if not any(_is_near(unit, other) for other in shown):
             yield row, _place_score(len(shown))
-            shown.append(row)
+            shown.append(unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _UnitText:
+    """What two units are compared by: their distinct words, and their text without white space."""
+
+    words: frozenset[int]
+    text: list[str]
 
 
 def _is_import_block(text: str) -> bool:
@@ -89,15 +100,13 @@ def _is_import_block(text: str) -> bool:
     return 2 * sum(_IMPORT_LINE.match(line) is not None for line in lines) > len(lines)
 
 
-def _is_near(index: CodeIndex, first: int, second: int) -> bool:
+def _is_near(one: _UnitText, other: _UnitText) -> bool:
     """Whether two units say nearly the same: equal but for white space, or long and of nearly the same words."""
-    one, other = (index.read[row] for row in (first, second))
-    if one is other:
-        return True
-    if not _NEAR_WORDS < len(one.term) * _NEAR_SHARE <= len(other.term) <= len(one.term) / _NEAR_SHARE:
-        return index.units[first].text.split() == index.units[second].text.split()
-    counts = np.unique(np.concatenate([np.unique(one.term), np.unique(other.term)]), return_counts=True)[1]
-    return bool((counts == 2).sum() >= _NEAR_SHARE * len(counts))
+    size, second = len(one.words), len(other.words)
+    if not _NEAR_WORDS < size * _NEAR_SHARE <= second <= size / _NEAR_SHARE:
+        return one.text == other.text
+    both = len(one.words & other.words)
+    return both >= _NEAR_SHARE * (size + second - both)
 
 
 def _best_rows(index: CodeIndex, words: Scores) -> dict[int, int]:

@@ -27,6 +27,7 @@ ANY: Final = cast("Direction", "any")
 
 PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
 MENTIONS = "mentions"
+DESCRIBES = str(CodeEdgeType.DESCRIBES)  # from a passage of code to the function or class that it holds
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEXICAL_HITS = 256  # names that share a word with the question; further ones match too little to matter
 

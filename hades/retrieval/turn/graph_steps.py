@@ -33,7 +33,6 @@ from schemas.plan import Plan, Reason
 if TYPE_CHECKING:
     from hades.retrieval.channels.narrow_topics import CandidateGraph
     from hades.retrieval.turn.metered_view import MeteredView
-    from hades.retrieval.walks.explain_paths import PassagePaths
 
 GRAPH = "graph"
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
@@ -41,7 +40,10 @@ TOPIC_MEMBERS = 50  # best members of the topics that look for passages
 
 @dataclass(frozen=True)
 class Start:
-    """What a step may use: the seeds, those of them that paths can leave from, and where topics narrowed to."""
+    """What a step may use: the seeds, those of them that paths can leave from, and where topics narrowed to.
+
+    `explains` is False where passages of another search join before paths to them are looked for.
+    """
 
     seeds: Sequence[Seed]
     starts: Sequence[Seed]
@@ -55,11 +57,15 @@ class Start:
     parts: Sequence[Question] = ()
     fusion: Callable[[], FusionModel | None] = fusion_model
     walk: HippoSettings = field(default_factory=HippoSettings)
+    explains: bool = True
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them."""
+    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them.
+
+    `sources` are what the question names, where paths that explain passages start.
+    """
 
     paths: tuple[FoundPath, ...] = ()
     passages: Sequence[FoundPassage] | None = None
@@ -69,6 +75,7 @@ class StepResult:
     repeats: int = 0
     bridges: int = 0
     why: str = ""
+    sources: Sequence[Seed] = ()
 
 
 Step = Callable[["MeteredView", Question, Start], StepResult]
@@ -245,24 +252,25 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
         why = evidence.why
     if not ranked:
         return StepResult(why=why)
-    explained = _explaining(view, question, start, sources, ranked)
-    paths, ranked = explained.paths, explained.mark(ranked)
     known = {seed.node for seed in start.starts}
     met = sum(one.node in known for one in sources) / len(sources) if sources else 0.0
-    return StepResult(paths, ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why)
+    found = StepResult((), ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why, sources=sources)
+    return explain_first(view, question, found, start.plan, start.rules) if start.explains else found
 
 
-def _explaining(
-    view: MeteredView, question: Question, start: Start, sources: Sequence[Seed], ranked: Sequence[FoundPassage]
-) -> PassagePaths:
+def explain_first(
+    view: MeteredView, question: Question, found: StepResult, plan: Plan, rules: HiragPathrag
+) -> StepResult:
+    """The result with the paths that lead to its first passages."""
     from hades.retrieval.walks.explain_paths import explain_passages
     from hades.retrieval.walks.flow import FlowRules
 
-    graph = start.plan.graph
-    first = list(ranked[: min(graph.beam, start.plan.final_context)])
+    graph, ranked = plan.graph, found.passages or ()
+    first = list(ranked[: min(graph.beam, plan.final_context)])
     read = view.passages(np.array([one.node for one in first], np.int64))
-    rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
-    return explain_passages(view, question, sources, first[: len(read)], read, rules)
+    flow = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(rules))
+    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow)
+    return replace(found, paths=explained.paths, passages=explained.mark(ranked))
 
 
 _STEPS: dict[GraphStep, Step] = {

@@ -33,7 +33,7 @@ from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.learned_ranker import judge_of
 from hades.retrieval.ranking.prune_by_flow import FlowPruning, prune_by_flow
 from hades.retrieval.ranking.select import Selection, select
-from hades.retrieval.turn.graph_steps import Start, StepResult, take_step
+from hades.retrieval.turn.graph_steps import Start, StepResult, explain_first, take_step
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.plan import caps_of
 from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, GraphStep, Recipe, recipe_named
@@ -128,10 +128,14 @@ def retrieve(
         parts = _place(metered, parts, near)
     found = _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
-    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode)
+    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
+    reached, hits = _with_code(metered, code, text, found, reached, plan)
+    if code is not None and reached.passages and plan.graph.hops:
+        reached = _explain(metered, parts[0], reached, plan, tools)
+    if chosen.finds_paths and plan.graph.hops and not reached.paths:
+        turn.because(Reason.NO_PATHS)
     if pruning is not None and reached.paths:
         reached = _prune(metered, reached, pruning)
-    reached, hits = _with_code(metered, code, text, found, reached, plan)
     states = recall_states(metered, tools.memory, parts[0])
     must_support = recipe == AUTO and hits is None and not near
     selected = select(
@@ -246,6 +250,7 @@ def _walk(
     tools: Tools,
     judge: Judge,
     mode: str,
+    explains: bool,
 ) -> tuple[CandidateGraph | None, StepResult]:
     """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
@@ -276,6 +281,7 @@ def _walk(
             parts,
             tools.fusion,
             tools.walk,
+            explains,
         )
         reached = take_step(recipe.step, view, question, start)
         if view.domain is not None:
@@ -283,8 +289,6 @@ def _walk(
             reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
         stage.taken += reached.candidates
         stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
-    if recipe.finds_paths and not reached.paths:
-        view.turn.because(Reason.NO_PATHS)
     return candidates, reached
 
 
@@ -308,6 +312,17 @@ def _with_code(
     others = found.passages if reached.passages is None else reached.passages
     joined = join_code(code, hits, text, others, plan.reranker.m)
     return replace(reached, passages=joined, is_ranked=True), hits
+
+
+def _explain(view: MeteredView, question: Question, reached: StepResult, plan: Plan, tools: Tools) -> StepResult:
+    """The paths that lead to passages of code and of text in the order in which both are shown."""
+    with view.turn.stage("paths", _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE)) as stage:
+        explained = explain_first(view, question, reached, plan, tools.rules)
+        if view.domain is not None:
+            explained = replace(explained, paths=paths_inside(view, explained.paths))
+        stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
+        stage.coverage = float(bool(explained.paths))
+    return explained
 
 
 def _pack(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from schemas.intervals import Mask
 
+EXPLAIN = "explain"  # origin of a path that was looked for because it leads to a passage
 OPEN = Mask()
 
 

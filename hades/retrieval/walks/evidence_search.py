@@ -67,9 +67,10 @@ class Evidence:
     @property
     def why(self) -> str:
         """What of the question and the corpus set the weights, in words."""
-        named = f"the question names {len(self.entities)} entities" if self.entities else "the question names no entity"
-        told = "the corpus states an order" if self.is_told else "the corpus states no order"
-        return "; ".join([named, told, *(["the question asks about a time"] if self.asked is not None else [])])
+        count = {0: "no entity", 1: "one entity"}.get(len(self.entities), f"{len(self.entities)} entities")
+        said = [f"the question names {count}"]
+        said += ["the passages are turns of a conversation or log"] if self.is_told else []
+        return "; ".join([*said, *(["the question asks about a time"] if self.asked is not None else [])])
 
 
 def search_evidence(

@@ -3,8 +3,8 @@
 Flow runs from the entities that the question names (of the best passage where it names none) to the entities of the
 ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
 reliable path with an edge that the passage states explains it; where no such path is among the first few, the most
-reliable one that touches it does. A path may explain several passages; it is returned once, with the rank of the best
-of them.
+reliable one that touches it does. A passage of code is about the function or class that it holds. A path may explain
+several passages; it is returned once, with the rank of the best of them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.view import Passage
-from hades.retrieval.ranking.relevance import MENTIONS, OUT
+from hades.retrieval.ranking.relevance import DESCRIBES, MENTIONS, OUT
 from hades.retrieval.ranking.word_overlap import short_title, words
-from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
+from hades.retrieval.turn.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.walks.flow import FlowRules, spread_flow
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
 
 NAMES = 24  # entities of a passage that a path may end in
-TITLE_VOICE = 10.0  # what the entity of the passage's title counts against another that it mentions
+TITLE_VOICE = 10.0  # what the entity of its title, or the function that it holds, counts against one it mentions
 NEXT_STEPS = 3  # first passages whose own entities a path may also start from
 NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
 LOOKED_AT = 8  # paths of a passage whose edges are read, to find one that the passage states
@@ -33,7 +33,7 @@ READS_SHARE = 4  # at most one read in this many of those left is spent on that
 NO_NAME = "the passage names no entity of the graph"
 NO_START = "the question names no entity of the graph, and neither do the first passages"
 NO_TIME = "no time was left to look for a path"
-NO_WAY = "no path of at most {hops} edges leads from what the question names to the passage"
+NO_WAY = "no path of {hops} leads from what the question names to the passage"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def explain_passages(
     rules: FlowRules,
 ) -> PassagePaths:
     """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
-    ends = _ends(view, question, passages, read)
-    starts = _starts(sources, ends)
+    ends, held = _ends(view, question, passages, read)
+    starts = _starts(sources, ends, held)
     targets = sorted({node for own in ends for node in own})
     if view.turn.expired():
         return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
@@ -71,6 +71,7 @@ def explain_passages(
         return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
     found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
     best_paths = _choose_paths(view, found, ends, read)
+    hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
     chosen: dict[frozenset[int], int] = {}
     paths: list[FoundPath] = []
     path_of: list[int | None] = []
@@ -78,14 +79,12 @@ def explain_passages(
     for rank, (passage, own, best) in enumerate(zip(passages, ends, best_paths, strict=True), 1):
         if best is None:
             path_of.append(None)
-            missing.append(NO_WAY.format(hops=rules.hops) if own else NO_NAME)
+            missing.append(NO_WAY.format(hops=hops) if own else NO_NAME)
             continue
         key = frozenset(best.edges)
         if key not in chosen:
             chosen[key] = len(paths)
-            paths.append(
-                replace(best, score=passage.score, origin="explain", why=f"leads to passage {rank}; {best.why}")
-            )
+            paths.append(replace(best, score=passage.score, origin=EXPLAIN, why=f"leads to passage {rank}; {best.why}"))
         path_of.append(chosen[key])
         missing.append("")
     return PassagePaths(tuple(paths), tuple(path_of), tuple(missing))
@@ -93,18 +92,30 @@ def explain_passages(
 
 def _ends(
     view: MeteredView, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]
-) -> list[dict[int, float]]:
-    """For each passage the entities that it names, with what a path counts that touches them."""
+) -> tuple[list[dict[int, float]], list[set[int]]]:
+    """For each passage the entities that it names, with what a path counts that touches them; and what code it holds.
+
+    The module of a piece of code says nothing of it: every other piece of the file names it too.
+    """
     nodes = np.array([one.node for one in passages[: len(read)]], np.int64)
     ends: list[dict[int, float]] = [{} for _ in passages]
+    held: list[set[int]] = [set() for _ in passages]
     if not len(nodes):
-        return ends
-    found = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=NAMES, mask=question.mask)
+        return ends, held
+    types = [name for name in (MENTIONS, DESCRIBES) if name in view.type_names]
+    found = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
+    holds = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
     titled = [_title_entities(view, one) for one in read]
-    for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
-        voice = TITLE_VOICE if target in titled[row] else 1.0
+    modules = [_module_entities(view, one) for one in read]
+    columns = (found.row, found.target, found.weight, found.type)
+    for row, target, weight, kind in zip(*(column.tolist() for column in columns), strict=True):
+        if kind == holds:
+            held[row].add(target)
+        elif target in modules[row]:
+            continue
+        voice = TITLE_VOICE if kind == holds or target in titled[row] else 1.0
         ends[row][target] = voice * min(1.0, weight)
-    return ends
+    return ends, held
 
 
 def _title_entities(view: MeteredView, passage: Passage) -> set[int]:
@@ -117,11 +128,26 @@ def _title_entities(view: MeteredView, passage: Passage) -> set[int]:
     return {node for node, start, end in spans if words(title[start:end]) == words(title)}
 
 
-def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]]) -> list[Seed]:
-    """What the question names, then what the first passages are about: a second step starts where the first ended."""
+def _module_entities(view: MeteredView, passage: Passage) -> set[int]:
+    """The entities that are called as the module of a piece of code, whole or without its first folders."""
+    if not (passage.path and passage.lines):
+        return set()
+    name = passage.path.rpartition(".")[0].replace("/", ".")
+    found = view.match_names(name)
+    return {node for node, end in zip(found.numbers.tolist(), found.ends.tolist(), strict=True) if end == len(name)}
+
+
+def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]], held: Sequence[set[int]]) -> list[Seed]:
+    """What the question names, then what the first passages are about: a second step starts where the first ended.
+
+    Each function or class that a passage holds is a start: what joins it to another passage explains it.
+    """
     starts = {seed.node: seed for seed in sources}
-    for own in ends[:NEXT_STEPS]:
-        for node in [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]:
+    for own, functions in zip(ends[:NEXT_STEPS], held, strict=False):
+        for node in functions or [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]:
+            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
+    for own, functions in zip(ends, held, strict=True):
+        for node in functions:
             starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
     return list(starts.values())
 

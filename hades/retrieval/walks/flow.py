@@ -165,7 +165,7 @@ def _paths_of(found: Spread, scores: Mapping[int, float]) -> list[FoundPath]:
                 score,
                 reliability,
                 "flow",
-                "flow " + " > ".join(f"{flow:.4f}" for flow in flows) + f"; reliability {reliability:.4f}",
+                "flow " + " > ".join(f"{flow:.4f}" for flow in flows),
             )
         )
     return paths

@@ -9,10 +9,12 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from hades.surfaces.cli.code_lines import show_code
 from hades.text.markup import plain_text
 
 _NEAREST = 3  # sources that are printed where none is cited
 _QUOTED = 200  # characters of a source that are printed
+_CODE_LINES = 6  # of code
 _BEFORE = 60  # of them before the sentence that the answer cites
 
 _EXPLAINED = {
@@ -31,10 +33,14 @@ def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]
             f"{cost['prompt_tokens']:,} tokens to send with {len(document['sources'])} sources, at most {most:,} back"
         )
         return
+    code = {source["number"] for source in document["sources"] if source.get("code")}
     answer = Text()
     for sentence in document["sentences"]:
         answer.append(sentence["text"], style="" if sentence["is_supported"] else "yellow")
-        answer.append("".join(f" [{number}]" for number in sentence["citations"]) + " ", style="cyan")
+        mark = "".join(f" [{number}]" for number in sentence["citations"])
+        is_place = document["mode"] == "extracted" and code.issuperset(sentence["citations"])
+        answer.append(mark + ("\n" if is_place else " "), style="cyan")
+    answer.rstrip()
     yield answer if document["sentences"] else Text(document["text"])
     for sentence in document["sentences"]:
         if not sentence["is_supported"]:
@@ -45,7 +51,10 @@ def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]
         if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
             yield Text(f"[{source['number']}] {_place(source)}", style="bold")
             first = next((one["text"] for one in document["sentences"] if source["number"] in one["citations"]), "")
-            yield Text(f"    {_quote(source['text'], first)}", style="dim")
+            if source.get("code"):
+                yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), _CODE_LINES)
+            else:
+                yield Text(f"    {_quote(source['text'], first)}", style="dim")
     if not document["sentences"]:
         yield from (Text(_EXPLAINED[code], style="yellow") for code in document["reasons"] if code in _EXPLAINED)
     if document["problem"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.surfaces.capabilities.query import QueryView
+from hades.surfaces.cli.code_lines import show_code
 from hades.surfaces.reason_actions import explain_reasons
 
 _QUOTED = 400  # characters of a passage that are printed
@@ -47,17 +47,17 @@ def show_passage(passage: Mapping[str, Any]) -> Iterator[Text]:
     start, end = passage["span"]
     place = f"{passage['document']} [{start}:{end}]"
     yield Text(f"[{passage['rank']}] {passage['title']}  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}")
-    if passage.get("explained_by") or passage.get("no_path"):
-        yield Text(f"    {_describe_path(passage)}", style="dim")
+    yield from _describe_path(passage)
     words = " ".join(passage["text"].split())
     yield Text(f"    {words[:_QUOTED]}{'…' if len(words) > _QUOTED else ''}", style="dim")
 
 
-def _describe_path(passage: Mapping[str, Any]) -> str:
+def _describe_path(passage: Mapping[str, Any]) -> Iterator[Text]:
     """Which path leads to a passage, or why none does."""
     if passage.get("explained_by"):
-        return f"path {passage['explained_by']} leads here"
-    return str(passage["no_path"])
+        yield Text(f"    path {passage['explained_by']} leads here", style="dim")
+    elif passage.get("no_path"):
+        yield Text(f"    {passage['no_path']}", style="dim")
 
 
 def _code(passage: Mapping[str, Any]) -> Iterator[Text]:
@@ -65,12 +65,8 @@ def _code(passage: Mapping[str, Any]) -> Iterator[Text]:
     first, last = passage["lines"]
     name = f"  {passage['symbol']} ({passage['kind']})" if passage["symbol"] else f"  ({passage['kind']})"
     yield Text(f"[{passage['rank']}] {passage['path']}:{first}", style="bold").append(f"{name}, lines {first}-{last}")
-    lines = passage["text"].expandtabs(4).rstrip().split("\n")
-    shown = textwrap.dedent("\n".join(lines[:_CODE_LINES])).split("\n")
-    for number, line in enumerate(shown, first):
-        yield Text(f"{number:>7} {line}", style="dim", no_wrap=True, overflow="ellipsis")
-    if len(lines) > _CODE_LINES:
-        yield Text(f"        … {len(lines) - _CODE_LINES} more lines", style="dim")
+    yield from _describe_path(passage)
+    yield from show_code(passage["text"], first, _CODE_LINES)
 
 
 def _cost(answer: Mapping[str, Any]) -> Table:

@@ -11,6 +11,7 @@ import pytest
 from hades.api import Hades
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.channels.code import code_of
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
@@ -76,6 +77,33 @@ def test_commits_like_the_question_bring_up_the_files_that_they_touched() -> Non
     assert found.files[0].id == "shop/mail.py"
 
 
+def test_past_changes_equal_a_plain_count_commit_by_commit() -> None:
+    random = np.random.default_rng(7)
+    names = [f"f{number}.py" for number in range(40)]
+    row = {name: place for place, name in enumerate(names)}
+    sizes = random.integers(1, 36, 500)  # some touch more files than a commit may that says something
+    commits = [
+        Commit(f"c{n:03}", float(random.random()), "", tuple(random.choice(names, size, replace=False)))
+        for n, size in enumerate(sizes.tolist())
+    ]
+    history, weights = History(commits), random.random(len(names))
+    often, recent, lent, total = (np.full(len(names), start) for start in (0.0, 0.0, 0.0, 1.0))
+    for place, commit in enumerate(history.commits):
+        own = [row[path] for path in commit.paths]
+        for one in own if len(own) <= 30 else ():
+            often[one] += place < 300
+            recent[one] = recent[one] or 1.0 / (1.0 + place / 20.0)
+            if len(own) > 1:
+                worth = 0.998**place / (len(own) - 1)
+                total[one] += worth
+                lent[one] += worth * sum(weights[other] for other in own if other != one)
+    found = history.changes_of(row)
+    np.testing.assert_allclose(found.frequency, np.log1p(often))
+    np.testing.assert_allclose(found.recency, recent)
+    np.testing.assert_allclose(found.together(weights), lent / total**0.5)
+    assert not History(()).changes_of(row).together(weights).any()
+
+
 def test_the_same_text_twice_is_shown_once() -> None:
     copy = CodeUnit("shop/mail2.py", "send_receipt", "function", 1, 2, FILES["shop/mail.py"])
     index = CodeIndex([*UNITS, copy])
@@ -131,10 +159,7 @@ def test_numbers_of_another_format_are_refused() -> None:
 
 
 def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path: Path) -> None:
-    workspace = tmp_path / "work"
-    for path, text in FILES.items():
-        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / path).write_text(text)
+    workspace = make_workspace(tmp_path)
     home = tmp_path / "home"
     with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
         hades.ingest.workspace(workspace)
@@ -155,11 +180,35 @@ def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path:
     assert np.isfinite(scores).all()
 
 
-def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -> None:
-    workspace = tmp_path / "work"
+def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands(tmp_path: Path) -> None:
+    home, workspace = tmp_path / "home", make_workspace(tmp_path)
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+        found = hades.retrieve("Where is a card charged?")
+    ranks = {path.rank: path for path in found.paths}
+    assert all((one.explained_by in ranks) != bool(one.no_path) for one in found.passages)
+    first = found.passages[0]
+    assert first.symbol == "Gateway.charge"
+    assert first.explained_by is not None
+    assert "shop.payment.Gateway.charge" in {node.name for node in ranks[first.explained_by].nodes}
+    assert f"leads to passage {first.rank}" in ranks[first.explained_by].why
+    answer = write_answer(found, tokenizer=MiniLmTokenizer(), embedder=None, model=None)
+    lines = answer.text.split("\n")
+    assert lines[0] == "shop/payment.py:5 Gateway.charge (method): def charge(self, card, amount): [1]"
+    assert len(lines) == len(answer.sentences)
+    assert all(one.quote in answer.sources[one.citations[0] - 1].text for one in answer.sentences)
+
+
+def make_workspace(folder: Path) -> Path:
     for path, text in FILES.items():
-        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / path).write_text(text)
+        (folder / "work" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "work" / path).write_text(text)
+    return folder / "work"
+
+
+def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
     person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     git = ["git", "-C", str(workspace), *person]
     subprocess.run([*git, "init", "-q"], check=True)

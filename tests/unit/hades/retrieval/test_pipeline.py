@@ -209,7 +209,7 @@ def test_a_clamped_plan_carries_its_reason_into_the_answer():
 
 
 def test_auto_says_what_set_its_weights_and_abstains_when_nothing_fits():
-    assert "names 1 entit" in ask("who lies on the Rhine", "auto").why
+    assert "names one entity" in ask("who lies on the Rhine", "auto").why
     found = ask("Zorblax Quuxification of Mars 1999", "auto", embedder=None)
     assert Reason.ABSTAINED in found.reasons
     assert (found.paths, found.passages) == ((), ())
