@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,7 @@ from hades.snapshot.expansion import instant
 from hades.snapshot.heaps import Heap
 from hades.snapshot.manifest import Manifest
 
+_BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 HEADING_SEPARATOR = "\x1f"
 _PASSAGE = "passage"  # `ChunkKind.PASSAGE`, without the record that would load pyarrow and pydantic
 
@@ -45,74 +47,86 @@ class Facts:
         kinds = (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()
         return [f"{KINDS[kind]}/{key}" for kind, key in zip(kinds, self._heap("node.key").many(numbers), strict=True)]
 
-    def kind(self, number: int) -> Kind:
-        """The kind of a node."""
-        return KINDS[int(np.searchsorted(self._bases, number, side="right")) - 1]
+    def nodes(self, numbers: Numbers) -> list[NodeFacts]:
+        """Nodes, each column read once for all of them."""
+        kinds = self._kinds(numbers)
+        keys, names, summaries = (self._heap(f"node.{name}").many(numbers) for name in ("key", "name", "summary"))
+        types, cited = self._column("node.type", numbers), self._cite("node", numbers)
+        return [
+            NodeFacts(
+                id=f"{kinds[row]}/{keys[row]}",
+                kind=kinds[row],
+                name=names[row],
+                type=self._contents.node_types[types[row]],
+                summary=summaries[row],
+                document="" if document < 0 else self._heap("document.origin")[document],
+                span=span,
+                **(self._entity_facts(number) if kinds[row] is Kind.ENTITY else {}),
+            )
+            for row, (number, (document, span)) in enumerate(zip(numbers.tolist(), cited, strict=True))
+        ]
 
-    def node(self, number: int) -> NodeFacts:
-        """One node."""
-        kind = self.kind(number)
-        own = self._entity_facts(number) if kind is Kind.ENTITY else {}
-        document, span = self._cite("node", number)
-        return NodeFacts(
-            id=f"{kind}/{self._heap('node.key')[number]}",
-            kind=kind,
-            name=self._heap("node.name")[number],
-            type=self._contents.node_types[self._arrays["node.type"][number]],
-            summary=self._heap("node.summary")[number],
-            document="" if document < 0 else self._heap("document.origin")[document],
-            span=span,
-            **own,
-        )
+    def edges(self, handles: Numbers) -> list[EdgeFacts]:
+        """Edges, each column read once for all of them."""
+        collections = (np.searchsorted(self._edge_bases, handles, side="right") - 1).tolist()
+        keys, labels = (self._heap(f"edge.{name}").many(handles) for name in ("key", "label"))
+        sources, targets = (self.ids(self._arrays[f"edge.{side}"][handles]) for side in ("source", "target"))
+        types, weights = self._column("edge.type", handles), self._column("edge.weight", handles)
+        validity = self._read_validity(handles)
+        return [
+            EdgeFacts(
+                id=f"{EDGES[collections[row]]}/{keys[row]}",
+                source=sources[row],
+                target=targets[row],
+                type=self._contents.types[types[row]],
+                weight=None if math.isnan(weights[row]) else weights[row],
+                label=labels[row],
+                document="" if document < 0 else self._heap("document.origin")[document],
+                document_id="" if document < 0 else self._heap("document.id")[document],
+                span=span,
+                snippet="" if document < 0 or span is None else self.text(document, *span),
+                **validity[row],
+            )
+            for row, (document, span) in enumerate(self._cite("edge", handles))
+        ]
 
-    def edge(self, handle: int) -> EdgeFacts:
-        """One edge."""
-        arrays = self._arrays
-        collection = EDGES[int(np.searchsorted(self._edge_bases, handle, side="right")) - 1]
-        weight = float(arrays["edge.weight"][handle])
-        ends = self.ids(np.array([arrays["edge.source"][handle], arrays["edge.target"][handle]], np.int64))
-        own: dict[str, Any] = self._provenance(handle)
-        if self._contents.has_validity:
-            own |= {
-                bound: _moment(int(arrays[f"edge.{bound}"][handle]))
-                for bound in ("valid_from", "valid_until", "recorded_at", "retracted_at")
-            }
-        return EdgeFacts(
-            id=f"{collection}/{self._heap('edge.key')[handle]}",
-            source=ends[0],
-            target=ends[1],
-            type=self._contents.types[arrays["edge.type"][handle]],
-            weight=None if np.isnan(weight) else weight,
-            **own,
-        )
-
-    def passage(self, number: int) -> Passage:
-        """The text of a chunk, a function or a file."""
-        kind = self.kind(number)
-        document, span = self._cite("node", number)
-        if document < 0:
-            raise BadQuery(f"{self.ids(np.array([number]))[0]} has no text of its own; ask for its facts")
-        own: dict[str, Any] = {}
-        if kind is Kind.CHUNK:
-            row = number - int(self._bases[KINDS.index(kind)])
-            headings = self._heap("chunk.headings")[row]
-            own["headings"] = tuple(headings.split(HEADING_SEPARATOR)) if headings else ()
-            own["token_count"] = int(self._arrays["chunk.tokens"][row])
-            own["timestamp"] = _moment(int(self._arrays["chunk.moment"][row]))
-            own |= self._place_in_file(row)
-            if self._contents.node_types[self._arrays["node.type"][number]] == _PASSAGE and span:
+    def passages(self, numbers: Numbers) -> list[Passage]:
+        """The texts of chunks, functions and files."""
+        kinds, cited = self._kinds(numbers), self._cite("node", numbers)
+        for row, (document, _) in enumerate(cited):
+            if document < 0:
+                raise BadQuery(f"{self.ids(numbers[row : row + 1])[0]} has no text of its own; ask for its facts")
+        keys, names = (self._heap(f"node.{name}").many(numbers) for name in ("key", "name"))
+        types = [self._contents.node_types[code] for code in self._column("node.type", numbers)]
+        first_chunk = int(self._bases[KINDS.index(Kind.CHUNK)])
+        found = []
+        for row, (number, (document, span)) in enumerate(zip(numbers.tolist(), cited, strict=True)):
+            own = self._chunk_facts(number - first_chunk) if kinds[row] is Kind.CHUNK else {}
+            if own and types[row] == _PASSAGE and span:
                 own["facts"] = self._read_stated(document, span)
-        start, end = span or (0, int(self._arrays["document.characters"][document]))
-        return Passage(
-            id=f"{kind}/{self._heap('node.key')[number]}",
-            text=self.text(document, start, end),
-            document=self._heap("document.origin")[document],
-            document_id=self._heap("document.id")[document],
-            span=(start, end),
-            title=self._heap("node.name")[number] or self._heap("document.title")[document],
-            kind=self._contents.node_types[self._arrays["node.type"][number]],
-            **own,
-        )
+            start, end = span or (0, int(self._arrays["document.characters"][document]))
+            found.append(
+                Passage(
+                    id=f"{kinds[row]}/{keys[row]}",
+                    text=self.text(document, start, end),
+                    document=self._heap("document.origin")[document],
+                    document_id=self._heap("document.id")[document],
+                    span=(start, end),
+                    title=names[row] or self._heap("document.title")[document],
+                    kind=types[row],
+                    **own,
+                )
+            )
+        return found
+
+    def _chunk_facts(self, row: int) -> dict[str, Any]:
+        headings = self._heap("chunk.headings")[row]
+        return {
+            "headings": tuple(headings.split(HEADING_SEPARATOR)) if headings else (),
+            "token_count": int(self._arrays["chunk.tokens"][row]),
+            "timestamp": _moment(int(self._arrays["chunk.moment"][row])),
+            **self._place_in_file(row),
+        }
 
     def _place_in_file(self, row: int) -> dict[str, Any]:
         """Path, symbol and lines of a chunk that was cut from a file of a workspace."""
@@ -183,19 +197,24 @@ class Facts:
             "frequency": int(self._arrays["entity.frequency"][row]),
         }
 
-    def _provenance(self, handle: int) -> dict[str, Any]:
-        document, span = self._cite("edge", handle)
-        return {
-            "label": self._heap("edge.label")[handle],
-            "document": "" if document < 0 else self._heap("document.origin")[document],
-            "document_id": "" if document < 0 else self._heap("document.id")[document],
-            "span": span,
-            "snippet": "" if document < 0 or span is None else self.text(document, *span),
-        }
+    def _read_validity(self, handles: Numbers) -> list[dict[str, Any]]:
+        """The bounds of each edge, where the snapshot has any."""
+        if not self._contents.has_validity:
+            return [{}] * len(handles)
+        bounds = {name: self._column(f"edge.{name}", handles) for name in _BOUNDS}
+        return [{name: _moment(values[row]) for name, values in bounds.items()} for row in range(len(handles))]
 
-    def _cite(self, what: str, place: int) -> tuple[int, tuple[int, int] | None]:
-        document, start, end = (int(self._arrays[f"{what}.{part}"][place]) for part in ("document", "start", "end"))
-        return document, None if start < 0 else (start, end)
+    def _cite(self, what: str, places: Numbers) -> list[tuple[int, tuple[int, int] | None]]:
+        """The document and the span that each node or edge was read from; -1 and None where it was from none."""
+        columns = (self._column(f"{what}.{part}", places) for part in ("document", "start", "end"))
+        return [(document, None if start < 0 else (start, end)) for document, start, end in zip(*columns, strict=True)]
+
+    def _kinds(self, numbers: Numbers) -> list[Kind]:
+        return [KINDS[code] for code in (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()]
+
+    def _column(self, name: str, places: Numbers) -> list[Any]:
+        values: list[Any] = self._arrays[name][places].tolist()
+        return values
 
     def _heap(self, name: str) -> Heap:
         if name not in self._heaps:

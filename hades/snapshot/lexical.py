@@ -5,6 +5,7 @@ The index is built in blocks that are put aside on the disk: memory holds the vo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ B = 0.75
 _BLOCK_WORDS = 4_000_000
 _COMMON = 16  # a word in more than one of this number of rows is worth avoiding
 _LOOK_UP = 8  # what looking a row up in a posting costs, in entries of the posting that are added
+_ADDED = 500_000  # entries of postings that machine code adds faster than a common word is skipped
+POSTINGS = "models.postings"  # the machine code; it is not worth loading for one question
 _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
 
 
@@ -134,7 +137,16 @@ class LexicalIndex:
         if not len(place):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         lengths = self._starts[place + 1] - self._starts[place]
-        place = place[np.lexsort((place, lengths))]  # rare words first, in one order for equal sums
+        order = np.lexsort((place, lengths))  # rare words first, in one order for equal sums
+        place, lengths = place[order], lengths[order]
+        if lengths.sum() <= _ADDED and POSTINGS in sys.modules:
+            from models.postings import add_postings
+
+            rows, scores = add_postings(
+                self._row, self._share, self._starts[place], self._starts[place + 1], self._rows
+            )
+            kept = best(scores, rows, limit)
+            return rows[kept].astype(np.int64), scores[kept]
         bounds = zip(self._starts[place].tolist(), self._starts[place + 1].tolist(), strict=True)
         postings = [slice(start, end) for start, end in bounds]
         if int(lengths.sum()) * 4 < self._rows:

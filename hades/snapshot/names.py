@@ -35,16 +35,19 @@ def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int,
     ]
 
 
-def outermost(starts: Numbers, ends: Numbers, numbers: Numbers) -> NameMatches:
-    """The matches whose span lies inside no longer one, by start, then number."""
-    order = np.lexsort((numbers, -ends, starts))
-    starts, ends, numbers = starts[order], ends[order], numbers[order]
-    reach = np.maximum.accumulate(ends) if len(ends) else ends
-    earlier = np.searchsorted(starts, starts, side="left") - 1  # last match that begins before this one
-    covered_before = np.where(earlier >= 0, reach[earlier], -1) >= ends
-    longest_here = ends[np.searchsorted(starts, starts, side="left")] if len(ends) else ends
-    kept = ~covered_before & (ends == longest_here)
-    return NameMatches(numbers[kept], starts[kept], ends[kept])
+def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]) -> NameMatches:
+    """The matches whose span lies inside no longer one, by start, then number.
+
+    A question has a dozen of them, for which a loop is faster than arrays.
+    """
+    kept: list[tuple[int, int, int]] = []
+    begun, reach = -1, -1  # where the last span that was kept begins, and where it ends
+    for start, less, number in sorted(zip(starts, (-end for end in ends), numbers, strict=True)):
+        if -less > reach or (start == begun and -less == reach):
+            kept.append((number, start, -less))
+            begun, reach = start, -less
+    columns = np.array(kept, np.int64).reshape(-1, 3)
+    return NameMatches(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
 
 
 class NamesWriter:
@@ -94,9 +97,8 @@ def _match(hashes: NDArray[Any], numbers: NDArray[np.int32], longest: int, text:
     if not len(places.asked):
         return _NO_MATCHES
     asked, entries = places.spread()
-    starts = np.array([run[0] for run in runs], np.int64)[asked]
-    ends = np.array([run[1] for run in runs], np.int64)[asked]
-    return _read_only(outermost(starts, ends, numbers[entries].astype(np.int64)))
+    spelled = [runs[place] for place in asked.tolist()]
+    return _read_only(outermost([run[0] for run in spelled], [run[1] for run in spelled], numbers[entries].tolist()))
 
 
 def _read_only(found: NameMatches) -> NameMatches:

@@ -160,16 +160,15 @@ class SnapshotView:
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
-        return [self._facts.node(number) for number in self._check(numbers).tolist()]
+        return self._facts.nodes(self._check(numbers))
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
-        asked = _within(handles, self._n_edges, "edge")
-        return [self._facts.edge(handle) for handle in asked.tolist()]
+        return self._facts.edges(_within(handles, self._n_edges, "edge"))
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
-        return [self._facts.passage(number) for number in self._check(numbers).tolist()]
+        return self._facts.passages(self._check(numbers))
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""

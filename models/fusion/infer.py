@@ -35,7 +35,7 @@ class Line:
 
     def score(self, columns: Mapping[str, Floats], told: float) -> Floats:
         """(n,) higher is better; only differences within one question mean something. `told` is in [0, 1]."""
-        table = np.column_stack([columns[name] for name in self.columns])
+        table = np.ascontiguousarray(np.array([columns[name] for name in self.columns]).T)
         scores: Floats = table @ ((1.0 - told) * self.plain + told * self.told)
         return scores
 

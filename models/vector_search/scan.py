@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from models.machine_code import compile_loop
 
 Longs = NDArray[np.int64]
 
@@ -37,11 +38,4 @@ def _multiply_in_python(codes: Any, parts: Any, starts: Any, ends: Any, products
             at += 1
 
 
-def _compile() -> Any:
-    try:
-        return numba.njit(cache=True, nogil=True)(_multiply_in_python)
-    except RuntimeError:  # numba says so when no place for a cache can be written
-        return numba.njit(nogil=True)(_multiply_in_python)
-
-
-_multiply = _compile()
+_multiply = compile_loop(_multiply_in_python)

@@ -44,9 +44,15 @@ class RankFusion:
 
     def add(self, search: str, hits: Hits, weight: float) -> None:
         """Take in one ranking; a node keeps its best score of a search."""
-        for rank, (number, score) in enumerate(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True), 1):
-            self.scores[number] = self.scores.get(number, 0.0) + weight / (RANK_OFFSET + rank)
-            own = self.origins.setdefault(number, {})
+        scores, origins = self.scores, self.origins
+        found = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
+        for offset, (number, score) in enumerate(found, RANK_OFFSET + 1):
+            if number not in scores:
+                scores[number] = weight / offset
+                origins[number] = {search: max(score, 0.0)}
+                continue
+            scores[number] += weight / offset
+            own = origins[number]
             own[search] = max(score, own.get(search, 0.0))
 
     def ranked(self, view: MeteredView, limit: int) -> list[int]:

@@ -104,7 +104,8 @@ def voice_of(worth: Floats) -> Floats:
 
 def weigh(columns: dict[str, Floats], weights: Mapping[str, float]) -> Floats:
     """(n,) the weighted sum of columns."""
-    worth: Floats = np.column_stack([columns[name] for name in weights]) @ np.array(list(weights.values()))
+    table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)  # several times column_stack's speed
+    worth: Floats = table @ np.array(list(weights.values()))
     return worth
 
 

@@ -19,7 +19,11 @@ Floats = NDArray[np.float64]
 
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
-_CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
+# One pattern each: a search for either at once cannot skip to the next capital or digit and takes twice as long.
+_CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’-]+")
+_CAPITALISED_ASCII = re.compile(r"[A-Z][\w'-]+", re.ASCII)
+_YEAR = re.compile(r"[0-9](?<!\w.)[0-9]{3}\b", re.ASCII)
+_YEAR_ANYWHERE = re.compile(r"\b\d{4}\b")
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
@@ -76,7 +80,8 @@ def name_stem(word: str) -> str:
 
 def _find_capitalised(text: str) -> frozenset[str]:
     """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
-    spelled = content_words(" ".join(_CAPITALISED.findall(text)))
+    names, years = (_CAPITALISED_ASCII, _YEAR) if text.isascii() else (_CAPITALISED, _YEAR_ANYWHERE)
+    spelled = content_words(" ".join(names.findall(text) + years.findall(text)))
     return frozenset(name_stem(word) for word in spelled if len(word) > 2)
 
 

@@ -65,6 +65,7 @@ class MeteredView:
         self._is_local = view.info.is_local
         self._counts_itself = isinstance(view, RemoteView) and not self._is_local
         self._view = view.for_turn(self._may_question) if isinstance(view, RemoteView) and not self._is_local else view
+        self._turn_view = self._view if isinstance(self._view, TurnView) else None
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -79,7 +80,7 @@ class MeteredView:
     @property
     def saw_write(self) -> bool:
         """Whether rows were read while a large write was being applied."""
-        return isinstance(self._view, TurnView) and self._view.saw_write
+        return self._turn_view is not None and self._turn_view.saw_write
 
     @property
     def questions_of_walk(self) -> int | None:
@@ -185,8 +186,8 @@ class MeteredView:
 
     def fetch_facts(self, paths: Sequence[FoundPath]) -> None:
         """Let a view over a network fetch what these paths will be told with in one question; a read counts later."""
-        if paths and isinstance(self._view, TurnView):
-            self._view.fetch_facts(
+        if paths and self._turn_view is not None:
+            self._turn_view.fetch_facts(
                 (node for path in paths for node in path.nodes), (edge for path in paths for edge in path.edges)
             )
 

@@ -1,9 +1,9 @@
 """Compiled walks made ready while a turn's clock stands still: loading them takes longer than a stage may.
 
 The first question of a process is walked by the interpreter: a process that asks once would load machine code longer
-than it answers. The second question loads it, and a service does at its first. The machine code is kept beside the
-modules, or in the user's cache where they cannot be written, so that it is compiled once after an installation; do that
-ahead of the first question with
+than it answers. The second question loads it, and a service does at its first; searches of a graph that is not small
+use it too. The machine code is kept beside the modules, or in the user's cache where they cannot be written, so that it
+is compiled once after an installation; do that ahead of the first question with
 
     python -m hades.retrieval.turn.warm_up
 """
@@ -45,21 +45,23 @@ _MODULES = {
     ),
 }
 SCANNED_FROM = 100_000  # nodes of one kind; a snapshot has cells from this number of vectors on
+SEARCHED_FROM = 4_096  # nodes of a graph; below, a search takes too little time for machine code to matter
 _ready: set[tuple[GraphStep, bool]] = set()
-_walking_questions = itertools.count()
+_questions = itertools.count()
 _scans: list[bool] = []
 
 
 def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
-    """Load, or compile, what a step calls; nothing for a step that calls nothing compiled, or not over a network.
+    """Load, or compile, what a step calls; nothing over a network.
 
     Nothing either for the first question of a process that has not loaded the compiler. Machine code is kept by the
     types of the arrays, and those of intervals are there or not.
     """
-    if adjacency is None or not len(adjacency.out.starts) > 1 or step not in (*WALKS, *FLOWS):
+    if adjacency is None or not len(adjacency.out.starts) > 1:
         return
     if is_interpreted():
-        if next(_walking_questions) == 0 and "numba" not in sys.modules:
+        walks = step in (*WALKS, *FLOWS) or len(adjacency.out.starts) > SEARCHED_FROM
+        if not walks or (next(_questions) == 0 and "numba" not in sys.modules):
             return
         want_machine_code()
     for kind, steps, load in ((GraphStep.FLOW, FLOWS, _flow), (GraphStep.PAGERANK, WALKS, _walk)):
@@ -76,26 +78,37 @@ def load_modules(step: GraphStep) -> None:
 
 
 def load_scan(info: ViewInfo) -> None:
-    """Load the scan of coded vectors where a collection is so large that it is searched no other way.
+    """Load the scan of coded vectors and the sums of postings where machine code is wanted.
 
-    Where the compiler is loaded already the scan is too: it is exact and several times faster than comparing all.
+    Both give what is found without them, several times faster. A collection that is so large that it is searched no
+    other way needs the scan at once.
     """
-    if info.is_local and ("numba" in sys.modules or max(info.nodes.values(), default=0) >= SCANNED_FROM):
-        from models.vector_search.scan import multiply
-
-        if not _scans:
-            codes = np.zeros((1, 1), np.int8)
-            codes.setflags(write=False)
-            multiply(codes, np.zeros(1, np.int16))
-            _scans.append(True)
+    is_large = max(info.nodes.values(), default=0) >= SCANNED_FROM
+    if info.is_local and (is_large or not is_interpreted() or "numba" in sys.modules):
+        _load_scans()
 
 
 def main() -> None:
     """Everything there is."""
     want_machine_code()
+    _load_scans()
     for step in GraphStep:
         for adjacency in _tiny():
             make_ready(step, adjacency)
+
+
+def _load_scans() -> None:
+    if _scans:
+        return
+    from models.postings import add_postings
+    from models.vector_search.scan import multiply
+
+    codes, rows, shares = np.zeros((1, 1), np.int8), np.zeros(1, np.int32), np.zeros(1, np.float32)
+    for array in (codes, rows, shares):
+        array.setflags(write=False)  # as those of a snapshot are: machine code is kept by type
+    multiply(codes, np.zeros(1, np.int16))
+    add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
+    _scans.append(True)
 
 
 def _flow(adjacency: Adjacency) -> None:

@@ -295,8 +295,7 @@ class ArangoTurnView:
         found = [
             (start, end, node) for start, end, form in runs_of_words(text) for node in sorted(self._names.get(form, ()))
         ]
-        starts, ends, numbers = (np.array([one[place] for one in found], np.int64) for place in range(3))
-        return outermost(starts, ends, numbers)
+        return outermost(*([one[place] for one in found] for place in range(3)))
 
     def _fetch_facts(self, nodes: Sequence[int], edges: Sequence[int]) -> None:
         if self._may_ask(True):

@@ -314,11 +314,8 @@ class ArangoView:
         """See `GraphView.match_names`."""
         found = find_named(self.store.scope, text, limit)
         numbers = self.node_ids.add([one for _, _, one in found.places])
-        places = outermost(
-            np.array([start for start, _, _ in found.places], np.int64),
-            np.array([end for _, end, _ in found.places], np.int64),
-            np.arange(len(found.places)),
-        )
+        starts, ends = [start for start, _, _ in found.places], [end for _, end, _ in found.places]
+        places = outermost(starts, ends, range(len(found.places)))
         return NameMatches(numbers[places.numbers], places.starts, places.ends, fetched=found.fetched)
 
     def close(self) -> None:

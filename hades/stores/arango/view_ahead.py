@@ -59,11 +59,7 @@ def find_text(live: ArangoView, text: str, limit: int) -> TextHits:
     found = live.ask(load("view/find_text"), binds, "searching names and words")[0]
     places = place_names(text, [(one, spelled) for one, spelled, _ in found["named"]])
     numbers = live.node_ids.add([one for _, _, one in places])
-    spans = outermost(
-        np.array([start for start, _, _ in places], np.int64),
-        np.array([end for _, end, _ in places], np.int64),
-        np.arange(len(places)),
-    )
+    spans = outermost([start for start, _, _ in places], [end for _, end, _ in places], range(len(places)))
     held = {int(live.node_ids.add([one])[0]): facts.node(one, fields) for one, _, fields in found["named"]}
     names = NameMatches(numbers[spans.numbers], spans.starts, spans.ends, fetched=len(found["named"]))
     words = {kind: _hits(live, kind, found[name]) for name, kind in _SEARCHED.items()}

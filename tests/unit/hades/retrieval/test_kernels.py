@@ -147,3 +147,14 @@ def test_steps_without_a_walk_leave_the_first_question_to_those_that_walk():
     program += "from hades.retrieval.walks.compile_kernel import is_interpreted; print(is_interpreted())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
+
+
+@pytest.mark.parametrize(("nodes", "is_loaded"), [(50, "False"), (5_000, "True")])
+def test_a_second_search_of_a_graph_that_is_not_small_loads_machine_code_whatever_its_step(nodes, is_loaded):
+    program = "from hades.retrieval.turn import warm_up; from tests.unit.hades.retrieval.test_kernels import graph_of\n"
+    program += f"graph = graph_of(1, {nodes}, 9, is_dated=False); step = warm_up.GraphStep({str(GraphStep.BEAM)!r})\n"
+    program += "import sys; loaded = set(sys.modules); assert 'numba' not in loaded\n"
+    program += "warm_up.make_ready(step, graph); first = warm_up.is_interpreted(); warm_up.make_ready(step, graph)\n"
+    program += "print(first, not warm_up.is_interpreted())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", is_loaded]

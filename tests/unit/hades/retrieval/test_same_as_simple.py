@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ports.view import Passage
+from hades.retrieval.ranking.memory_features import _asking_share
 from hades.retrieval.ranking.sentence_match import (
     QuestionWords,
+    _find_capitalised,
     name_stem,
     read_closely,
     wanted,
 )
 from hades.retrieval.ranking.word_overlap import Body, content_words, passage_body, stem, wording, words
 from hades.retrieval.walks.pagerank import _sort
-from hades.text.sentences import _is_abbreviation, sentences
+from hades.text.sentences import _END, _ends, _is_abbreviation, sentences
 
 PIECES = [
     "Dr",
@@ -60,6 +62,24 @@ def test_the_word_before_a_full_stop_is_the_one_that_a_pattern_finds(text: str) 
             spelled = found.group() if found else ""
             is_initial = len(spelled) == 1 and spelled.isupper() and spelled != "I"
             assert _is_abbreviation(text, start, stop) == (_ABBREVIATION.fullmatch(spelled) is not None or is_initial)
+
+
+@given(st.text(".!?…\n 。'\"(Aaé", max_size=20))
+def test_ends_of_sentences_are_those_that_the_pattern_finds_alone(text: str) -> None:
+    assert [one.span() for one in _ends(text)] == [one.span() for one in _END.finditer(text)]
+
+
+@given(st.text(".!?\n ab", max_size=20))
+def test_a_sentence_ends_with_a_mark_or_with_the_text(text: str) -> None:
+    ends = re.findall(r"[.!?]+(?=\s|$)|(?<=[^.!?\s])\s*$", text)
+    assert _asking_share(text) == (sum("?" in end for end in ends) / len(ends) if ends else 0.0)
+
+
+@given(st.text("AbÄ1230_-'’ \n", max_size=24))
+def test_names_and_years_are_those_of_one_pattern(text: str) -> None:
+    pattern = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
+    spelled = {name_stem(word) for word in content_words(" ".join(pattern.findall(text))) if len(word) > 2}
+    assert _find_capitalised(text) == spelled
 
 
 @given(TEXTS, TEXTS)

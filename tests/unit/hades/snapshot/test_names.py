@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hades.snapshot.names import outermost
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import SnapshotView
@@ -62,3 +65,18 @@ def test_spans_are_of_the_text_as_written(view: SnapshotView) -> None:
 def test_a_long_question_is_answered(view: SnapshotView) -> None:
     found = view.match_names("word " * 2_000 + "python")
     assert view.ids(found.numbers) == ["entities/python"]
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 3)), max_size=12, unique=True)
+
+
+@given(SPANS)
+def test_a_match_stays_that_lies_inside_no_longer_one(spans: list[tuple[int, int, int]]) -> None:
+    matches = [(start, start + length, number) for start, length, number in spans]
+    expected = sorted(
+        (start, number, end)
+        for start, end, number in matches
+        if not any(a <= start and end <= b and (a, b) != (start, end) for a, b, _ in matches)
+    )
+    found = outermost(*([match[place] for match in matches] for place in range(3)))
+    assert list(zip(found.starts.tolist(), found.numbers.tolist(), found.ends.tolist(), strict=True)) == expected
