@@ -100,6 +100,11 @@ class ArangoDouble:
         """Abort every running stream transaction, as the server does with idle ones."""
         self.state.transactions.expire()
 
+    def restart(self) -> None:
+        """Lose what a restart loses: running stream transactions and open cursors."""
+        self.expire_transactions()
+        self.state.cursors.clear()
+
     def sweep_expired(self, now: float | None = None) -> int:
         """Remove what TTL indexes say has expired at `now` (seconds); the double never does so by itself."""
         moment = time.time() if now is None else now

@@ -65,7 +65,7 @@ def socket_path(double: ArangoDouble, tmp_path_factory: pytest.TempPathFactory) 
 def query_log() -> Iterator[None]:
     """Count which query files run and how many rows they give."""
     names = {path.read_text("utf-8"): name_of(path) for path in QUERIES}
-    run = ArangoSession._execute
+    run = ArangoSession.execute
 
     def noted(self: ArangoSession, db: Any, text: str, *arguments: Any, **options: Any) -> Any:
         cursor = run(self, db, text, *arguments, **options)
@@ -75,9 +75,9 @@ def query_log() -> Iterator[None]:
         bound.setdefault(names.get(text, ""), dict(arguments[0]) if arguments else {})
         return cursor
 
-    ArangoSession._execute = noted  # type: ignore[method-assign]
+    ArangoSession.execute = noted  # type: ignore[method-assign]
     yield
-    ArangoSession._execute = run  # type: ignore[method-assign]
+    ArangoSession.execute = run  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="session", autouse=True)

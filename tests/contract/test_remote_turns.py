@@ -92,18 +92,18 @@ def ask(view: GraphView, question: str, recipe: str = "auto") -> Retrieval:
 def count_requests() -> Iterator[Callable[[], int]]:
     """How many queries reached the server meanwhile."""
     asked = 0
-    run = ArangoSession._execute
+    run = ArangoSession.execute
 
     def noted(self: ArangoSession, *arguments: object, **options: object) -> object:
         nonlocal asked
         asked += 1
         return run(self, *arguments, **options)  # type: ignore[arg-type]
 
-    ArangoSession._execute = noted  # type: ignore[method-assign,assignment]
+    ArangoSession.execute = noted  # type: ignore[method-assign,assignment]
     try:
         yield lambda: asked
     finally:
-        ArangoSession._execute = run  # type: ignore[method-assign]
+        ArangoSession.execute = run  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)

@@ -91,7 +91,7 @@ def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every
         faults.error(21003, times=1_000, matching=every(67))  # queue full
         faults.drop_before(times=1_000, matching=every(71))
         faults.drop_after(times=1_000, matching=every(5, "PUT /_api/transaction"))  # after a commit
-        faults.http_error(503, 30, times=1_000, matching=every(83, before=server.expire_transactions))  # restart
+        faults.http_error(503, 30, times=1_000, matching=every(83, before=server.restart))  # restart
         history = on_server(tmp_path, server)
         happened = 6_000 - faults.pending()
         faults.clear()

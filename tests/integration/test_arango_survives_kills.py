@@ -42,7 +42,7 @@ def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
         faults.drop_before(times=10_000, matching=lambda sent: kill(sent) == "before")
         faults.http_error(503, 38, times=10_000, matching=every(29))  # the server starts
         faults.drop_after(times=10_000, matching=every(4, COMMIT))  # the answer to a commit is lost
-        faults.http_error(503, 30, times=10_000, matching=every(97, before=server.expire_transactions))  # a restart
+        faults.http_error(503, 30, times=10_000, matching=every(97, before=server.restart))  # a restart
         reached = {
             "HADES_EMBEDDER": "hashing",
             "HADES_STORE": "arango",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Any, TypeVar, cast
 
@@ -13,7 +12,7 @@ import orjson
 from arango.client import ArangoClient
 from arango.cursor import Cursor
 from arango.database import Database, StandardDatabase
-from arango.exceptions import AQLQueryValidateError, ArangoServerError, CursorCloseError
+from arango.exceptions import AQLQueryValidateError, ArangoServerError
 from arango.request import Request
 
 from aql import load
@@ -31,10 +30,7 @@ __all__ = ["ArangoEndpoints", "ArangoSession"]
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
 
-SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
-SCAN_IDLE_S = 600
 PATIENCE_S = 600.0
-KEEP_ALIVE_S = 10.0  # the server gives up a transaction that it has not heard of for 60
 _UNKNOWN_FUNCTION = 1540
 _MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
@@ -103,45 +99,10 @@ class ArangoSession:
             return self._all(db, text, binds, runtime_s)
         return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)
 
-    def stream(
-        self, text: str, binds: Binds, *, action: str, batch: int, inside: Database | None
-    ) -> Iterator[list[Any]]:
-        """The rows of a reading query in batches, from the snapshot the query began with.
-
-        Outside a transaction the server computes them as they are fetched, and a lost batch is fetched again; a build
-        waits for a slow or restarting server as it does with writes. Inside, the server computes all at once, and a
-        fetch does not tell it that the transaction is in use: a query that does nothing tells it.
-        """
-        live = inside is None
-        patient = live and self.mode is not Mode.READ_ONLY
-        db = self.patient_db if inside is None else inside
-        options = {"stream": live, "ttl": SCAN_IDLE_S, "allow_retry": live}
-        cursor = self.run(
-            action,
-            lambda: self._execute(db, text, binds, SCAN_RUNTIME_S, batch, **options),
-            again=live,
-            patient=patient,
-        )
-        try:
-            while True:
-                rows = list(cursor.batch() or ())
-                cast(Any, cursor.batch()).clear()
-                if rows:
-                    yield rows
-                if not cursor.has_more():
-                    return
-                self.run(action, cursor.fetch, again=live, patient=patient)
-                if inside is not None and getattr(inside, "idle_s", 0.0) > KEEP_ALIVE_S:
-                    self.query(load("maintenance/keep_alive"), {}, action=action, inside=inside)
-        finally:
-            # A cursor that cannot be closed now is dropped by the server when its idle time is over.
-            with suppress(TransportError, CursorCloseError):
-                cursor.close(ignore_missing=True)
-
     def change(self, text: str, binds: Binds, *, inside: Database, patient: bool = False) -> int:
         """Run a modifying query inside a transaction; how many rows it touched. The caller runs the unit."""
         self.require_write("writing rows")
-        cursor = self._execute(inside, text, binds, PATIENCE_S if patient else self._max_runtime_s, self.batch_rows)
+        cursor = self.execute(inside, text, binds, PATIENCE_S if patient else self._max_runtime_s, self.batch_rows)
         return int((cursor.statistics() or {}).get("modified", 0))
 
     def run(
@@ -244,9 +205,10 @@ class ArangoSession:
         return True
 
     def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
-        return list(self._execute(db, text, binds, runtime_s, self.batch_rows))
+        return list(self.execute(db, text, binds, runtime_s, self.batch_rows))
 
-    def _execute(self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any) -> Cursor:
+    def execute(self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any) -> Cursor:
+        """Send a query once; failures are the driver's."""
         if is_modifying(text):
             self.require_write("a modifying query")
         cursor = cast(

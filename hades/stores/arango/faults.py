@@ -43,11 +43,15 @@ _NO_COLLECTION = frozenset({1203, 1924})
 _KILLED = 1500
 _BAD_PARAMETER = 10
 _TOO_LARGE = 32
-_CURSOR_GONE = 1600
+CURSOR_GONE = 1600
 
 
 class TooLarge(StoreError):
     """A transaction or query that is larger than the server's limits allow."""
+
+
+class CursorLost(StoreUnavailable):
+    """The server has dropped an answer that was not read to its end, as it does when it restarts."""
 
 
 @contextmanager
@@ -83,8 +87,8 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
             f"{action}: the server has given up the transaction ({text}); nothing of it was kept: "
             "keep transactions shorter than 60 idle seconds and begin again"
         )
-    if code == _CURSOR_GONE:
-        return StoreUnavailable(f"{action}: the server has dropped the open answer; begin the read again")
+    if code == CURSOR_GONE:
+        return explain_lost_cursor(action)
     if code == _BAD_PARAMETER and "vector" in str(text).lower():
         return StoreError(
             f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades provision` with "
@@ -96,6 +100,11 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
             "or raise the server's --transaction.streaming-max-transaction-size or --query.memory-limit"
         )
     return StoreError(f"{action}: the server answered error {code}: {text}")
+
+
+def explain_lost_cursor(action: str) -> CursorLost:
+    """The error of a read that cannot be continued."""
+    return CursorLost(f"{action}: the server has dropped the open answer; begin the read again")
 
 
 def _explain_forbidden(action: str, text: str | None, writes: bool) -> HadesError:

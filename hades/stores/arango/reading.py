@@ -12,10 +12,11 @@ from aql import load
 from hades.ports.store import Predicate, Term
 from hades.stores import questions, rows
 from hades.stores.arango import encode
-from hades.stores.arango.client import PATIENCE_S
+from hades.stores.arango.client import PATIENCE_S, Binds
+from hades.stores.arango.cursors import Ask
 from hades.stores.arango.scope import Scope, chunks
 from hades.stores.arango.terms import Condition, Kind, bound_value, condition
-from schemas.catalogue import Collection
+from schemas.catalogue import NAMES, Collection
 
 KEYS_PER_QUERY = 5_000
 
@@ -45,7 +46,15 @@ def scan(
     names = questions.check_columns(collection, columns)
     questions.check_limit("batch_rows", batch_rows)
     binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
-    return _scan(scope, collection, _scan_text(narrowed.kind), binds, names, batch_rows)
+
+    def ask(after: str | None) -> tuple[str, Binds]:
+        if narrowed.kind != "all":
+            return _scan_text(narrowed.kind), {**binds, "after": after}
+        if after is None:
+            return _scan_text("all"), binds
+        return _scan_text("where"), {**binds, "terms": [], "after": after}
+
+    return _scan(scope, collection, ask, names, batch_rows)
 
 
 def last(
@@ -81,9 +90,17 @@ def count(scope: Scope, collection: Collection, where: Predicate) -> int:
     return int(scope.query(_count_text(narrowed.kind), binds, f"counting {collection.name}")[0])
 
 
+def count_collections(scope: Scope) -> dict[str, int]:
+    """How many rows each collection of the catalogue has, in one query; see `GraphStore.counts`."""
+    counts = scope.query(load("rows/count_collections"), {}, "counting rows")[0]
+    return {name: int(counts[name]) for name in NAMES}
+
+
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
     binds = {"@collection": collection.name, "columns": ["_key"], **narrowed.binds}
+    if narrowed.kind != "all":
+        binds["after"] = None
     patient = replace(scope, runtime_s=PATIENCE_S)
     found = patient.query(_scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
     return [row["_key"] for row in found]
@@ -108,14 +125,14 @@ def revisions(scope: Scope, collection: Collection, keys: Sequence[str]) -> dict
 
 
 def _scan(
-    scope: Scope, collection: Collection, text: str, binds: dict[str, object], names: list[str], batch_rows: int
+    scope: Scope, collection: Collection, ask: Ask, names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
     held: list[pa.Table] = []
     rows_held = 0
     wide = any(column.is_vector or column.name == "text" for column in collection.columns if column.name in names)
     answer_rows = min(batch_rows, scope.session.batch_rows if wide else scope.session.narrow_rows)
-    for documents in scope.stream(text, binds, f"scanning {collection.name}", answer_rows):
+    for documents in scope.stream(ask, f"scanning {collection.name}", answer_rows):
         held.append(encode.to_table(collection, documents, names))
         rows_held += len(documents)
         if rows_held >= batch_rows:

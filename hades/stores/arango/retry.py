@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from arango.exceptions import ArangoServerError
 
-from hades.stores.arango.faults import AWAY, BUSY, TRANSACTION_GONE
+from hades.stores.arango.faults import AWAY, BUSY, CURSOR_GONE, TRANSACTION_GONE
 from hades.stores.arango.transport import CircuitOpen, NotArango, TransportError
 
 Result = TypeVar("Result")
 
-# The server did nothing, so the same request may be made again.
-REPEATABLE_CODES = BUSY | AWAY
+# The server did nothing, or dropped the answer of a read, so the same request may be made again.
+REPEATABLE_CODES = BUSY | AWAY | {CURSOR_GONE}
 # A unit of work that is as good twice as once is begun again too when the server lost its transaction, as it does when
 # it restarts or another server takes over.
 UNIT_CODES = REPEATABLE_CODES | TRANSACTION_GONE

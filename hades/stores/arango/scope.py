@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from arango.database import TransactionDatabase
 
 from hades.stores.arango.client import ArangoSession, Binds
+from hades.stores.arango.cursors import Ask, stream_rows
 
 Item = TypeVar("Item")
 
@@ -36,11 +37,11 @@ class Scope:
             text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=self.runtime_s
         )
 
-    def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
-        """The rows of a reading query, batch by batch."""
+    def stream(self, ask: Ask, action: str, batch: int) -> Iterator[list[Any]]:
+        """The rows of a scan, batch by batch; `ask` gives the query for the rows after a key."""
         if self.unit is None:
             self.session.before_read()
-        yield from self.session.stream(text, binds, action=action, batch=batch, inside=self.unit)
+        yield from stream_rows(self.session, ask, action=action, batch=batch, inside=self.unit)
 
 
 def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

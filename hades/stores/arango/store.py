@@ -12,7 +12,7 @@ import pyarrow as pa
 from hades.errors import StoreBusy, StoreError
 from hades.ports.store import Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
 from hades.stores import rows as rules
-from hades.stores.arango import health, journal, provision
+from hades.stores.arango import health, journal, provision, reading
 from hades.stores.arango.bulk import BulkRows
 from hades.stores.arango.checks import Finding, findings
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
@@ -159,6 +159,8 @@ class ArangoStore(ArangoRows):
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
         held = names_in(self._part)
+        if held == NAMES:
+            return reading.count_collections(self._scope)
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from hades.errors import (
     StoreError,
     StoreUnavailable,
 )
-from hades.stores.arango.faults import TooLarge, in_our_words
+from hades.stores.arango.faults import CursorLost, TooLarge, in_our_words
 from hades.stores.arango.transport import CircuitOpen, Lost, NotArango, NotSent, TimedOut, TransportError
 
 
@@ -45,7 +45,7 @@ def raised(error: Exception, *, writes: bool) -> HadesError:
         (1478, 503, StoreUnavailable),
         (1465, 503, StoreUnavailable),
         (21003, 503, StoreUnavailable),
-        (1600, 404, StoreUnavailable),
+        (1600, 404, CursorLost),
         (1500, 410, QueryTimeout),
         (11, 403, ReadOnly),
         (1004, 403, ReadOnly),

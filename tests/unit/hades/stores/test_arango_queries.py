@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from aql import load
+from schemas.catalogue import NAMES
 
 ROOT = Path(__file__).parents[4]
 FILES = sorted(path.relative_to(ROOT / "aql").with_suffix("").as_posix() for path in ROOT.glob("aql/*/*.aql"))
@@ -31,3 +32,18 @@ def test_text_order_never_leans_on_the_servers_collation() -> None:
     """Every sort by key but the one the primary index answers goes through the key's bytes."""
     by_name = [name for name in FILES if re.search(r"SORT [^\n]*(?<!TO_HEX\()\b\w+\._key", body_of(name))]
     assert by_name == ["rows/scan_all"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_variable_is_called_like_a_collection(name: str) -> None:
+    """The server's manual asks for it; which of the two a name means would depend on the query around it."""
+    body = body_of(name)
+    variables = set(re.findall(r"\b(?:LET|INTO) (\w+)", body))
+    variables.update(one for found in re.findall(r"\bFOR ([\w, ]+) IN\b", body) for one in found.split(", "))
+    variables.update(re.findall(r"\b(?:COLLECT|AGGREGATE) (\w+) =", body))
+    assert variables.isdisjoint(NAMES)
+
+
+def test_every_collection_of_the_catalogue_is_counted_by_the_query_for_all() -> None:
+    counted = re.findall(r"(\w+): LENGTH\((\w+)\)", body_of("rows/count_collections"))
+    assert [name for name, _ in counted] == [name for _, name in counted] == list(NAMES)

@@ -8,10 +8,11 @@ import pytest
 
 from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
-from hades.stores.arango import client, transaction, writing
+from hades.stores.arango import cursors, transaction, writing
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.retry import RetryPolicy
 from hades.stores.arango.store import ArangoStore
+from schemas.catalogue import NAMES
 from tests.arango_double.server import ArangoDouble
 
 SECRET = "not to be seen"
@@ -220,7 +221,7 @@ def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(store: 
 
 def test_a_long_scan_keeps_its_transaction_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(client, "KEEP_ALIVE_S", 0.0)
+    monkeypatch.setattr(cursors, "KEEP_ALIVE_S", 0.0)
     with ArangoDouble(root_password=SECRET, clock=lambda: now[0]) as server:
         opened(server, Mode.ADMIN).provision()
         handle = opened(server, batch_rows=2)
@@ -240,6 +241,54 @@ def test_a_lost_batch_of_a_scan_is_fetched_again(double: ArangoDouble, store: Ar
     double.faults.drop_after(times=2, matching="POST /_api/cursor/")
     rows = [row for batch in handle.scan("entities", columns=[]) for row in batch.column("_key").to_pylist()]
     assert rows == [f"k{number:03}" for number in range(30)]
+
+
+@pytest.mark.parametrize("where", [(), (Term("type", "==", "concept"),), (Term("name", "not_null"),)])
+def test_a_scan_that_a_restart_cut_off_goes_on_after_its_last_row(
+    double: ArangoDouble, store: ArangoStore, where: tuple[Term, ...]
+) -> None:
+    keys = [f"{case}{number:03}" for case in "Kk" for number in range(15)]  # by bytes, not by collation
+    store.upsert("entities", entities(*keys))
+    handle = opened(double, batch_rows=5)
+    found: list[str] = []
+    for batch in handle.scan("entities", columns=["_key", "name"], batch_rows=5, where=where):
+        found += batch.column("name").to_pylist()
+        double.restart()
+    assert found == keys
+
+
+def test_a_scan_inside_a_transaction_ends_when_a_restart_drops_its_answer(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
+    store.upsert("entities", entities(*(f"k{number:03}" for number in range(30))))
+    handle = opened(double, batch_rows=5)
+
+    def read_all() -> None:
+        with handle.transaction(["files"]) as inside:
+            for _ in inside.scan("entities", batch_rows=5):
+                double.restart()
+
+    with pytest.raises(StoreUnavailable, match="the server has dropped the open answer"):
+        read_all()
+
+
+def test_an_answer_of_several_batches_that_a_restart_cut_off_is_asked_for_again(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
+    keys = [f"k{number:03}" for number in range(30)]
+    store.upsert("entities", entities(*keys))
+    double.faults.error(1600, times=2, matching="POST /_api/cursor/")
+    assert opened(double, batch_rows=5).get("entities", keys).column("_key").to_pylist() == keys
+    assert double.faults.pending() == 0
+
+
+def test_all_collections_are_counted_in_one_query(double: ArangoDouble, store: ArangoStore) -> None:
+    store.upsert("entities", entities("a", "b"))
+    double.requests.clear()
+    counts = store.counts()
+    assert {name: rows for name, rows in counts.items() if rows} == {"entities": 2}
+    assert list(counts) == list(NAMES)
+    assert sent(double, "POST /_api/cursor") == 1
 
 
 def test_a_scan_waits_longer_for_its_rows_than_a_question_may(double: ArangoDouble, store: ArangoStore) -> None:
