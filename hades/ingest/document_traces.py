@@ -26,6 +26,7 @@ RUN_WORDS, RUN_CHARS = 6, 24  # a run of words long enough to be a quotation
 RUNS_OF_DOCUMENT, RUNS_IN_ALL = 64, 4_096
 _AT_ONCE = 100  # alternatives of one pattern: more and RE2 leaves its fast path
 _IN_KEYS = r"A-Za-z0-9_\-.@()+,=;$!*'%"
+_KEYS = ("_key", "_from", "_to")
 _HASHED = re.compile(r"-[0-9a-f]{10}$")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON writes as it is
 _WORDS = re.compile(r"\S+")
@@ -94,7 +95,8 @@ def runs_of(text: str, limit: int) -> list[str]:
 class _Seekers:
     """Patterns for any text, and bare entity keys, which are common words: they count only where keys are kept."""
 
-    patterns: tuple[str, ...]
+    ids: tuple[str, ...]
+    quotations: tuple[str, ...]
     entity_keys: pa.Array
 
     @classmethod
@@ -102,7 +104,20 @@ class _Seekers:
         hashed = [key for key in traces.entities if _HASHED.search(key)]
         ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
         whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
-        return cls((*whole, *_alternatives(traces.runs)), pa.array(traces.entities, pa.string()))
+        return cls(tuple(whole), tuple(_alternatives(traces.runs)), pa.array(traces.entities, pa.string()))
+
+    def find(self, texts: pa.Array, column: str) -> Flags:
+        """Which texts of a column hold a trace. Each distinct text is searched once; many columns repeat a few."""
+        coded = texts.dictionary_encode()
+        distinct = coded.dictionary
+        held = np.zeros(len(distinct) + 1, np.bool_)  # the last one is for null
+        patterns = self.ids if column in _KEYS else (*self.ids, *self.quotations)  # a key has no white space
+        for pattern in patterns:
+            held[:-1] |= _flags(pc.match_substring_regex(distinct, pattern))
+        if "entity" in column or "entities" in column:
+            held[:-1] |= _flags(pc.is_in(distinct, value_set=self.entity_keys))
+        place: NDArray[np.int32] = pc.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
+        return held[place]
 
 
 def _alternatives(texts: Sequence[str]) -> list[str]:
@@ -118,12 +133,7 @@ def _rows_with(store: RowStore, collection: Collection, seekers: _Seekers) -> It
         hit = np.zeros(batch.num_rows, np.bool_)
         for name in columns:
             for row, texts in _texts(batch.column(name)):
-                held = np.zeros(len(texts), np.bool_)
-                for pattern in seekers.patterns:
-                    held |= _flags(pc.match_substring_regex(texts, pattern))
-                if "entity" in name or "entities" in name:
-                    held |= _flags(pc.is_in(texts, value_set=seekers.entity_keys))
-                hit[row[held]] = True
+                hit[row[seekers.find(texts, name)]] = True
         yield from batch.column("_key").filter(pa.array(hit)).to_pylist()
 
 

@@ -34,26 +34,23 @@ def with_vectors(
 ) -> pa.Table:
     """The entities with embedding, embedding_model and vector_of filled in."""
     tag = embedder.model.tag
-    keys = entities.column("_key").to_pylist()
+    keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
     vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
+    has_vector = _keep_names(store, tag, keys, names, vectors)
     of_document = document_vectors(store, titles, tag, embedder.model.dimension)
-    kept = _keep_names(store, tag, entities)
-    made_of = [DOCUMENT if key in of_document else NAME for key in keys]
-    missing = []
-    for row, key in enumerate(keys):
-        found = of_document.get(key) if made_of[row] == DOCUMENT else kept.get(key)
-        if found is None:
-            missing.append(row)
-        else:
-            vectors[row] = found
-    names = entities.column("name").to_pylist()
+    rows = pc.index_in(pa.array(list(of_document), pa.string()), value_set=keys)
+    is_titled = np.zeros(len(keys), dtype=np.bool_)
+    for row, vector in zip(rows.to_pylist(), of_document.values(), strict=True):
+        if row is not None:
+            vectors[row], is_titled[row] = vector, True
+    missing = np.flatnonzero(~(has_vector | is_titled))
     for start in range(0, len(missing), WINDOW):
         part = missing[start : start + WINDOW]
-        vectors[part] = embedder.embed([names[row] for row in part])
+        vectors[part] = embedder.embed(names.take(pa.array(part)).to_pylist())
         progress("names", min(start + WINDOW, len(missing)), len(missing))
     entities = _replace(entities, "embedding", as_lists(vectors))
     entities = _replace(entities, "embedding_model", pa.array([tag] * len(keys), pa.string()))
-    return _replace(entities, "vector_of", pa.array(made_of, pa.string()))
+    return _replace(entities, "vector_of", pc.if_else(pa.array(is_titled), DOCUMENT, NAME))
 
 
 def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int) -> Mapping[str, NDArray[np.float32]]:
@@ -84,17 +81,20 @@ def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int
     return {key: (total / norms[key]).astype(np.float32) for key, total in sums.items() if norms[key] > 0}
 
 
-def _keep_names(store: RowStore, tag: str, entities: pa.Table) -> dict[str, NDArray[np.float32]]:
-    """Vectors of names that were embedded before and are still called so."""
-    name_of = dict(zip(entities.column("_key").to_pylist(), entities.column("name").to_pylist(), strict=True))
+def _keep_names(
+    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: NDArray[np.float32]
+) -> NDArray[np.bool_]:
+    """Copy vectors of names that were embedded before and are still called so into their rows; which rows have one."""
     where = [Term("embedding_model", "==", tag), Term("vector_of", "==", NAME)]
-    kept: dict[str, NDArray[np.float32]] = {}
+    has_vector = np.zeros(len(keys), dtype=np.bool_)
     for batch in store.scan("entities", where=where, columns=["name", "embedding"]):
         lists = batch.column("embedding")
-        rows = lists.flatten().to_numpy().reshape(len(lists), -1)
-        named = zip(batch.column("_key").to_pylist(), batch.column("name").to_pylist(), rows, strict=True)
-        kept.update({key: vector for key, name, vector in named if name_of.get(key) == name})
-    return kept
+        held = lists.flatten().to_numpy().reshape(len(lists), -1)
+        place = pc.index_in(batch.column("_key"), value_set=keys)
+        is_same = pc.fill_null(pc.equal(names.take(place), batch.column("name")), False).to_numpy(zero_copy_only=False)
+        rows = place.filter(pa.array(is_same)).to_numpy()
+        vectors[rows], has_vector[rows] = held[is_same], True
+    return has_vector
 
 
 def similar_edges(entities: pa.Table, cache: PairCache | None) -> pa.Table:

@@ -53,7 +53,9 @@ class BridgeRows:
         self._folder, self._nodes = folder, nodes
         self._relations = _keys(folder, n_relations)
         self._source, self._target, self._weight = (folder[f"edge.{name}"] for name in ("source", "target", "weight"))
-        self._until = [folder[f"edge.{name}"] for name in ("valid_until", "retracted_at")] if has_validity else []
+        self._has_ended = np.zeros(n_relations, dtype=np.bool_)
+        for name in ("valid_until", "retracted_at") if has_validity else ():
+            self._has_ended |= folder[f"edge.{name}"][:n_relations] != FOREVER
 
     def write(self, store: RowStore, generation: str) -> Bridges:
         """Bridges of exactly this generation whose edges are all there as they were; the others stay out."""
@@ -100,7 +102,7 @@ class BridgeRows:
         """Whether each edge still has the weight the bridge was computed from and no end in time."""
         known = {step["id"]: step["weight"] for step in orjson.loads(row["provenance"]).get("edges", ())}
         same = all(known.get(name) == self._weight[edge] for name, edge in zip(row["edges"], edges, strict=True))
-        return same and all((bound[list(edges)] == FOREVER).all() for bound in self._until)
+        return same and not any(self._has_ended[edge] for edge in edges)
 
     def _check(self, key: str, walk: tuple[int, ...], edges: tuple[int, ...]) -> None:
         """Refuse a bridge that is no path: it was written wrong, and waiting does not fix it."""

@@ -30,13 +30,9 @@ def similar_pairs(
     """
     if max_per_node < 1 or not 0.0 < threshold <= 1.0:
         raise ValueError(f"need 0 < threshold <= 1 and max_per_node >= 1, not {threshold} and {max_per_node}")
-    exact = np.asarray(vectors, dtype=np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", exact, exact))
-    usable = np.flatnonzero(np.isfinite(norms) & (norms > 0))
-    unit = np.zeros_like(exact)
-    unit[usable] = exact[usable] / norms[usable, None]
-    left, right = _nominate(unit.astype(np.float32), vector_digests(vectors, usable), usable, threshold, cache)
-    cosine = np.minimum(np.einsum("ij,ij->i", unit[left], unit[right]), 1.0)
+    usable = np.flatnonzero(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
+    left, right = _nominate(vectors, vector_digests(vectors, usable), usable, threshold, cache)
+    cosine = _measure(vectors, left, right)
     near = cosine >= threshold
     left, right, cosine = left[near], right[near], cosine[near]
     keep = _nearest(left, right, cosine, max_per_node)
@@ -45,8 +41,23 @@ def similar_pairs(
     return left[order], right[order], cosine[order]
 
 
+def _scale(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The rows, finite and none of zeros, at unit length."""
+    exact = vectors.astype(np.float64)
+    scaled: NDArray[np.float64] = exact / np.sqrt(np.einsum("ij,ij->i", exact, exact))[:, None]
+    return scaled
+
+
+def _measure(vectors: NDArray[np.float32], left: Longs, right: Longs) -> NDArray[np.float64]:
+    """The cosine of each pair of rows; only rows that stand in a pair are scaled."""
+    rows, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    unit = _scale(vectors[rows])
+    cosine: NDArray[np.float64] = np.einsum("ij,ij->i", unit[place[: len(left)]], unit[place[len(left) :]])
+    return np.minimum(cosine, 1.0)
+
+
 def _nominate(
-    unit: NDArray[np.float32],
+    vectors: NDArray[np.float32],
     digests: NDArray[np.bytes_],
     usable: Longs,
     threshold: float,
@@ -56,7 +67,7 @@ def _nominate(
     distinct, first, of = np.unique(digests, return_index=True, return_inverse=True)
     known, left, right = cache.find(distinct, threshold) if cache else (np.zeros(len(distinct), bool), _NONE, _NONE)
     fresh = np.flatnonzero(~known)
-    made = _compare(unit, usable[first], np.concatenate([fresh, np.flatnonzero(known)]), len(fresh), threshold)
+    made = _compare(vectors, usable[first], np.concatenate([fresh, np.flatnonzero(known)]), len(fresh), threshold)
     left, right = np.concatenate([left, made[0]]), np.concatenate([right, made[1]])
     if cache:
         cache.keep(distinct, left, right, threshold)
@@ -65,15 +76,19 @@ def _nominate(
 
 
 def _compare(
-    unit: NDArray[np.float32], rows: Longs, order: Longs, n_fresh: int, threshold: float
+    vectors: NDArray[np.float32], rows: Longs, order: Longs, n_fresh: int, threshold: float
 ) -> tuple[Longs, Longs]:
     """Pairs of distinct vectors near the threshold, each once: of the first `n_fresh` of `order` with all after it."""
+    if not n_fresh:
+        return _NONE, _NONE
     lefts, rights = [_NONE], [_NONE]
+    blocks = (rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK))
+    unit = np.concatenate([_scale(vectors[block]).astype(np.float32) for block in blocks])
     for begin in range(0, n_fresh, _BLOCK):
         block = order[begin : min(begin + _BLOCK, n_fresh)]
         for other in range(begin, len(order), _BLOCK):
             against = order[other : other + _BLOCK]
-            one, two = np.nonzero(unit[rows[block]] @ unit[rows[against]].T >= threshold - _SLACK)
+            one, two = np.nonzero(unit[block] @ unit[against].T >= threshold - _SLACK)
             is_new = begin + one < other + two
             lefts.append(block[one[is_new]])
             rights.append(against[two[is_new]])

@@ -109,18 +109,21 @@ def bridge_table(
     """Rows of `bridge_cache`, by key, with where each edge was read."""
     used = sorted({edge for one in found.values() for edge in one.path.edges})
     read = _provenance(store, graph, used)
+    walked = sorted({node for one in found.values() for node in one.path.nodes})
+    identifier = dict(zip(walked, graph.entities.take(pa.array(walked, pa.int64())).to_pylist(), strict=True))
+    topics = graph.topics.to_pylist()
     rows = []
     for key in sorted(found):
         one = found[key]
         logs = [float(graph.log[edge]) for edge in one.path.edges]
-        first, last = (graph.topics[int(graph.topic[one.path.nodes[place]])].as_py() for place in (0, -1))
+        first, last = (topics[int(graph.topic[one.path.nodes[place]])] for place in (0, -1))
         steps = [read[edge] for edge in one.path.edges]
         rows.append(
             {
                 "_key": key,
                 "from_cluster": first,
                 "to_cluster": last,
-                "nodes": graph.entities.take(pa.array(one.path.nodes)).to_pylist(),
+                "nodes": [identifier[node] for node in one.path.nodes],
                 "edges": [step["id"] for step in steps],
                 "weight": path_weight(logs, rules.length_penalty),
                 "cost": path_cost(logs),
