@@ -17,10 +17,11 @@ from hades.ports.view import KINDS, GraphView, Kind, Numbers, Passage
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.code.words import code_terms
 from hades.retrieval.turn.recipes import FILE, PASSAGE
 from hades.retrieval.turn.types import FoundPassage
 from hades.text.code_question import read_code_question
-from schemas.chunks import CHANGED_FILES
+from schemas.chunks import CHANGED_FILES, CODE_KINDS
 from schemas.retrieval import CitedPassage, RankedItem
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ CODE = "code"
 _TOUCHED = "touched"
 _OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
+_COMPARED = 6  # passages of either kind that are read to order a plain question's answer
+_CLEARLY_LESS = 0.4  # of what the question says, rare words counting more
 RANKED = 50  # files or symbols of a ranking
 
 
@@ -83,18 +86,64 @@ def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: i
 
 
 def join_code(
-    code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
+    view: MeteredView, code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
 ) -> list[FoundPassage]:
-    """Code first where the graph is about code or the question is; what else was found follows."""
+    """Code first where the graph is about code or the question is; what else was found follows.
+
+    For a plain sentence a passage of the other kind stands before those that speak clearly less of the question: a
+    changelog may answer what no function does.
+    """
     found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
-    leads = code.share >= _CODE_SHARE or read_code_question(text).has_evidence
+    question = read_code_question(text)
+    is_plain = not (question.has_evidence or question.prose.strip())
+    leads = code.share >= _CODE_SHARE or question.has_evidence
     first, second = (found, list(others)) if leads else (list(others), found)
     joined: dict[int, FoundPassage] = {}
     for passage in (*first, *second):
         before = joined.get(passage.node)
         tiers = passage.tiers if before is None else {**passage.tiers, **before.tiers}
         joined[passage.node] = replace(before or passage, tiers=tiers)
-    return list(joined.values())[:limit]
+    ranked = list(joined.values())
+    if is_plain:
+        is_code = {
+            int(node) for node, unit in zip(code.nodes, code.index.units, strict=True) if unit.kind in CODE_KINDS
+        }
+        behind = {one.node for one in second if (one.node in is_code) != leads}
+        ranked = _move_up(view, code.index, text, ranked, behind)
+    return ranked[:limit]
+
+
+def _move_up(
+    view: MeteredView, index: CodeIndex, text: str, ranked: list[FoundPassage], behind: set[int]
+) -> list[FoundPassage]:
+    """Passages of `behind`, the best few, before the first that speaks clearly less of the question."""
+    leading = [one for one in ranked if one.node not in behind][:_COMPARED]
+    rising = [one for one in ranked if one.node in behind][:_COMPARED]
+    if not leading or not rising:
+        return ranked
+    nodes = [one.node for one in (*leading, *rising)]
+    wanted = _rarities(index, text)
+    shares = {
+        node: sum(wanted[term] for term in wanted.keys() & set(code_terms(f"{one.title} {one.text}")))
+        for node, one in zip(nodes, view.passages(np.array(nodes, np.int64)), strict=False)
+    }
+    placed, total = list(leading), sum(wanted.values())
+    for one in rising:
+        enough = shares.get(one.node, 0.0) - _CLEARLY_LESS * total
+        place = next((at for at, other in enumerate(placed) if shares.get(other.node, 0.0) <= enough), len(placed))
+        placed.insert(place, one)
+    moved = {one.node for one in placed}
+    return [*placed, *(one for one in ranked if one.node not in moved)]
+
+
+def _rarities(index: CodeIndex, text: str) -> dict[str, float]:
+    """The words of a question, each with how rare it is in the code; one that the code lacks counts as the rarest."""
+    terms, rarity = index.words.terms, index.unit_postings.rarity
+    most = float(rarity.max()) if len(rarity) else 1.0
+    return {
+        word: float(rarity[terms[word]]) if word in terms and terms[word] < len(rarity) else most
+        for word in dict.fromkeys(code_terms(text))
+    }
 
 
 def rank_level(level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]) -> tuple[RankedItem, ...]:

@@ -310,7 +310,7 @@ def _with_code(
     if code is None or hits is None or not hits.units:
         return reached, None
     others = found.passages if reached.passages is None else reached.passages
-    joined = join_code(code, hits, text, others, plan.reranker.m)
+    joined = join_code(view, code, hits, text, others, plan.reranker.m)
     return replace(reached, passages=joined, is_ranked=True), hits
 
 

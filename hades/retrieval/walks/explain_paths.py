@@ -30,6 +30,7 @@ NEXT_STEPS = 3  # first passages whose own entities a path may also start from
 NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
 LOOKED_AT = 8  # paths of a passage whose edges are read, to find one that the passage states
 READS_SHARE = 4  # at most one read in this many of those left is spent on that
+BEHIND = "paths were looked for to the first {first} passages only"
 NO_NAME = "the passage names no entity of the graph"
 NO_START = "the question names no entity of the graph, and neither do the first passages"
 NO_TIME = "no time was left to look for a path"
@@ -50,7 +51,8 @@ class PassagePaths:
         for place, (number, reason) in enumerate(zip(self.path_of, self.missing, strict=True)):
             edges = () if number is None else self.paths[number].edges
             marked[place] = replace(marked[place], explained_by=edges, no_path=reason)
-        return marked
+        looked = len(self.path_of)
+        return [*marked[:looked], *(replace(one, no_path=BEHIND.format(first=looked)) for one in marked[looked:])]
 
 
 def explain_passages(

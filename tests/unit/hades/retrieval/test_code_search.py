@@ -200,6 +200,21 @@ def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands
     assert all(one.quote in answer.sources[one.citations[0] - 1].text for one in answer.sentences)
 
 
+def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(tmp_path: Path) -> None:
+    home, workspace = tmp_path / "home", make_workspace(tmp_path)
+    said = "Support for the Fjord terminal was dropped, since nobody paid with it after 2019."
+    (workspace / "CHANGES.md").write_text(f"# Changes\n\n{said}\n")
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+        asked = hades.retrieve("Why was support for the Fjord terminal dropped?")
+        code = hades.retrieve("Where is a card charged?")
+        named = hades.retrieve("`Gateway.charge` dropped support for the Fjord terminal")
+    assert asked.passages[0].path == "CHANGES.md"
+    assert code.passages[0].symbol == "Gateway.charge"
+    assert named.passages[0].symbol == "Gateway.charge"
+
+
 def make_workspace(folder: Path) -> Path:
     for path, text in FILES.items():
         (folder / "work" / path).parent.mkdir(parents=True, exist_ok=True)
