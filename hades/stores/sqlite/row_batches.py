@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -18,6 +18,14 @@ def row_of(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
     held = batch.column("_key")
     place = bisect_left(range(len(held)), key, key=lambda number: held[number].as_py())
     return batch.slice(place, int(place < len(held) and held[place].as_py() == key))
+
+
+def keys_within(batch: pa.RecordBatch, keys: Sequence[str]) -> Sequence[str]:
+    """Those of the sorted keys that lie between the first and the last key of a page that is sorted by it."""
+    held = batch.column("_key")
+    if len(keys) == 1 or not len(held):
+        return keys if len(held) else ()
+    return keys[bisect_left(keys, held[0].as_py()) : bisect_right(keys, held[-1].as_py())]
 
 
 def places_of(keys: Sequence[str]) -> pa.Array:

@@ -27,6 +27,7 @@ from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_batches import (
     declare_columns,
     distinct_heads,
+    keys_within,
     make_outward,
     outward_columns,
     places_of,
@@ -289,15 +290,19 @@ class Session:
         return keys if len(keys) * _MANY < self.count(collection.name) or len(keys) < _FEW else None
 
     def _rows_by_key(self, collection: Collection, keys: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Rows of sorted keys. Each page is asked only for the keys that can stand in it."""
         tree = self._registry.rows(collection)
         for start in range(0, len(keys), 1_000):
             part = keys[start : start + 1_000]
-            wanted = pa.array(part, pa.string()) if len(part) > 1 else None
             for batch in pages.pages_of_keys(self._connection, tree, part):
-                if wanted is None:  # finding the one row and cutting it out beats testing and copying every row
-                    kept = row_of(batch, part[0]).select(names)
+                wanted = keys_within(batch, part)
+                if not wanted:
+                    continue
+                if len(wanted) == 1:  # finding the one row and cutting it out beats testing and copying every row
+                    kept = row_of(batch, wanted[0]).select(names)
                 else:
-                    kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=wanted))
+                    among = pa.array(wanted, pa.string())
+                    kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=among))
                 if kept.num_rows:
                     yield kept
 
