@@ -1,14 +1,17 @@
 """Several processes behind one socket: the kernel hands each connection to one, and all map the same snapshot.
 
-The processes are forked before anything is opened, so that each has its own handles. One that dies is started again. A
-client's rate limit is divided among them, because each counts by itself.
+Each is a new interpreter that is given the socket. A fork would copy locks and thread pools as they happen to be, so
+that a worker could wait for a thread that its process does not have. One that dies is started again. A client's rate
+limit is divided among them, because each counts by itself.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +21,7 @@ from hades.errors import HadesError
 from hades.settings import Settings
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
+from hades.telemetry.structured import configure_logs
 
 _SHORT_LIFE = 2.0  # seconds; a worker that ends sooner has not started
 _FAILED_STARTS = 3  # in a row, after which the service gives up
@@ -31,16 +35,20 @@ def serve_with_workers(
     settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits(), workers: int = 1
 ) -> None:
     """Answer on the socket with this number of processes until this one is told to stop."""
-
-    def work() -> None:
-        from hades.surfaces.rest.serve import serve
-
-        serve(settings, door, listening, share_of(limits, workers))
-
+    share = share_of(limits, workers)
     if workers == 1:
-        work()
-    else:
-        supervise(work, workers)
+        work(settings, door, listening, share)
+        return
+    os.set_inheritable(listening.fileno(), True)
+    given = pickle.dumps((settings, door, share, listening.fileno()))
+    supervise(lambda: _start(given), workers)
+
+
+def work(settings: Settings, door: Door, listening: socket.socket, limits: Limits) -> None:
+    """Answer on the socket in this process."""
+    from hades.surfaces.rest.serve import serve
+
+    serve(settings, door, listening, limits)
 
 
 def share_of(limits: Limits, workers: int) -> Limits:
@@ -55,8 +63,8 @@ def share_of(limits: Limits, workers: int) -> Limits:
     )
 
 
-def supervise(work: Callable[[], None], workers: int) -> None:
-    """Run `work` in child processes; replace one that dies, and stop all when this process is told to stop."""
+def supervise(start: Callable[[], int], workers: int) -> None:
+    """Keep child processes running, which `start` starts; stop all when this process is told to stop."""
     running: dict[int, float] = {}
     stopping = False
 
@@ -69,7 +77,7 @@ def supervise(work: Callable[[], None], workers: int) -> None:
     failed = 0
     try:
         while not stopping and len(running) < workers:
-            running[_start(work)] = time.monotonic()
+            running[start()] = time.monotonic()
         while running:
             process, _ = os.wait()
             lived = time.monotonic() - running.pop(process, 0.0)
@@ -83,27 +91,32 @@ def supervise(work: Callable[[], None], workers: int) -> None:
                     f"{failed} workers ended within {_SHORT_LIFE:.0f} s of their start; "
                     "run `hades serve` without --workers to see why"
                 )
-            running[_start(work)] = time.monotonic()
+            running[start()] = time.monotonic()
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
 
 
-def _start(work: Callable[[], None]) -> int:
-    """Fork; the child works and ends without returning. A signal that comes in between reaches parent or child."""
-    process = os.fork()
-    if process:
-        return process
-    code = 1
+def _start(given: bytes) -> int:
+    """Start an interpreter that works; it reads what it is given from its standard input, and inherits the socket."""
+    reading, writing = os.pipe()
     try:
-        for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, signal.SIG_DFL)
-        work()
-        code = 0
-    except KeyboardInterrupt:
-        code = 0
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(given)  # a few kilobytes, which a pipe holds
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        program = [sys.executable, "-c", f"from {__name__} import work_as_given; work_as_given()"]
+        at_start = [(os.POSIX_SPAWN_DUP2, reading, 0)]
+        return os.posix_spawn(sys.executable, program, environment, file_actions=at_start)
     finally:
-        os._exit(code)
+        os.close(reading)
+
+
+def work_as_given() -> None:
+    """What a worker does: answer until it is told to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a worker that has not begun to answer
+    settings, door, limits, handle = pickle.loads(sys.stdin.buffer.read())
+    configure_logs(settings.log_format, settings.log_level, settings.secrets())
+    work(settings, door, socket.socket(fileno=handle), limits)
 
 
 def _tell(running: dict[int, float], signal_number: int) -> None:
