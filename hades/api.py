@@ -52,13 +52,21 @@ class Hades:
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
         history: HistoryRules | None = None,
+        ingest_workers: int = 0,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
         self._context = IngestContext(
-            store, embedder, tokenizer, home / "cache", EntityRules(), progress, history or HistoryRules()
+            store,
+            embedder,
+            tokenizer,
+            home / "cache",
+            EntityRules(),
+            progress,
+            history or HistoryRules(),
+            ingest_workers,
         )
         self.ingest = Ingest(self._context)
         self._build_context = build_context

@@ -72,6 +72,7 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
         answers,
         context,
         HistoryRules(**settings.history.model_dump()),
+        settings.ingest_workers,
     )
 
 

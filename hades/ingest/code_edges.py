@@ -14,6 +14,8 @@ from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
 FuncSpans = Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
+_Ends = tuple[str, str, str, str, CodeEdgeType]  # collection and key of both ends, and the kind
+_Place = tuple[str, Sequence[int]]  # document key and span
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$")
 _TEST_NAME = re.compile(r"^test_|_test$|^test(?=[A-Z])|\.(?:test|spec)$|Test$")
 
@@ -34,14 +36,14 @@ def contains_edges(documents: Iterable[CodeDocument], funcs: FuncSpans) -> list[
 
 def import_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: FuncSpans) -> list[Row]:
     """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what it tests."""
-    found: dict[str, Row] = {}
-    for row in _all_edges(documents, names, funcs):
-        held = found.get(row["_key"])
-        if held is None:
-            found[row["_key"]] = row
+    count: dict[_Ends, int] = {}
+    places: dict[_Ends, _Place] = {}
+    for ends, place in _all_edges(documents, names, funcs):
+        if ends in count:
+            count[ends] += 1
         else:
-            held["count"] += 1
-    return list(found.values())
+            count[ends], places[ends] = 1, place
+    return [code_edge(*ends, places[ends], times) for ends, times in count.items()]
 
 
 def find_pairs(edges: Iterable[Row], kind: CodeEdgeType) -> list[tuple[str, str]]:
@@ -80,7 +82,7 @@ def code_edge(
     target: str,
     target_key: str,
     kind: CodeEdgeType,
-    place: tuple[str, Sequence[int]] | None,
+    place: _Place | None,
     count: int = 1,
 ) -> Row:
     """One row; `place` is the document key and the span it was read in."""
@@ -95,32 +97,32 @@ def code_edge(
     }
 
 
-def _all_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: FuncSpans) -> Iterator[Row]:
+def _all_edges(documents: Sequence[CodeDocument], names: CodeNames, funcs: FuncSpans) -> Iterator[tuple[_Ends, _Place]]:
     targets = _TestTargets(documents)
     for document in documents:
         yield from _module_imports(document, names)
         in_test = is_test(str(document.code.get("path", "")))
         for caller, called, call, span in _calls(document, names):
             place = (document.document, span) if span else _place(funcs, caller)
-            yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.CALLS, place)
+            yield ("funcs", caller, "funcs", called, CodeEdgeType.CALLS), place
             if names.is_imported(call, document):
-                yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS, place)
+                yield ("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS), place
             if in_test and funcs[called][1] != document.document and called not in targets.test_symbols:
-                yield code_edge("funcs", caller, "funcs", called, CodeEdgeType.TESTS, place)
+                yield ("funcs", caller, "funcs", called, CodeEdgeType.TESTS), place
         for child, parent in _bases(document, names):
-            yield code_edge("funcs", child, "funcs", parent, CodeEdgeType.INHERITS, _place(funcs, child))
+            yield ("funcs", child, "funcs", parent, CodeEdgeType.INHERITS), _place(funcs, child)
         yield from _overrides(document, names, funcs)
         target = targets.tested(document) if in_test else None
         if target is not None:
-            yield code_edge("files", document.file, "files", target, CodeEdgeType.TESTS, (document.document, [0, 0]))
+            yield ("files", document.file, "files", target, CodeEdgeType.TESTS), (document.document, [0, 0])
 
 
-def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[Row]:
+def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
     for module, name, _, _, *span in document.code.get("imports", ()):
         target = names.file_of(module, name)
         if target is not None and target != document.file:
             place = (document.document, span or [0, 0])
-            yield code_edge("files", document.file, "files", target, CodeEdgeType.IMPORTS, place)
+            yield ("files", document.file, "files", target, CodeEdgeType.IMPORTS), place
 
 
 def _calls(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str, str, list[int]]]:
@@ -141,7 +143,7 @@ def _bases(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str]
                 yield key, target
 
 
-def _overrides(document: CodeDocument, names: CodeNames, funcs: FuncSpans) -> Iterator[Row]:
+def _overrides(document: CodeDocument, names: CodeNames, funcs: FuncSpans) -> Iterator[tuple[_Ends, _Place]]:
     """A method to the nearest method of its name in a base class."""
     for key, symbol in document.symbols():
         if symbol.get("kind") != "method":
@@ -150,7 +152,7 @@ def _overrides(document: CodeDocument, names: CodeNames, funcs: FuncSpans) -> It
         for base in names.ancestors(owner):
             target = names.find(f"{base}.{method}")
             if target is not None and target != key:
-                yield code_edge("funcs", key, "funcs", target, CodeEdgeType.OVERRIDES, _place(funcs, key))
+                yield ("funcs", key, "funcs", target, CodeEdgeType.OVERRIDES), _place(funcs, key)
                 break
 
 
@@ -173,6 +175,6 @@ class _TestTargets:
         return files[0] if _TEST_NAME.search(name) and len(files) == 1 else None
 
 
-def _place(funcs: FuncSpans, key: str) -> tuple[str, Sequence[int]]:
+def _place(funcs: FuncSpans, key: str) -> _Place:
     _, document, span = funcs[key]
     return document, span

@@ -8,6 +8,7 @@ with it what later stages built on rows that go (`hades/ingest/cleanup`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +19,28 @@ import pyarrow.compute as pc
 from hades.build_state import ledger
 from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
+from hades.ingest.arrow_bytes import to_bytes
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
-from hades.ingest.code_names import CodeDocument
 from hades.ingest.code_prose import blank_code
-from hades.ingest.code_tables import CODE_COLLECTIONS, CodeCorpus, code_tables, symbol_mentions
+from hades.ingest.code_tables import (
+    CODE_COLLECTIONS,
+    CodeDerivation,
+    derive_code,
+    derive_code_bytes,
+    symbol_mentions,
+)
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entity_vectors import similar_edges, with_vectors
-from hades.ingest.nodes import func_keys
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.order_edges import next_edges, next_table
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
 from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_writes, difference
+from hades.ingest.worker_pool import WorkerPool
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
@@ -41,6 +48,7 @@ from schemas.ids import node_id
 from schemas.record import repeated
 
 DERIVE_VERSION = 6  # raise it with any change of what is derived: the next run derives all edges again
+MANY_SYMBOLS = 4_000  # from here on a child process costs less than it gives
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
@@ -64,8 +72,7 @@ class _Corpus:
 
     documents: pa.Table
     chunks: pa.Table
-    code: CodeCorpus
-    code_edges: dict[str, pa.Table]
+    code: Future[CodeDerivation]  # a worker process may still be at it
     following: list[dict[str, Any]]
 
 
@@ -75,6 +82,7 @@ def derive_edges(
     rules: EntityRules,
     progress: Progress = silent,
     scratch: Path | None = None,
+    pool: WorkerPool | None = None,
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time.
 
@@ -86,7 +94,7 @@ def derive_edges(
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
         digest = _digest(store, embedder, rules)
-    corpus = _read(store)
+    corpus = _read(store, pool or WorkerPool(1))
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
@@ -133,29 +141,28 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
     return {key: edits for key, edits in seen.items() if key in now}
 
 
-def _read(store: RowStore) -> _Corpus:
+def _read(store: RowStore, pool: WorkerPool) -> _Corpus:
     columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
     chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol", "kind"])
     documents = with_extractions(store, documents, chunks)
     chunks = blank_code(chunks, documents)
-    funcs = {
-        row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
-        for row in _all(store, "funcs", ["_key", "qualified_name", "document", "span"]).to_pylist()
-    }
-    files = {
-        row["document"].partition("/")[2]: row["_key"] for row in _all(store, "files", ["_key", "document"]).to_pylist()
-    }
-    facts = zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True)
-    code = [_code_document(key, files[key], read_facts(text)["code"]) for key, text in facts if key in files]
-    corpus = CodeCorpus(code, funcs, files)
-    tables = code_tables(corpus, documents, chunks)
-    return _Corpus(documents, chunks, corpus, tables, next_edges(documents, chunks))
+    funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span"])
+    files = _all(store, "files", ["_key", "document"])
+    code = _start_code(pool, documents, chunks, funcs, files)
+    return _Corpus(documents, chunks, code, next_edges(documents, chunks))
 
 
-def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocument:
-    names = [symbol["qualified_name"] for symbol in code.get("symbols", ())]
-    return CodeDocument(document, file, code, list(zip(func_keys(document, names), names, strict=True)))
+def _start_code(
+    pool: WorkerPool, documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table
+) -> Future[CodeDerivation]:
+    """What follows from code needs nothing of what follows from names: of much code a worker process works it out."""
+    if pool.workers == 1 or funcs.num_rows < MANY_SYMBOLS:
+        done: Future[CodeDerivation] = Future()
+        done.set_result(derive_code(documents, chunks, funcs, files))
+        return done
+    read = (documents.drop_columns(["title", "source", "domains"]), chunks.drop_columns(["title"]), funcs, files)
+    return pool.submit(derive_code_bytes, *map(to_bytes, read))
 
 
 def _derive_all(
@@ -173,18 +180,19 @@ def _derive_all(
     )
     rows = corpus.documents.to_pylist()
     symbols = symbols_of(derived.entities)
+    code = corpus.code.result()
     stated = read_stated_relations(
         StatedCorpus(
             documents=[{**row, "facts": read_facts(row["facts"]) if _LINKS in row["facts"] else {}} for row in rows],
-            calls=corpus.code.calls,
-            bases=corpus.code.bases,
-            func_spans=corpus.code.funcs,
+            calls=code.calls,
+            bases=code.bases,
+            func_spans=code.funcs,
             title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
             symbol_entity=symbols,
-            paths=corpus.code.paths,
+            paths=code.paths,
         )
     )
-    mentions = pa.concat_tables([derived.mentions, symbol_mentions(corpus.code, symbols)], promote_options="default")
+    mentions = pa.concat_tables([derived.mentions, symbol_mentions(code, symbols)], promote_options="default")
     entities = with_vectors(store, embedder, with_edits(derived.entities, edits), derived.titles, progress)
     similar = similar_edges(entities, cache)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
@@ -194,7 +202,7 @@ def _derive_all(
         "relations": relations,
         "mentions": _defaults("mentions", _one_each(mentions)),
         "references": next_table(corpus.following),
-        **corpus.code_edges,
+        **code.tables,
         "merge_log": derived.merge_log,
     }
 

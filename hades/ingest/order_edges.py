@@ -13,6 +13,7 @@ from schemas.edges import ReferenceType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
+_FOLLOWS = '"follows":"'  # documents without it state no order, and their facts are not parsed
 
 
 def next_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
@@ -26,7 +27,7 @@ def next_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
     pairs = [
         (by_origin.get((source, before)), key)
         for key, _, source, facts in rows
-        if facts and (before := read_facts(facts).get("follows"))
+        if facts and _FOLLOWS in facts and (before := read_facts(facts).get("follows"))
     ]
     ends = _ends(chunks) if pairs else {}
     found = {}

@@ -15,19 +15,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from hades.ingest import chunks, forget, manifest
+from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
-from hades.ingest.nodes import NodeRows, node_rows, quarantine_row, sections_of
+from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
 from hades.ingest.source_document import Material, RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
+from hades.ingest.worker_pool import WorkerPool
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES
@@ -56,6 +57,7 @@ class IngestContext:
     rules: EntityRules = field(default_factory=EntityRules)
     progress: Progress = silent
     history: HistoryRules = field(default_factory=HistoryRules)
+    workers: int = 0  # processes; 0: one a core, 1: no child
 
 
 def ingest(
@@ -63,16 +65,17 @@ def ingest(
 ) -> IngestReport:
     """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document."""
     report = IngestReport(str(source.kind))
-    work = {
-        Phase.NODES: lambda: read_nodes(context, source, report, domain),
-        Phase.CHUNKS: lambda: cut_chunks(context, report),
-        Phase.EMBEDDINGS: lambda: _embed(context, report),
-        Phase.EDGES: lambda: _derive(context, report),
-    }
-    for phase in Phase:
-        if phase in phases:
-            with _time(report, phase):
-                work[phase]()
+    with WorkerPool(context.workers) as pool:
+        work = {
+            Phase.NODES: lambda: read_nodes(context, source, report, domain),
+            Phase.CHUNKS: lambda: cut_chunks(context, report, pool),
+            Phase.EMBEDDINGS: lambda: _embed(context, report),
+            Phase.EDGES: lambda: _derive(context, report, pool),
+        }
+        for phase in Phase:
+            if phase in phases:
+                with _time(report, phase):
+                    work[phase]()
     return report
 
 
@@ -106,7 +109,7 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport, dom
         forget.remove_documents(store, lost)
 
 
-def cut_chunks(context: IngestContext, report: IngestReport) -> None:
+def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
     stale = [
@@ -115,7 +118,7 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     done = 0
     for batch in _batch(stale, BATCH_DOCUMENTS):
         with store.bulk(NAMES) as inside:
-            report.chunks += _write_chunks(inside, batch, context.tokenizer)
+            report.chunks += _write_chunks(inside, batch, context.tokenizer, pool)
         done += len(batch)
         context.progress(Phase.CHUNKS, done, len(stale))
 
@@ -124,8 +127,8 @@ def _embed(context: IngestContext, report: IngestReport) -> None:
     report.embedded = embed_chunks(context.store, context.embedder, context.scratch, context.progress)
 
 
-def _derive(context: IngestContext, report: IngestReport) -> None:
-    changes = derive_edges(context.store, context.embedder, context.rules, context.progress, context.scratch)
+def _derive(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:
+    changes = derive_edges(context.store, context.embedder, context.rules, context.progress, context.scratch, pool)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()
@@ -181,23 +184,17 @@ def _write_quarantine(
             inside.upsert("quarantine", as_table("quarantine", list(rows.values())))
 
 
-def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer) -> int:
-    texts = [
-        _chunk_text(row)
-        for row in store.get(
-            "documents", [entry.key for entry in batch], columns=["title", "text", "facts", "created"]
-        ).to_pylist()
-    ]
-    rows = chunks.chunk_rows(texts, tokenizer)
+def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer, pool: WorkerPool) -> int:
+    documents = store.get("documents", [entry.key for entry in batch], columns=list(DOCUMENT_COLUMNS))
+    tables = cut_documents(documents, tokenizer, pool)
     held = keys_of_documents(store, "doc_chunks", [entry.key for entry in batch])
     old = {key for keys in held.values() for key in keys}
-    new = {row["_key"] for row in rows}
+    new = {key for table in tables for key in table.column("_key").to_pylist()}
     remove_nodes(store, "doc_chunks", sorted(old - new))
-    if rows:
-        table = as_table("doc_chunks", rows)
-        _keep_vectors(store, table, sorted(old & new))
+    if tables:
+        _keep_vectors(store, pa.concat_tables(tables), sorted(old & new))
     manifest.record(store, (entry.after(Phase.CHUNKS, _chunk_digest(entry)) for entry in batch))
-    return len(rows)
+    return sum(table.num_rows for table in tables)
 
 
 def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None:
@@ -216,13 +213,6 @@ def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None
         vector = {name: held[name] if same and held else None for name in ("embedding", "embedding_model")}
         rows.append({**row, **vector})
     store.upsert("doc_chunks", as_table("doc_chunks", rows))
-
-
-def _chunk_text(row: dict[str, Any]) -> chunks.ChunkedText:
-    facts = orjson.loads(row["facts"])
-    path = facts.get("code", {}).get("path", "")
-    sections = sections_of(facts, len(row["text"]))
-    return chunks.ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path)
 
 
 def _chunk_digest(entry: Entry) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
@@ -26,6 +26,9 @@ _BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay insi
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~…–]")
 _KEPT_WORDS = 1 << 20
+_LETTERS = re.compile(r"[a-z0-9]+")
+_CONTINUED = "##"  # how the vocabulary marks a piece that goes on with a word
+_LONGEST_WORD = 100  # of MiniLM's tokenizer: a longer word is one unknown token
 _MARKS = string.punctuation.encode()
 _MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 
@@ -78,23 +81,50 @@ class MiniLmTokenizer:
 
     @cached_property
     def _pieces_of(self) -> _PiecesOfWords:
-        return _PiecesOfWords(self.count)
+        return _PiecesOfWords(self.count, self._pieces.get_vocab())
+
+    def __reduce__(self) -> tuple[type[MiniLmTokenizer], tuple[()]]:
+        """Another process loads the vocabulary itself."""
+        return MiniLmTokenizer, ()
 
 
 class _PiecesOfWords(dict[str, int]):
     """How many pieces a word has; a word is looked at once while it is remembered."""
 
-    def __init__(self, count: Callable[[str], int]) -> None:
+    def __init__(self, count: Callable[[str], int], vocabulary: Mapping[str, int]) -> None:
         super().__init__()
         self._count = count
+        self._heads = frozenset(piece for piece in vocabulary if not piece.startswith(_CONTINUED))
+        self._tails = frozenset(piece[len(_CONTINUED) :] for piece in vocabulary if piece.startswith(_CONTINUED))
+        self._longest = max(map(len, vocabulary))
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _KEPT_WORDS:
             self.clear()
-        parts = _PLAIN_WORD.findall(word.lower()) if is_plain(word) else [word]
-        number = sum(self[part] for part in parts) if parts != [word] else self._count(word)
+        if _LETTERS.fullmatch(word):
+            number = self._count_letters(word)
+        else:
+            parts = _PLAIN_WORD.findall(word.lower()) if is_plain(word) else [word]
+            number = sum(self[part] for part in parts) if parts != [word] else self._count(word)
         self[word] = number
         return number
+
+    def _count_letters(self, word: str) -> int:
+        """What WordPiece makes of plain letters and digits: the longest piece from the left, again and again.
+
+        A call of the tokenizer for one word costs ten times as much; a test compares the two.
+        """
+        if len(word) > _LONGEST_WORD:
+            return 1  # the unknown token
+        known, begin, count = self._heads, 0, 0
+        while begin < len(word):
+            end = min(len(word), begin + self._longest)
+            while end > begin and word[begin:end] not in known:
+                end -= 1
+            if end == begin:
+                return 1
+            known, begin, count = self._tails, end, count + 1
+        return count
 
 
 def _count_plain(text: str, pieces: _PiecesOfWords) -> int:

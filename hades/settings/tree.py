@@ -96,6 +96,12 @@ class Settings(Section):
     lineage_url: str | None = Field(
         None, description="OpenLineage endpoint that events of builds are sent to; a file under logs/ has them always"
     )
+    ingest_workers: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="processes that cut texts and resolve code in a large ingestion; 0: one a core, 1: none",
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
     serve_rate: float = Field(

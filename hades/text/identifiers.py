@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
@@ -16,6 +15,7 @@ _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _RECEIVERS = frozenset({"self", "cls", "this", "super"})
 _SHORTEST = 2  # of a part; a single letter finds everything
 _MAX_NAME = 200  # longer runs are data
+_KEPT_NAMES = 1 << 18
 
 
 def identifier_words(text: str) -> list[str]:
@@ -24,12 +24,14 @@ def identifier_words(text: str) -> list[str]:
         return []
     seen: set[str] = set()
     found: list[str] = []
-    for name in _NAME.findall(text):
-        joined, parts = _words_of(name)
-        if joined and name not in seen:
-            seen.add(name)
-            found += joined
-        found += parts
+    names = _NAME.findall(text)
+    for name, words in zip(names, map(_WORDS.__getitem__, names), strict=True):
+        if words is not None:
+            joined, parts = words
+            if joined and name not in seen:
+                seen.add(name)
+                found += joined
+            found += parts
     return found
 
 
@@ -51,14 +53,27 @@ def with_identifiers(text: str) -> str:
     return " ".join([text, *dict.fromkeys(identifier_words(text))])
 
 
-@lru_cache(1 << 16)
-def _words_of(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a dotted name adds as a whole, and the parts of its components; names of code come back again and again."""
-    if len(name) > _MAX_NAME or not _COMPOUND.search(name):
-        return (), ()
-    components = name.split(".")
-    joined = tuple(_join_dotted(components)) if len(components) > 1 else ()
-    return joined, tuple(part for component in components for part in split_identifier(component))
+class _WordsOfNames(dict[str, tuple[tuple[str, ...], tuple[str, ...]] | None]):
+    """What a dotted name adds as a whole, and the parts of its components; None for a plain word.
+
+    Names of code come back again and again, and so do the components of dotted ones.
+    """
+
+    def __missing__(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        if len(self) >= _KEPT_NAMES:
+            self.clear()
+        words = None if len(name) > _MAX_NAME else self._read(name)
+        self[name] = words
+        return words
+
+    def _read(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        components = name.split(".")
+        if len(components) == 1:
+            parts = () if name.isalpha() and name.islower() else tuple(split_identifier(name))
+            return ((), parts) if parts else None
+        read = [self[one] for one in components]
+        joined = tuple(_join_dotted(components))
+        return joined, tuple([part for words in read if words is not None for part in words[1]])
 
 
 def _join_dotted(components: list[str]) -> Iterator[str]:
@@ -68,3 +83,6 @@ def _join_dotted(components: list[str]) -> Iterator[str]:
     if len(kept) > 1:
         yield "_".join(kept)
     yield from kept
+
+
+_WORDS = _WordsOfNames()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -53,12 +52,14 @@ def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDom
 
 def _choose(groups: Sequence[tuple[tuple[str, ...], int]]) -> EntityDomains:
     """The domains of an entity from those that its documents have together, and how many documents have them."""
-    main: Counter[str] = Counter()
-    every: Counter[str] = Counter()
+    main: dict[str, int] = {}
+    every: dict[str, int] = {}
     for names, count in groups:
-        main.update({names[0]: count} if names else {})
-        every.update(dict.fromkeys(names, count))
+        if names:
+            main[names[0]] = main.get(names[0], 0) + count
+        for name in dict.fromkeys(names):
+            every[name] = every.get(name, 0) + count
     if not main:
         return EntityDomains(None, ())
-    kept = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
+    kept = every if len(every) <= _MOST else sorted(every, key=lambda name: (-every[name], name))[:_MOST]
     return EntityDomains(min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept)))

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import resource
-import select
 import signal
-import struct
 import subprocess
 import sys
 from queue import LifoQueue
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from hades.errors import HadesError
+from hades.ingest.pipe_messages import receive_bytes, receive_message, send_message
 
 MEMORY_BYTES = 1 << 30
-_HEADER = struct.Struct("<Q")
 _WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
 _OUT_OF_MEMORY = 3
 _READY = b"ready"
@@ -62,12 +59,10 @@ class ConfinedCall:
         child = self._child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        request = pickle.dumps((cpu_seconds, arguments), protocol=5)
         is_answered = False
         try:
-            _send(child.stdin, _HEADER.pack(len(request)) + request)
-            header = _receive(child.stdout, _HEADER.size)
-            answer = pickle.loads(_receive(child.stdout, _HEADER.unpack(header)[0]))
+            send_message(child.stdin, (cpu_seconds, arguments))
+            answer = receive_message(child.stdout, _WALL_SECONDS)
             is_answered = True
         except (EOFError, BrokenPipeError):
             raise ParserStopped(_reason_of_death(child, cpu_seconds)) from None
@@ -98,7 +93,7 @@ class ConfinedCall:
         )
         assert child.stdout is not None
         try:
-            _receive(child.stdout, len(_READY))
+            receive_bytes(child.stdout, len(_READY), _WALL_SECONDS)
         except EOFError:
             child.kill()
             child.wait()
@@ -140,22 +135,23 @@ def serve() -> None:
     """The child: answers calls until its input ends. Nothing is caught but memory: any other failure is a death."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    requests, answers = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(0, "rb", 0), os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # whatever a parser prints must not look like an answer
     module, _, name = sys.argv[1].partition(":")
     function = getattr(importlib.import_module(module), name)
     answers.write(_READY)
-    answers.flush()
-    while header := requests.read(_HEADER.size):
-        cpu_seconds, arguments = pickle.loads(requests.read(_HEADER.unpack(header)[0]))
+    while True:
+        try:
+            cpu_seconds, arguments = receive_message(requests)
+        except EOFError:
+            return
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         try:
-            answer = pickle.dumps(function(*arguments), protocol=5)
+            answer = function(*arguments)
+            send_message(answers, answer)
         except MemoryError:
             os._exit(_OUT_OF_MEMORY)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        answers.write(_HEADER.pack(len(answer)) + answer)
-        answers.flush()
 
 
 def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
@@ -168,22 +164,3 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
     return "the parser crashed on it"
-
-
-def _send(stream: IO[bytes], data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[stream.write(rest) :]
-
-
-def _receive(stream: IO[bytes], size: int) -> bytes:
-    parts: list[bytes] = []
-    while size:
-        if not select.select([stream], [], [], _WALL_SECONDS)[0]:
-            raise EOFError
-        part = os.read(stream.fileno(), min(size, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

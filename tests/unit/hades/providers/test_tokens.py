@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +97,18 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60) | CUT, max_size=5))
 def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) -> None:
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
+
+
+@given(words=st.lists(st.text("abdeinrst019", min_size=1, max_size=120), max_size=8))
+def test_words_of_letters_and_digits_are_counted_as_the_tokenizer_counts_them(words: list[str]) -> None:
+    assert MINILM.count_many(words) == [MINILM.count(word) for word in words]
+
+
+def test_another_process_gets_a_tokenizer_without_its_memory() -> None:
+    MINILM.count_many(["graphs"])
+    sent = pickle.dumps(MINILM)
+    assert len(sent) < 200
+    assert pickle.loads(sent).count("graphs") == 1
 
 
 @BOTH

@@ -1,0 +1,174 @@
+"""Pure work on many documents in child processes; results come in the order of the inputs.
+
+A child is a fresh interpreter that calls functions named `module:function`: a fork would copy the locks of this
+process's threads, and `multiprocessing` refuses to start children where the process is itself a worker. A child ends
+when its input ends, so none outlives its parent, however the parent ends.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import LifoQueue
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from hades.errors import HadesError
+from hades.ingest.pipe_messages import receive_message, send_message
+
+# The child looks for modules where its parent does, in whatever way the parent came to look there.
+_BOOT = "import sys; sys.path[:] = sys.argv[1].split(chr(0x1f)); from hades.ingest.worker_pool import serve; serve()"
+
+
+class WorkerDied(HadesError):
+    """A child process ended in the middle of its work. Nothing of the batch is written."""
+
+
+class WorkerPool:
+    """At most `workers` child processes, started when they are first needed; with one worker no child is started.
+
+    At most twice as many inputs as workers are in flight, so memory does not follow the corpus.
+    """
+
+    def __init__(self, workers: int = 0) -> None:
+        """`workers` 0: as many as this process may use cores."""
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self._children = [_Child() for _ in range(self.workers)] if self.workers > 1 else []
+        self._idle: LifoQueue[_Child] = LifoQueue()
+        for child in self._children:
+            self._idle.put(child)
+        self._threads: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self._children:
+            child.end()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        for child in self._children:
+            child.close_pipes()  # now that no thread reads them
+
+    def map(self, function: Callable[..., Any], inputs: Iterable[tuple[object, ...]]) -> Iterator[Any]:
+        """`function(*input)` for each input, in their order; the function must be importable by its name."""
+        if not self._children:
+            for one in inputs:
+                yield function(*one)
+            return
+        waiting: deque[Future[Any]] = deque()
+        for one in inputs:
+            waiting.append(self.submit(function, *one))
+            if len(waiting) >= 2 * self.workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """One call in a child, while this process goes on; without children it is done at once."""
+        if not self._children:
+            done: Future[Any] = Future()
+            done.set_result(function(*arguments))
+            return done
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="hades-worker")
+        return self._threads.submit(self._call, f"{function.__module__}:{function.__qualname__}", arguments)
+
+    def _call(self, function: str, arguments: tuple[object, ...]) -> Any:
+        child = self._idle.get()
+        try:
+            return child.call(function, arguments)
+        finally:
+            self._idle.put(child)
+
+
+class _Child:
+    """One child process; threads only wait for it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_ended = False
+        self._lock = Lock()
+
+    def call(self, function: str, arguments: tuple[object, ...]) -> Any:
+        """What the function returns in the child; what it raises is raised here."""
+        process = self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send_message(process.stdin, (function, arguments))
+            is_done, value = receive_message(process.stdout)
+        except (EOFError, BrokenPipeError, ValueError, OSError):
+            status = process.wait()
+            raise WorkerDied(
+                f"worker process {process.pid} ended with status {status} in {function}; memory may have run out. "
+                "Run the command again, with HADES_INGEST_WORKERS=1 to work without worker processes"
+            ) from None
+        if not is_done:
+            raise value
+        return value
+
+    def end(self) -> None:
+        """End the process, whatever it is doing; none is started any more."""
+        with self._lock:
+            self._is_ended = True
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+
+    def close_pipes(self) -> None:
+        """Give the pipes of an ended process back."""
+        for stream in (self._process.stdin, self._process.stdout) if self._process is not None else ():
+            if stream is not None:
+                stream.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """The process, started at the first call."""
+        with self._lock:
+            if self._is_ended:
+                raise WorkerDied("the worker pool was closed before its work was done; run the command again")
+            if self._process is None:
+                places = "\x1f".join(path or os.getcwd() for path in sys.path)
+                command = [sys.executable, "-P", "-c", _BOOT, places]
+                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+            return self._process
+
+
+def serve() -> None:
+    """The child: answers calls until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
+    requests, answers = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
+    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    while True:
+        try:
+            function, arguments = receive_message(requests)
+        except EOFError:
+            return
+        module, _, name = function.partition(":")
+        try:
+            answer = (True, getattr(importlib.import_module(module), name)(*arguments))
+        except Exception as error:  # raised again in the parent, which knows what to do with it
+            answer = (False, _portable(error))
+        try:
+            send_message(answers, answer)
+        except BrokenPipeError:
+            return
+
+
+def _portable(error: Exception) -> Exception:
+    """The error itself where it can be sent, else its words."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return HadesError(f"{type(error).__name__}: {error}")
+    return error

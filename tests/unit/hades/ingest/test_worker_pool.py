@@ -1,0 +1,145 @@
+"""Worker processes: results in order, errors that say what happened, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hades.errors import HadesError
+from hades.ingest import cut_documents, edges
+from hades.ingest.phases import Phase, ingest
+from hades.ingest.source_document import RejectReason
+from hades.ingest.sources.workspace import WorkspaceSource
+from hades.ingest.worker_pool import WorkerDied, WorkerPool
+from tests.unit.hades.ingest import worker_calls
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_results_come_in_the_order_of_the_inputs(workers: int) -> None:
+    with WorkerPool(workers) as pool:
+        assert list(pool.map(worker_calls.square, ((number,) for number in range(20)))) == [n * n for n in range(20)]
+
+
+def test_one_worker_is_this_process_and_two_are_others() -> None:
+    with WorkerPool(1) as alone, WorkerPool(2) as two:
+        assert list(alone.map(worker_calls.process_id, [()])) == [os.getpid()]
+        assert os.getpid() not in list(two.map(worker_calls.process_id, [(), (), ()]))
+
+
+def test_inputs_are_read_only_as_far_as_workers_need_them() -> None:
+    taken: list[int] = []
+
+    def inputs() -> Iterator[tuple[int]]:
+        for number in range(1000):
+            taken.append(number)
+            yield (number,)
+
+    with WorkerPool(2) as pool:
+        results = pool.map(worker_calls.square, inputs())
+        assert next(results) == 0
+        assert len(taken) <= 4
+
+
+def test_an_error_of_the_work_is_raised_as_it_is() -> None:
+    with WorkerPool(2) as pool, pytest.raises(HadesError, match="document d1 has no text"):
+        list(pool.map(worker_calls.refuse, [("d1",)]))
+
+
+def test_an_error_that_cannot_be_sent_keeps_its_words() -> None:
+    with WorkerPool(2) as pool, pytest.raises(HadesError, match=f"Unusable: {RejectReason.EMPTY}: no text"):
+        list(pool.map(worker_calls.find_unusable, [()]))
+
+
+def test_a_worker_that_dies_is_named_with_what_to_do() -> None:
+    with WorkerPool(2) as pool, pytest.raises(WorkerDied, match=r"status -9 in .*:die.*HADES_INGEST_WORKERS=1"):
+        list(pool.map(worker_calls.die, [()]))
+
+
+def test_a_closed_pool_leaves_no_process() -> None:
+    with WorkerPool(2) as pool:
+        children = set(pool.map(worker_calls.process_id, [()] * 8))
+    assert children
+    assert not any(_is_alive(child) for child in children)
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    """A parent that has no time to clear up: the workers see the end of their input and end too."""
+    code = (
+        "from tests.unit.hades.ingest import worker_calls\n"
+        "from hades.ingest.worker_pool import WorkerPool\n"
+        "pool = WorkerPool(2)\n"
+        "print(*pool.map(worker_calls.process_id, [()] * 4), flush=True)\n"
+        "input()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, **pipes) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        children = parent.stdout.readline().split()
+        parent.send_signal(signal.SIGKILL)
+        said = parent.stderr.read()  # the workers have this pipe too: it ends when the last of them has ended
+    assert children
+    assert said == ""
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_store_holds_the_same_rows_whatever_the_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(cut_documents, "PORTION_BYTES", 300)
+    monkeypatch.setattr(cut_documents, "SMALL_BYTES", 0)
+    monkeypatch.setattr(edges, "MANY_SYMBOLS", 0)
+    folder = _write_workspace(tmp_path / "shop")
+    alone, several = (replace(new_context(tmp_path / str(count)), workers=count) for count in (1, workers))
+    for context in (alone, several):
+        ingest(context, WorkspaceSource(folder))
+        ingest(context, Listed(PEOPLE))
+    held = contents(several.store)
+    assert held == contents(alone.store)
+    assert held["imports"]
+    assert held["chunk_code_edges"]
+
+
+def test_a_worker_that_dies_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut_documents, "SMALL_BYTES", 0)
+    monkeypatch.setattr(cut_documents, "cut_bytes", worker_calls.die_of)
+    context = replace(new_context(tmp_path), workers=2)
+    ingest(context, Listed(PEOPLE), [Phase.NODES])
+    before = contents(context.store)
+    with pytest.raises(WorkerDied, match="worker process"):
+        ingest(context, Listed(PEOPLE))
+    assert contents(context.store) == before
+
+
+def _write_workspace(folder: Path) -> Path:
+    folder.mkdir()
+    for number in range(6):
+        before = f"from module{number - 1} import Reader{number - 1}\n" if number else ""
+        base = f"Reader{number - 1}" if number else "object"
+        text = (
+            f'{before}\n\nclass Reader{number}({base}):\n    """Reads part {number} of the Analytical Engine."""\n\n'
+            f"    def read_part(self, path):\n        return self.open(path).read({number})\n\n"
+            f"    def open(self, path):\n        return open(path)\n"
+        )
+        (folder / f"module{number}.py").write_text(text)
+    (folder / "README.md").write_text("# Shop\n\n`Reader3` reads what Charles Babbage wrote.\n")
+    return folder

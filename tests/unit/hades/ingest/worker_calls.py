@@ -1,0 +1,40 @@
+"""Functions that worker processes call in tests: they must be importable by their name."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from hades.errors import HadesError
+from hades.ingest.source_document import RejectReason
+from hades.ingest.sources.reading import Unusable
+
+
+def square(number: int) -> int:
+    """The number times itself."""
+    return number * number
+
+
+def process_id() -> int:
+    """The process that this runs in."""
+    return os.getpid()
+
+
+def refuse(document: str) -> None:
+    """An error that any process can raise."""
+    raise HadesError(f"document {document} has no text")
+
+
+def find_unusable() -> None:
+    """An error whose constructor takes other arguments than it is made of, so that it cannot be sent."""
+    raise Unusable(RejectReason.EMPTY, "no text")
+
+
+def die() -> None:
+    """As a process that the system ends for want of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_of(*_: object) -> None:
+    """As `die`, whatever it is called with."""
+    die()
