@@ -171,7 +171,7 @@ def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
         from hades.providers.tokens import MiniLmTokenizer
         from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
 
-        return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve().parent, MiniLmTokenizer())
+        return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer())
 
     return lambda: opened().index()
 

@@ -7,7 +7,9 @@ is absent, damaged or of another version costs time, never a result.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +46,19 @@ class ParseCache:
             return
 
     def save(self) -> None:
-        """Write what this reading used, in place of what the last one did."""
+        """Write what this reading used, in place of what the last one did; where nothing can be written, keep none."""
         if self._file is None or self._used.keys() == self._held.keys():
             return
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._file.with_suffix(".partial")
-        with partial.open("wb") as out:
-            out.write(_HEAD)
-            out.writelines(key.encode() + line + b"\n" for key, line in sorted(self._used.items()))
-        partial.replace(self._file)
+        partial = self._file.with_suffix(f".partial-{os.getpid()}")  # two processes may read one folder
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as out:
+                out.write(_HEAD)
+                out.writelines(key.encode() + line + b"\n" for key, line in sorted(self._used.items()))
+            partial.replace(self._file)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def parse_key(text: str, path: str, language: str, module: str) -> str:

@@ -30,6 +30,10 @@ _LETTERS = re.compile(r"[a-z0-9]+")
 _CONTINUED = "##"  # how the vocabulary marks a piece that goes on with a word
 _LONGEST_WORD = 100  # of MiniLM's tokenizer: a longer word is one unknown token
 _MARKS = string.punctuation.encode()
+_LETTER, _MARK = 1, 2
+_KINDS = np.zeros(128, np.uint8)  # of ASCII in lower case; the rest are blanks
+_KINDS[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = _LETTER
+_KINDS[list(_MARKS)] = _MARK
 _MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 
 
@@ -66,6 +70,8 @@ class MiniLmTokenizer:
         """Ends of words and marks with the pieces up to them; plain ASCII from the memory of words."""
         if not (text.isascii() and is_plain(text)):
             return _token_ends(self.spans(text)[:most])
+        if most is None:
+            return _plain_word_ends(text, self._pieces_of)
         lowered, pieces = text.lower(), self._pieces_of
         words = list(islice(_PLAIN_WORD.finditer(lowered), most))
         counts = accumulate(pieces[word.group()] for word in words)
@@ -132,6 +138,20 @@ def _count_plain(text: str, pieces: _PiecesOfWords) -> int:
     data = text.lower().encode("ascii")
     marks = len(data) - len(data.translate(None, _MARKS))
     return marks + sum(map(pieces.__getitem__, data.translate(_MARKS_TO_BLANKS).decode("ascii").split()))
+
+
+def _plain_word_ends(text: str, pieces: _PiecesOfWords) -> tuple[list[int], list[int]]:
+    """Ends of words and marks of plain ASCII with the pieces up to them, without a Python loop over words."""
+    data = text.lower().encode("ascii")
+    kind = _KINDS[np.frombuffer(data, np.uint8)]
+    is_letter = kind == _LETTER
+    ends_word = is_letter.copy()
+    ends_word[:-1] &= ~is_letter[1:]
+    ends = np.flatnonzero(ends_word | (kind == _MARK))
+    counts = np.ones(len(ends), np.int64)
+    words = data.translate(_MARKS_TO_BLANKS).decode("ascii").split()
+    counts[ends_word[ends]] = np.fromiter(map(pieces.__getitem__, words), np.int64, len(words))
+    return (ends + 1).tolist(), np.cumsum(counts).tolist()
 
 
 def is_plain(text: str) -> bool:

@@ -26,10 +26,14 @@ class _IndexedFolder:
 
 
 class UnbuiltWorkspace:
-    """Indexes a folder when the first question comes, and again when its files have changed."""
+    """Indexes a folder when the first question comes, and again when its files have changed.
 
-    def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], here: Path, tokenizer: Tokenizer) -> None:
-        self._workspaces, self._here, self._tokenizer = workspaces, here, tokenizer
+    What was parsed is kept in the home, where there is one: the next process parses only what changed.
+    """
+
+    def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer) -> None:
+        self._workspaces, self._home, self._tokenizer = workspaces, home, tokenizer
+        self._here = home.parent
         self._held: dict[Path, _IndexedFolder] = {}
         self._lock = threading.Lock()
 
@@ -45,7 +49,9 @@ class UnbuiltWorkspace:
                 return None
             held = self._held.get(root)
             if held is None or held.state != state:
-                held = self._held[root] = _IndexedFolder(state, index_workspace(root, self._tokenizer, exclude))
+                scratch = self._home / "cache" if self._home.is_dir() else None
+                index = index_workspace(root, self._tokenizer, exclude, scratch)
+                held = self._held[root] = _IndexedFolder(state, index)
             return held.index
 
     def _choose(self) -> tuple[Path, Sequence[str]] | None:

@@ -17,13 +17,18 @@ from hades.stages.code_index.commit_log import CommitLog
 from hades.stages.code_index.cut_units import cut_units
 
 
-def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = ()) -> CodeIndex:
-    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side."""
+def index_workspace(
+    root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (), scratch: Path | None = None
+) -> CodeIndex:
+    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side.
+
+    In the folder `scratch` what was parsed is kept: the next index of the folder parses only what changed.
+    """
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
         words = Words()
         files: list[tuple[str, list[CodeUnit]]] = []
-        for material in WorkspaceSource(root, exclude=exclude).read():
+        for material in WorkspaceSource(root, exclude=exclude, scratch=scratch).read():
             if isinstance(material, Material):
                 units = list(cut_units(material, tokenizer))
                 files.append((material.origin, units))

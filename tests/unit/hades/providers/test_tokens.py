@@ -104,6 +104,11 @@ def test_words_of_letters_and_digits_are_counted_as_the_tokenizer_counts_them(wo
     assert MINILM.count_many(words) == [MINILM.count(word) for word in words]
 
 
+@given(text=st.text(st.characters(codec="ascii"), max_size=120))
+def test_words_of_a_whole_text_end_where_the_first_words_do(text: str) -> None:
+    assert MINILM.word_ends(text) == MINILM.word_ends(text, len(text) + 1)
+
+
 def test_another_process_gets_a_tokenizer_without_its_memory() -> None:
     MINILM.count_many(["graphs"])
     sent = pickle.dumps(MINILM)

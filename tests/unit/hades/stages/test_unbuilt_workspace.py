@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hades.errors import NothingPublished
+from hades.ingest.sources.confined import ConfinedPool
 from hades.settings import Settings
 from hades.wiring import open_answers, open_hades
 from schemas.plan import Reason
@@ -59,3 +60,36 @@ def test_excluded_paths_are_left_out_of_ingestion_and_of_search_before_the_build
     assert report.read == 1
     assert [one.id for one in answer.ranking] == ["shop.py"]
     assert again[0]["documents"]["removed"] == 0
+
+
+def test_the_next_process_parses_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop.py").write_text(CART)
+    (tmp_path / "mail.py").write_text("def send(address):\n    return address\n")
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    (tmp_path / ".hades").mkdir()
+    first = _ask_new_process(tmp_path)
+    (tmp_path / "mail.py").write_text("def send(address):\n    return address.lower()\n")
+    parsed: list[str] = []
+    call = ConfinedPool.call
+
+    def count(self: ConfinedPool, *arguments: object, cpu_seconds: float) -> object:
+        parsed.append(str(arguments[1]))
+        return call(self, *arguments, cpu_seconds=cpu_seconds)
+
+    monkeypatch.setattr(ConfinedPool, "call", count)
+    assert _ask_new_process(tmp_path) == first
+    assert parsed == ["mail.py"]
+
+
+def test_a_home_that_cannot_be_written_costs_time_and_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(CART)
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    (tmp_path / ".hades").mkdir()
+    (tmp_path / ".hades" / "cache").write_text("a file where the folder should be")
+    assert _ask_new_process(tmp_path) == ["shop.py"]
+
+
+def _ask_new_process(folder: Path) -> list[str]:
+    """The files that a fresh process finds."""
+    with open_answers(Settings(home=folder / ".hades", embedder="hashing")) as answers:
+        return [one.id for one in answers.retrieve("where is the total price computed?", level="file").ranking]
