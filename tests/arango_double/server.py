@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--root-password", default="")
     parser.add_argument("--unix-socket")
     parser.add_argument("--transaction-size-limit", type=int)
+    parser.add_argument("--cluster", action="store_true", help="answer as a coordinator")
     options = parser.parse_args()
     with ArangoDouble(
         options.version,
@@ -173,6 +174,7 @@ def main() -> None:
         options.port,
         transaction_size_limit=options.transaction_size_limit,
     ) as double:
+        double.state.role = "COORDINATOR" if options.cluster else "SINGLE"
         sys.stdout.write(f"{double.url}\n")
         if options.unix_socket:
             sys.stdout.write(double.unix_socket(options.unix_socket) + "\n")
