@@ -17,10 +17,11 @@ from hades.evaluation.code_cases import CodeCase, read_functions
 from hades.evaluation.code_metrics import CodeRanking, summarise_code
 from hades.ports.progress import Progress, silent
 from hades.ports.text import Embedder
-from hades.retrieval.code.functions import describe_function, question_forms, score_functions
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.postings import Scores, build_postings
+from hades.retrieval.code.ranker import score_code
 from hades.text.analyzer import Vocabulary, terms
+from hades.text.code_question import read_code_question
 
 DEPTH = 100
 _BATCH = 512
@@ -41,17 +42,15 @@ def evaluate_functions(
             )
     index = CodeIndex([CodeUnit(row.id, row.name, "function", 1, row.text.count("\n") + 1, row.text) for row in rows])
     raw = _embed(embedder, [row.text for row in rows], "functions", progress)
-    described = _embed(embedder, [describe_function(row.name, row.text) for row in rows], "descriptions", progress)
-    asked_as = [question_forms(case.question) for case in asked]
-    vectors, others = (_embed(embedder, [one[place] for one in asked_as], "questions", progress) for place in (0, 1))
+    vectors = _embed(embedder, [case.question for case in asked], "questions", progress)
     words = _PlainWords([row.text for row in rows])
     built = round(time.perf_counter() - began, 2)
     found: dict[str, list[CodeRanking]] = {"bm25_functions": [], "dense": [], "fusion": [], "auto": []}
     names = [row.id for row in rows]
-    for case, vector, other in zip(asked, vectors, others, strict=True):
+    for case, vector in zip(asked, vectors, strict=True):
         plain, dense = words.score(case.question), (raw @ vector).astype(np.float64)
         start = time.perf_counter()
-        auto = score_functions(index, case.question, described @ ((vector + other) / 2))
+        auto = _rank_units(index, case.question, dense)
         taken = (time.perf_counter() - start) * 1000
         for name, scores in (
             ("bm25_functions", plain),
@@ -64,9 +63,15 @@ def evaluate_functions(
     cases = [CodeCase(case.id, "", "", case.question, case.gold, frozenset()) for case in asked]
     return {
         "dataset": {"functions": len(rows), "questions": len(asked), "sha256": digest([files, questions])},
-        "build": {"seconds": built, "peak_mb": peak_mb(), "embedded": 2 * (len(rows) + len(asked))},
+        "build": {"seconds": built, "peak_mb": peak_mb(), "embedded": len(rows) + len(asked)},
         "recipes": {name: summarise_code(cases, rankings) for name, rankings in found.items()},
     }
+
+
+def _rank_units(index: CodeIndex, question: str, cosines: Scores) -> Scores:
+    """The score of each function as a workspace ranks symbols; a function without a name has none."""
+    scores = score_code(index, read_code_question(question), cosines).symbols
+    return np.where(index.unit_symbol >= 0, scores[index.unit_symbol], -np.inf) if len(scores) else cosines
 
 
 class _PlainWords:

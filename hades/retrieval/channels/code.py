@@ -19,7 +19,7 @@ from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.turn.recipes import FILE, PASSAGE
-from hades.retrieval.turn.types import FoundPassage
+from hades.retrieval.turn.types import FoundPassage, Question
 from hades.text.code_question import read_code_question
 from schemas.chunks import CHANGED_FILES, CODE_KINDS
 from schemas.retrieval import CitedPassage, RankedItem
@@ -60,13 +60,17 @@ def code_of(view: GraphView) -> SnapshotCode | None:
         return _indexes[view]
 
 
-def find_code(view: MeteredView, code: SnapshotCode, text: str, limit: int) -> CodeHits:
-    """Search, in a stage of its own."""
+def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: int) -> CodeHits:
+    """Search, in a stage of its own; vectors count where the view holds them in memory."""
     with view.turn.stage("code") as stage:
+        cosines = None
+        if question.vector is not None and not view.is_remote:
+            cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
         if view.domain is None:
-            hits = search_code(code.index, text, limit)
+            hits = search_code(code.index, question.text, limit, cosines)
         else:
-            hits = _hits_inside(view, code, search_code(code.index, text, len(code.index.units)), limit)
+            hits = search_code(code.index, question.text, len(code.index.units), cosines)
+            hits = _hits_inside(view, code, hits, limit)
         stage.taken, stage.given = len(code.index.units), len(hits.units)
         stage.coverage = float(bool(hits.units))
     return hits

@@ -73,10 +73,21 @@ def base_score(files: dict[str, Scores]) -> Scores:
         (0.4, "name_code"), (0.5, "name_prose"), (1.0, "dotted"), (2.5, "path_exact"), (1.0, "frame_last"),
         (0.5, "frame_any"), (0.6, "phrase"), (0.6, "past_like"), (0.1, "past_often"),
     )  # fmt: skip
-    score = sum(weight * unit_scale(files[name]) for weight, name in parts)
-    for name, share in (("is_test", 0.3), ("is_aside", 0.6), ("is_text", 0.3)):
-        score = score * np.where(files[name] > 0, share, 1.0)
-    return np.asarray(score)
+    return np.asarray(sum(weight * unit_scale(files[name]) for weight, name in parts) * weigh_files(files))
+
+
+def weigh_files(files: dict[str, Scores]) -> Scores:
+    """What evidence of a file counts: less in tests, in what lies aside and in texts."""
+    shares = (("is_test", 0.3), ("is_aside", 0.6), ("is_text", 0.3))
+    return np.asarray(np.prod([np.where(files[name] > 0, share, 1.0) for name, share in shares], axis=0))
+
+
+def best_of_group(values: Scores, group: NDArray[np.int64], groups: int) -> Scores:
+    """The largest value of each group, at least 0; members of group -1 belong to none."""
+    best = np.zeros(groups)
+    inside = group >= 0
+    np.maximum.at(best, group[inside], values[inside])
+    return best
 
 
 def unit_scale(values: Scores) -> Scores:
@@ -248,10 +259,7 @@ def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores],
 
 
 def _by_symbol(index: CodeIndex, units: Scores) -> Scores:
-    scores = np.zeros(len(index.symbols))
-    named = index.unit_symbol >= 0
-    np.maximum.at(scores, index.unit_symbol[named], units[named])
-    return scores
+    return best_of_group(units, index.unit_symbol, len(index.symbols))
 
 
 def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:

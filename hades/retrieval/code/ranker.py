@@ -14,7 +14,14 @@ import numpy as np
 from hades.errors import HadesError
 from hades.ports.view import Numbers
 from hades.retrieval.code.columns import file_columns
-from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence, unit_scale
+from hades.retrieval.code.evidence import (
+    Evidence,
+    base_score,
+    best_of_group,
+    collect_evidence,
+    unit_scale,
+    weigh_files,
+)
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.postings import Scores
 from hades.text.code_question import CodeQuestion
@@ -25,6 +32,9 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
 TEXT_PENALTY = 2.0  # the trees saw code only; a page or a table of settings stands behind code of equal evidence
+# What a cosine counts for files and for symbols of a single sentence, set by hand. 500 web questions: mean reciprocal
+# rank .34 without, .54 with. 223 titles of reports: right file first .642 and .675, symbol in the first ten .51, .46.
+NEAR_NAMED, NEAR_PLAIN = (1.0, 2.0), (8.0, 32.0)
 _BELOW = -1e6
 
 
@@ -41,15 +51,30 @@ class CodeScores:
     evidence: Evidence
 
 
-def score_code(index: CodeIndex, question: CodeQuestion) -> CodeScores:
-    """Score every file and symbol for a question.
+def score_code(index: CodeIndex, question: CodeQuestion, cosines: Scores | None = None) -> CodeScores:
+    """Score every file and symbol for a question; `cosines` of the question with each unit, where there are vectors.
 
-    The trees were fitted on reports of several lines; a single sentence is ranked by hand.
+    The trees were fitted on reports of several lines; a single sentence is ranked by hand, and by how near it is.
     """
     evidence = collect_evidence(index, question)
-    is_report = bool(question.prose.strip() or question.code.strip())
-    file_scores = score_files(evidence, fit("files") if is_report else None)
-    return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
+    if question.prose.strip() or question.code.strip():
+        file_scores = score_files(evidence, fit("files"))
+        return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
+    file_scores = base_score(evidence.files)
+    if cosines is None:
+        return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
+    weights = NEAR_NAMED if _spells_names(evidence) else NEAR_PLAIN
+    counts = weigh_files(evidence.files)
+    file_scores = file_scores + weights[0] * counts * best_of_group(cosines, index.unit_file, len(index.files))
+    symbol_scores = score_symbols(index.symbol_file, evidence, file_scores)
+    near = best_of_group(cosines, index.unit_symbol, len(index.symbols))
+    return CodeScores(file_scores, symbol_scores + weights[1] * counts[index.symbol_file] * near, evidence)
+
+
+def _spells_names(evidence: Evidence) -> bool:
+    """Whether a question spells names, paths or frames of the code; else its words may all be other ones."""
+    found = (evidence.symbols["name_mark"], evidence.symbols["dotted"], evidence.files["path_exact"])
+    return any(column.any() for column in (*found, evidence.files["frame_any"]))
 
 
 def score_files(evidence: Evidence, forest: Forest | None) -> Scores:

@@ -37,11 +37,11 @@ class CodeHits:
     units: tuple[tuple[int, float], ...]
 
 
-def search_code(index: CodeIndex, text: str, limit: int) -> CodeHits:
+def search_code(index: CodeIndex, text: str, limit: int, cosines: Scores | None = None) -> CodeHits:
     """The best files, symbols and units for a question of any length, at most `limit` of each."""
     if not index.units:
         return CodeHits((), (), ())
-    scores = score_code(index, read_code_question(text))
+    scores = score_code(index, read_code_question(text), cosines)
     if not any(scores.evidence.files[name].any() for name in _SAYS_SOMETHING):
         return CodeHits((), (), ())
     order = np.argsort(-scores.files, kind="stable")[:limit].tolist()

@@ -129,7 +129,7 @@ def retrieve(
     found = _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
     candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
-    reached, hits = _with_code(metered, code, text, found, reached, plan)
+    reached, hits = _with_code(metered, code, parts[0], found, reached, plan)
     if code is not None and reached.passages and plan.graph.hops:
         reached = _explain(metered, parts[0], reached, plan, tools)
     if chosen.finds_paths and plan.graph.hops and not reached.paths:
@@ -303,14 +303,14 @@ def _prune(view: MeteredView, reached: StepResult, pruning: FlowPruning) -> Step
 
 
 def _with_code(
-    view: MeteredView, code: SnapshotCode | None, text: str, found: SeedHits, reached: StepResult, plan: Plan
+    view: MeteredView, code: SnapshotCode | None, question: Question, found: SeedHits, reached: StepResult, plan: Plan
 ) -> tuple[StepResult, CodeHits | None]:
     """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
-    hits = None if code is None else find_code(view, code, text, max(plan.reranker.m, RANKED))
+    hits = None if code is None else find_code(view, code, question, max(plan.reranker.m, RANKED))
     if code is None or hits is None or not hits.units:
         return reached, None
     others = found.passages if reached.passages is None else reached.passages
-    joined = join_code(view, code, hits, text, others, plan.reranker.m)
+    joined = join_code(view, code, hits, question.text, others, plan.reranker.m)
     return replace(reached, passages=joined, is_ranked=True), hits
 
 

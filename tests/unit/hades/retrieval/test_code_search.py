@@ -77,6 +77,16 @@ def test_commits_like_the_question_bring_up_the_files_that_they_touched() -> Non
     assert found.files[0].id == "shop/mail.py"
 
 
+def test_a_plain_sentence_finds_the_nearest_function_and_one_that_spells_a_name_finds_that() -> None:
+    index = CodeIndex(UNITS)
+    cosines = np.array([0.8 if unit.symbol == "send_receipt" else 0.1 for unit in UNITS])
+    plain, named = "how does a customer hear of the price of a card", "`Gateway.refund` of a card returns nothing"
+    assert search_code(index, plain, 5).symbols[0].id != "shop/mail.py:send_receipt"
+    assert search_code(index, plain, 5, cosines).symbols[0].id == "shop/mail.py:send_receipt"
+    assert search_code(index, plain, 5, cosines).files[0].id == "shop/mail.py"
+    assert search_code(index, named, 5, cosines).symbols[0].id == "shop/payment.py:Gateway.refund"
+
+
 def test_past_changes_equal_a_plain_count_commit_by_commit() -> None:
     random = np.random.default_rng(7)
     names = [f"f{number}.py" for number in range(40)]
