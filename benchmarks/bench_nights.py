@@ -1,11 +1,12 @@
 """Nights after no change and after one document changed, and forgetting one document; all against the first night.
 
-    python benchmarks/bench_nights.py [--limit N] [--files N] [--json FILE]
+    python benchmarks/bench_nights.py [--limit N] [--files N] [--only passages|files] [--json FILE]
 
 Reads `hotpotqa/corpus.jsonl.gz` below HADES_DATA (default ../shared/data) and, for the workspace, modules of the Python
 standard library, which every machine has. Each night is the command `hades run nightly` in a process of its own with
 the hashing embedder; seconds are those of the processor, user and system, the start of the process included. Modules
-are compiled once, as in an installed package.
+are compiled once, as in an installed package. With --only one corpus is measured and the figures of the other stay in
+the JSON file.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, help="only the first passages")
     parser.add_argument("--files", type=int, default=160, help="modules of the workspace")
+    parser.add_argument("--only", choices=("passages", "files"), help="measure one corpus")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if not CORPUS.is_file():
         sys.exit(f"{CORPUS} is not there; set HADES_DATA. Nothing was measured.")
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        figures |= measure_passages(Path(folder), arguments.limit)
-        figures |= measure_workspace(Path(folder), arguments.files)
+        if arguments.only != "files":
+            figures |= measure_passages(Path(folder), arguments.limit)
+        if arguments.only != "passages":
+            figures |= measure_workspace(Path(folder), arguments.files)
     show(figures)
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1))
+        before = json.loads(arguments.json.read_text()) if arguments.only and arguments.json.is_file() else {}
+        arguments.json.write_text(json.dumps(before | figures, indent=1))
 
 
 def measure_passages(folder: Path, limit: int | None) -> dict[str, float]:
