@@ -6,7 +6,7 @@ import hashlib
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,15 +83,27 @@ class MiniLmTokenizer:
 
     @cached_property
     def _pieces(self) -> WordPieces:
-        return word_pieces()
+        return _share_pieces(TOKENIZER_SHA256)
 
     @cached_property
     def _pieces_of(self) -> _PiecesOfWords:
-        return _PiecesOfWords(self.count, self._pieces.get_vocab())
+        return _share_counts(TOKENIZER_SHA256)
 
     def __reduce__(self) -> tuple[type[MiniLmTokenizer], tuple[()]]:
         """Another process loads the vocabulary itself."""
         return MiniLmTokenizer, ()
+
+
+@cache
+def _share_pieces(_sha256: str) -> WordPieces:
+    """One tokenizer for the process: it takes longer to load than to count a page."""
+    return word_pieces()
+
+
+@cache
+def _share_counts(sha256: str) -> _PiecesOfWords:
+    pieces = _share_pieces(sha256)
+    return _PiecesOfWords(MiniLmTokenizer().count, pieces.get_vocab())
 
 
 class _PiecesOfWords(dict[str, int]):

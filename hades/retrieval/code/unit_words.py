@@ -44,6 +44,7 @@ class Words:
     phrase_words: Vocabulary = field(default_factory=Vocabulary)
     known: dict[tuple[str, str], UnitWords] = field(default_factory=dict)
     _numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)  # words that may be the name of a symbol
 
     def read(self, symbol: str, text: str) -> UnitWords:
         """The words of a unit; the same symbol and text are read once."""
@@ -51,11 +52,13 @@ class Words:
         found = self.known.get(key)
         if found is None:
             counts = Counter(CODE_WORD.findall(text))
-            term, times = self._count(counts)
-            own = np.array(sorted({self.terms[word] for word in code_terms(symbol)}), np.int64)
-            uses = frozenset(word for word in counts if len(word) >= _SHORTEST_NAME and not word[0].isdigit())
+            total = self._count(counts)
+            own = sorted({self.terms[word] for word in code_terms(symbol)})
             found = self.known[key] = UnitWords(
-                np.append(term, own), np.append(times, np.full(len(own), _NAME_BOOST)), self._read_phrases(text), uses
+                np.array([*total, *own], np.int64),
+                np.array([*total.values(), *[_NAME_BOOST] * len(own)], np.float64),
+                self._read_phrases(text),
+                frozenset(self._names.intersection(counts)),
             )
         return found
 
@@ -69,16 +72,23 @@ class Words:
             codes.update(_code(*run) for run in runs if min(run) >= 0)
         return np.array(sorted(codes), np.int64)
 
-    def _count(self, counts: Counter[str]) -> tuple[Numbers, NDArray[np.float64]]:
-        numbers, terms = self._numbers, self.terms
-        total: dict[int, float] = {}
+    def _count(self, counts: Counter[str]) -> dict[int, int]:
+        """How often each term stands in a text; a word that was met before is neither split nor judged again."""
+        numbers = self._numbers
+        total: dict[int, int] = {}
         for word, count in counts.items():
             parts = numbers.get(word)
             if parts is None:
-                parts = numbers[word] = tuple([terms[part] for part in split_identifier(word)])
+                parts = self._number(word)
             for part in parts:
-                total[part] = total.get(part, 0.0) + count
-        return np.fromiter(total, np.int64, len(total)), np.fromiter(total.values(), np.float64, len(total))
+                total[part] = total.get(part, 0) + count
+        return total
+
+    def _number(self, word: str) -> tuple[int, ...]:
+        if len(word) >= _SHORTEST_NAME and not word[0].isdigit():
+            self._names.add(word)
+        parts = self._numbers[word] = tuple([self.terms[part] for part in split_identifier(word)])
+        return parts
 
     def _read_phrases(self, text: str) -> Numbers:
         """Runs of three words inside the string literals of code; words beyond the vocabulary's bound make none."""
