@@ -5,12 +5,14 @@ import { card, el } from "./dom.js";
 export function answerCard(written, onSource) {
   if (!written.sentences.length) return card("Answer", el("p", {}, "The sources do not answer this. The passages below are the nearest."));
   const byNumber = new Map(written.sources.map((source) => [source.number, source]));
-  const sentences = written.sentences.map((sentence) => el("span", { class: sentence.is_supported ? "sentence" : "sentence unsupported", title: sentence.problem || undefined },
+  const isPlace = (sentence) => written.mode === "extracted" && sentence.citations.every((number) => byNumber.get(number)?.code);
+  const kind = (sentence) => ["sentence", !sentence.is_supported && "unsupported", isPlace(sentence) && "place"].filter(Boolean).join(" ");
+  const sentences = written.sentences.map((sentence) => el("span", { class: kind(sentence), title: sentence.problem || undefined },
     sentence.text, ...sentence.citations.map((number) => el("button", { type: "button", class: "cite", "aria-label": `source ${number}: ${byNumber.get(number)?.title ?? ""}`,
       title: place(byNumber.get(number)), onclick: () => onSource(byNumber.get(number)) }, String(number))),
     !sentence.is_supported && el("small", {}, ` not supported: ${sentence.problem}`), " "));
   const cited = [...new Set(written.sentences.flatMap((sentence) => sentence.citations))].sort((a, b) => a - b).map((number) => byNumber.get(number)).filter(Boolean);
-  const how = written.mode === "written" ? `Written by ${written.model} and checked against its sources.` : "Quoted from the sources; no language model wrote it.";
+  const how = written.mode === "written" ? `Written by ${written.model} and checked against its sources.` : "Taken from the sources; no language model wrote it.";
   const made = card("Answer", el("p", { class: "answer" }, sentences),
     el("ol", { class: "sources", "aria-label": "Sources" }, cited.map((source) => el("li", { value: source.number },
       el("button", { type: "button", class: "link", onclick: () => onSource(source) }, place(source))))),
