@@ -24,6 +24,7 @@ from typing import Any, Self
 from hades.errors import HadesError
 from hades.ingest.pipe_messages import receive_message, send_message
 
+_GRACE_SECONDS = 60.0
 # The child looks for modules where its parent does, in whatever way the parent came to look there.
 _BOOT = "import sys; sys.path[:] = sys.argv[1].split(chr(0x1f)); from hades.ingest.worker_pool import serve; serve()"
 
@@ -40,7 +41,7 @@ class WorkerPool:
 
     def __init__(self, workers: int = 0) -> None:
         """`workers` 0: as many as this process may use cores."""
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or _usable_cores()
         self._children = [_Child() for _ in range(self.workers)] if self.workers > 1 else []
         self._idle: LifoQueue[_Child] = LifoQueue()
         for child in self._children:
@@ -108,10 +109,10 @@ class _Child:
         try:
             send_message(process.stdin, (function, arguments))
             is_done, value = receive_message(process.stdout)
-        except (EOFError, BrokenPipeError, ValueError, OSError):
-            status = process.wait()
+        except (EOFError, OSError):
             raise WorkerDied(
-                f"worker process {process.pid} ended with status {status} in {function}; memory may have run out. "
+                f"worker process {process.pid} ended with status {_end(process)} in {function}; "
+                "memory may have run out. "
                 "Run the command again, with HADES_INGEST_WORKERS=1 to work without worker processes"
             ) from None
         if not is_done:
@@ -142,6 +143,22 @@ class _Child:
                 command = [sys.executable, "-P", "-c", _BOOT, places]
                 self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
             return self._process
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """The exit status of a process that has closed its pipes; one that goes on all the same is killed."""
+    try:
+        return process.wait(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _usable_cores() -> int:
+    """Cores that this process may use; not every system says that of a process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def serve() -> None:
