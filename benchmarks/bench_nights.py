@@ -43,7 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not CORPUS.is_file():
         sys.exit(f"{CORPUS} is not there; set HADES_DATA. Nothing was measured.")
-    figures = {}
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         if arguments.only != "files":
             figures |= measure_passages(Path(folder), arguments.limit)
