@@ -6,8 +6,9 @@ NAME is a folder of HADES_DATA with questions and gold, HOME what `hades eval mu
 `hades eval memory` takes; only the half of its conversations and articles that `split_of` calls fitted is used, the
 other half is reported. Without `--told` the coefficients for corpora that state an order stay those of FILE, and
 without NAME=HOME those for the others. With N, one in N questions of that folder is taken.
-The fit is listwise: the share of the softmax over a question's passages that lies on its gold
-passages, each set counting the same. Figures of the named sets are cross-validated over four parts.
+The fit is a softmax over lists, each set counting the same. For the named sets each gold passage competes with those
+that are not gold; for the others the gold passages share the softmax. Figures of the named sets are cross-validated
+over four parts.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from hades.snapshot.open import open_snapshot  # noqa: E402
 from hades.telemetry.turn import Caps, Turn  # noqa: E402
 from hades.wiring import open_embedder  # noqa: E402
 from models.fusion.infer import HEADS, KINDS, VERSION  # noqa: E402
-from models.linear_looks.fit import fit_listwise  # noqa: E402
+from models.linear_looks.fit import fit_gold_apart, fit_listwise  # noqa: E402
 from schemas.plan import Plan, Profile  # noqa: E402
 
 Floats = NDArray[np.float64]
@@ -52,6 +53,7 @@ CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PLAN = Plan(profile=Profile.EVALUATION)
 PARTS = 4
 FITTED = HALVES[0]
+FITS = {"plain": (fit_gold_apart, 0.03), "told": (fit_listwise, 0.01)}  # how each kind is fitted, and the penalty
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,6 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("sets", nargs="*", metavar="NAME=HOME")
     options.add_argument("--told", nargs="*", default=[], metavar="FOLDER=HOME[=N]")
-    options.add_argument("--penalty", type=float, default=0.01)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--out", type=Path, default=ROOT / "models" / "fusion" / "default.json")
     asked = options.parse_args()
@@ -100,7 +101,7 @@ def main() -> None:
     folders = [folder for folder, _ in named.values()] + [folder for folder, _, _ in told.values()]
     hashes = {folder.name: digest(folder) for folder in folders}
     kept = {} if plain and told else json.loads(asked.out.read_text("utf-8"))
-    body = build_model(plain, spoken, hashes, kept, asked.penalty)
+    body = build_model(plain, spoken, hashes, kept)
     options_told = [f"{name}=HOME" + (f"={every}" if every > 1 else "") for name, (_, _, every) in told.items()]
     program = "python benchmarks/fit_fusion.py"
     if plain:
@@ -122,16 +123,15 @@ def build_model(
     spoken: dict[str, list[Case]],
     hashes: dict[str, str],
     kept: dict[str, Any],
-    penalty: float,
 ) -> dict[str, Any]:
     """The fitted file; what was not fitted now is that of the file `kept`."""
     weights, metric = {}, {}
     if plain:
-        weights["plain"] = fit(plain, penalty)
-        metric |= cross_validate(plain, penalty)
+        weights["plain"] = fit(plain, "plain")
+        metric |= cross_validate(plain)
     if spoken:
         halves = {name: [one for one in own if one.split == FITTED] for name, own in spoken.items()}
-        weights["told"] = fit(halves, penalty)
+        weights["told"] = fit(halves, "told")
         for name, own in spoken.items():
             metric[name] = recall([one for one in own if one.split != FITTED], weights["told"])
     example = next(one for own in (*plain.values(), *spoken.values()) for one in own)
@@ -189,8 +189,9 @@ def gather_slice(job: tuple[Path, list[dict[str, Any]]]) -> list[Case]:
     return found
 
 
-def fit(sets: dict[str, list[Case]], penalty: float) -> Fit:
+def fit(sets: dict[str, list[Case]], kind: str) -> Fit:
     """Coefficients of the three looks, each fitted on what the one before it found."""
+    solve, penalty = FITS[kind]
     cases, counts = [], []
     for own in sets.values():
         usable = [one for one in own if 0 < one.wanted.sum() < len(one.documents)]
@@ -198,19 +199,19 @@ def fit(sets: dict[str, list[Case]], penalty: float) -> Fit:
         counts += [1.0 / len(usable)] * len(usable)
     wanted = [one.wanted for one in cases]
     tables = [one.alone() for one in cases]
-    fitted = [fit_listwise(tables, wanted, counts, penalty)]
+    fitted = [solve(tables, wanted, counts, penalty)]
     for _ in HEADS[1:]:
         tables = [case.beside(table @ fitted[-1]) for case, table in zip(cases, tables, strict=True)]
-        fitted.append(fit_listwise(tables, wanted, counts, penalty))
+        fitted.append(solve(tables, wanted, counts, penalty))
     return tuple(fitted)
 
 
-def cross_validate(sets: dict[str, list[Case]], penalty: float) -> dict[str, Any]:
+def cross_validate(sets: dict[str, list[Case]]) -> dict[str, Any]:
     """Recall of each part by what was fitted on the others."""
     scores: dict[str, list[dict[str, float]]] = {name: [] for name in sets}
     for part in range(PARTS):
         rest = {name: [one for place, one in enumerate(own) if place % PARTS != part] for name, own in sets.items()}
-        weights = fit(rest, penalty)
+        weights = fit(rest, "plain")
         for name, own in sets.items():
             scores[name].append(recall(own[part::PARTS], weights))
     return {

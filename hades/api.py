@@ -127,10 +127,12 @@ class Hades:
         return self._open_answers()
 
     def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
+        from hades.retrieval.ranking.served_fusion import ServedFusion
         from hades.retrieval.turn.answers import Answers
         from hades.retrieval.turn.pipeline import Tools
 
-        return Answers(self.view, lambda: served(self.home), Tools(tokenizer, self.embedder))
+        tools = Tools(tokenizer, self.embedder, fusion=ServedFusion(self.home))
+        return Answers(self.view, lambda: served(self.home), tools)
 
     @cached_property
     def memory(self) -> Memory:

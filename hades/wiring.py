@@ -111,6 +111,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     from hades.memory.recall.answer_search import StoredMemorySearch
     from hades.providers.tokens import MiniLmTokenizer
     from hades.retrieval.ranking.exploration import ExplorationRules
+    from hades.retrieval.ranking.served_fusion import ServedFusion
     from hades.retrieval.ranking.stored_beliefs import StoredBeliefs
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.pipeline import Tools
@@ -124,6 +125,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hipporag,
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
+        fusion=ServedFusion(settings.home),
         memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
     )
     return Answers(

@@ -17,7 +17,7 @@ from tasks import artifacts, policies
 from tasks.context import build_context
 from tasks.unit import unit
 
-RECIPES = "hipporag,hirag_pathrag"
+RECIPES = "auto,auto/by-hand,hipporag,hirag_pathrag"  # the first two decide which ranking serves
 
 
 @unit("evaluate serving graph", policies.HEAVY)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from hades.evaluation.build import Workbench
 from hades.evaluation.cases import digest, read_cases
 from hades.evaluation.ladder import Rung
 from hades.evaluation.multihop import Evaluation, measure, middle_of
+from hades.evaluation.ranking_gate import choose_ranking
 from hades.evaluation.regression import (
     LAST,
     Change,
@@ -31,6 +32,8 @@ from hades.evaluation.regression import (
 )
 from hades.ports.clock import utc_now
 from hades.ports.tracking import DATA_HASH, Tracker
+from hades.retrieval.ranking.fitted_files import fusion_model
+from hades.retrieval.ranking.served_fusion import write_choice
 from hades.snapshot.open import open_snapshot
 from hades.stages.release.alerts import append_alert
 from hades.stages.weights.weight_versions import WEIGHTS_MODEL, version_of
@@ -123,7 +126,11 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequ
     moved = changes(now, read_last(folder))
     worse = tuple(regressions(moved))
     data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
-    document = {"dataset": data, **found.document, "changes": as_rows(moved), "holds": not worse}
+    choice = choose_ranking(found.scores, fusion_model(), sha256)
+    if choice is not None:
+        write_choice(bench.build_context.home, choice)
+    ranking = asdict(choice) if choice is not None else None
+    document = {"dataset": data, **found.document, "changes": as_rows(moved), "holds": not worse, "ranking": ranking}
     page = _write(folder, document)
     if not worse:
         write_last(folder, now)
@@ -131,7 +138,7 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequ
     _log(tracker, document, page)
     _mark(tracker, found, holds=not worse)
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
-    report = {**data, "page": str(page), "changes": document["changes"], "recall": recall}
+    report = {**data, "page": str(page), "changes": document["changes"], "recall": recall, "ranking": ranking}
     return ServingEvaluation(report, document, worse, tuple(alarms(moved)), page)
 
 

@@ -7,8 +7,10 @@ them: what the second step of a question found is known when the third is judged
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,14 @@ class FusionModel:
     rank: Line
     last: Line
     about: Mapping[str, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the columns and their coefficients."""
+        found = hashlib.sha256()
+        for line in (self.look, self.rank, self.last):
+            found.update("\n".join(line.columns).encode() + line.plain.tobytes() + line.told.tobytes())
+        return found.hexdigest()
 
 
 def read_fusion(body: Mapping[str, Any]) -> FusionModel:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hades.retrieval.ranking.bridge_features import Bridges, bridge_columns, find_bridges
 from hades.retrieval.ranking.memory_features import Columns, Floats, speech
 from hades.retrieval.ranking.multihop_reranker import first_look, reciprocal, second_look, voice_of
+from hades.retrieval.ranking.sentence_bridges import SentenceBridges, find_sentence_bridges, sentence_bridge_columns
 from hades.retrieval.walks.evidence_search import Evidence
 
 
@@ -29,22 +31,45 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
         "clause_rank": _best_rank(evidence.clauses),
         **speech(evidence.passages),
     }
-    return {**alone, **told, **own}, Connections(linked, find_bridges(evidence.pool.readings, evidence.want))
+    readings = evidence.pool.readings
+    connections = Connections(
+        linked,
+        find_bridges(readings, evidence.want),
+        find_sentence_bridges(readings, evidence.want),
+        compare_remaining(evidence.pool.vectors, evidence.pool.asked),
+    )
+    return {**alone, **told, **own}, connections
 
 
 @dataclass(frozen=True)
 class Connections:
-    """How the passages lead to each other: (n, n) links by title, and bridges by names."""
+    """How the passages lead to each other: (n, n) links by title, and bridges by names.
+
+    `remaining` (n, n): at [k, i] the cosine of i with what k leaves of the question, at least 0.
+    """
 
     linked: Floats
     bridges: Bridges
+    sentences: SentenceBridges
+    remaining: Floats
 
 
 def second_columns(evidence: Evidence, worth: Floats, connections: Connections) -> Columns:
     """Columns of the passages beside each other, given the worth that an earlier look gave."""
     beside = second_look(evidence.pool, evidence.want, worth, connections.linked)
-    beside |= bridge_columns(connections.bridges, voice_of(worth))
+    voice, bridges = voice_of(worth), connections.bridges
+    beside |= bridge_columns(bridges, voice)
+    beside |= sentence_bridge_columns(connections.sentences, bridges.adds, connections.remaining, voice)
     return {f"beside_{name}": column for name, column in beside.items()}
+
+
+def compare_remaining(vectors: NDArray[np.float32], asked: NDArray[np.float32]) -> Floats:
+    """(n, n): at [k, i] the cosine of i with the question's vector without the part that lies along k; at least 0."""
+    cosine = vectors @ asked
+    rest = asked[None, :] - cosine[:, None] * vectors
+    length = np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    remaining: Floats = np.maximum((rest / length) @ vectors.T, 0.0).astype(np.float64)
+    return remaining
 
 
 def standard(values: Floats) -> Floats:

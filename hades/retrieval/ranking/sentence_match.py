@@ -24,6 +24,9 @@ _CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’-]+")
 _CAPITALISED_ASCII = re.compile(r"[A-Z][\w'-]+", re.ASCII)
 _YEAR = re.compile(r"[0-9](?<!\w.)[0-9]{3}\b", re.ASCII)
 _YEAR_ANYWHERE = re.compile(r"\b\d{4}\b")
+_NAME_RUN = re.compile(
+    r"(?<!\w)[^\W\d_a-z][\w'’-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W\d_a-z][\w'’-]*)*"
+)
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
@@ -46,6 +49,8 @@ class Reading:
     names: frozenset[str] = frozenset()
     title_names: frozenset[str] = frozenset()
     has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
+    phrases: tuple[frozenset[str], ...] = ()  # of each sentence the names in full, as words with blanks around each
+    spoken_title: str = ""  # the whole title as words with blanks around each
 
 
 def read_closely(passage: Passage) -> Reading:
@@ -70,6 +75,8 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
         _find_capitalised("\n".join((title, text, *facts))),
         frozenset(name_stem(word) for word in content_words(title) if len(word) > 2),
         bool(facts),
+        tuple(map(_find_phrases, written)),
+        f" {' '.join(words(title))} ",
     )
 
 
@@ -83,6 +90,19 @@ def _find_capitalised(text: str) -> frozenset[str]:
     names, years = (_CAPITALISED_ASCII, _YEAR) if text.isascii() else (_CAPITALISED, _YEAR_ANYWHERE)
     spelled = content_words(" ".join(names.findall(text) + years.findall(text)))
     return frozenset(name_stem(word) for word in spelled if len(word) > 2)
+
+
+def _find_phrases(sentence: str) -> frozenset[str]:
+    """The names of a sentence in full, without the function words before them."""
+    found = set()
+    for run in _NAME_RUN.findall(sentence):
+        spoken = words(run)
+        while spoken and not content_words(spoken[0]):
+            spoken = spoken[1:]
+        name = " ".join(spoken)
+        if len(name) >= _SHORTEST_TITLE:
+            found.add(f" {name} ")
+    return frozenset(found)
 
 
 @dataclass(frozen=True)

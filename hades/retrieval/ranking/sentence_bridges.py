@@ -1,0 +1,111 @@
+"""Names that lead from a sentence that fits the question to other passages.
+
+"What is the record label of the songwriter of Up on Cripple Creek?": the passage of the song says in a sentence with
+the question's words that Robbie Robertson wrote it. The answer stands under an album of his whose title is new, so no
+title leads there, but the whole name does. A name counts by its rarity and by how well its sentence fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.retrieval.ranking.sentence_match import LINK, Floats, QuestionWords, Reading
+
+_ONE_WORD = 0.6  # what a name of one word counts of a longer one
+_COMMON = 24  # a name that more passages hold leads nowhere
+
+
+@dataclass(frozen=True)
+class SentenceBridges:
+    """(n, n) arrays; at [k, i] the best name that a sentence of k spells and i holds; 0 between passages of one title.
+
+    `fitting`: its rarity, times how well the sentence of k fits what is asked about the names. `holding`: its rarity,
+    times how much of the whole question the sentence holds. `rare`: its rarity alone. `titled`: as `fitting`, of names
+    in the title of i.
+    """
+
+    fitting: Floats
+    holding: Floats
+    rare: Floats
+    titled: Floats
+
+
+def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> SentenceBridges:
+    """Compare every passage with every other; nothing is read."""
+    n = len(readings)
+    fits = [_fit_names(reading, want) for reading in readings]
+    steps: list[tuple[int, int]] = []
+    values: list[tuple[float, float, float, float]] = []
+    for name, rows in _find_holders(readings, fits).items():
+        n_titles = len({readings[row].title for row in rows})
+        rarity = float(np.log((n + 1) / (n_titles + 0.5)) / np.log(n + 1))
+        rarity *= 1.0 if name.count(" ") > 2 else _ONE_WORD
+        for k in rows:
+            if name in fits[k]:
+                fit, share = fits[k][name]
+                for i in rows:
+                    if readings[i].title != readings[k].title:
+                        fitting = rarity * (LINK + fit)
+                        titled = fitting if name in readings[i].spoken_title else 0.0
+                        steps.append((k, i))
+                        values.append((fitting, rarity * (LINK + share), rarity, titled))
+    found = np.zeros((4, n, n))
+    if steps:
+        sources, targets = np.array(steps).T
+        for matrix, column in zip(found, np.array(values).T, strict=True):
+            np.maximum.at(matrix, (sources, targets), column)
+    return SentenceBridges(*found)
+
+
+def sentence_bridge_columns(
+    bridges: SentenceBridges, adds: Floats, remaining: Floats, voice: Floats
+) -> dict[str, Floats]:
+    """What leads to each passage from the good ones; `voice` (n,) says how good each is.
+
+    `adds` (n, n): what of the question i has and k lacks. `remaining` (n, n): cosine of i with what k leaves.
+    """
+    spoken = voice[:, None]
+    fitting, rare = spoken * bridges.fitting, spoken * bridges.rare
+    return {
+        "name_fits": fitting.max(axis=0),
+        "name_holds": (spoken * bridges.holding).max(axis=0),
+        "name_rare": rare.max(axis=0),
+        "name_titled": (spoken * bridges.titled).max(axis=0),
+        "name_fits_adds": (fitting * adds).max(axis=0),
+        "name_rare_adds": (rare * adds).max(axis=0),
+        "name_fits_remaining": (fitting * remaining).max(axis=0),
+        "leads_by_name": (voice[None, :] * bridges.fitting).max(axis=1),
+    }
+
+
+def _fit_names(reading: Reading, want: QuestionWords) -> dict[str, tuple[float, float]]:
+    """The names that a passage spells and neither its title nor the question does.
+
+    Each with how well the best of its sentences fits what is asked, and how much of the question one of them holds.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for names, roots in zip(reading.phrases, reading.roots, strict=True):
+        if names:
+            fit, share = want.fit(roots), want.share(roots)
+            for name in names:
+                before = found.get(name, (0.0, 0.0))
+                found[name] = (max(before[0], fit), max(before[1], share))
+    return {name: fit for name, fit in found.items() if name not in want.text and name not in reading.spoken_title}
+
+
+def _find_holders(readings: Sequence[Reading], fits: Sequence[dict[str, tuple[float, float]]]) -> dict[str, list[int]]:
+    """The passages that hold each name as whole words, where they are at least two and not too many."""
+    texts = [f"{reading.spoken_title}{''.join(reading.spoken)}" for reading in readings]
+    holders: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        for word in set(text.split()):
+            holders.setdefault(word, []).append(row)
+    found = {}
+    for name in dict.fromkeys(name for own in fits for name in own):
+        rows = [row for row in holders.get(max(name.split(), key=len), ()) if name in texts[row]]
+        if 1 < len(rows) <= _COMMON:
+            found[name] = rows
+    return found
