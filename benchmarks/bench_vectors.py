@@ -94,6 +94,7 @@ def measure(values: Any, questions: Any, folder: Path | None = None) -> dict[str
     truth = exact + [ways["codes"](one) for one in questions[20:]]  # codes are exact; the first twenty prove it
     for name, search in ways.items():
         figures[name] = timed(search, questions if name != "exact" else questions[:20], truth)
+        print(name, figures[name], flush=True)
     assert figures["codes"]["recall"] == 1.0, "a scan of codes must be exact"
     if folder is not None:
         figures["others"] = compare_others(values, questions, truth, folder)

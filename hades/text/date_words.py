@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from math import ceil, floor
 
 Bounds = tuple[datetime, datetime]
@@ -28,7 +29,7 @@ class Word:
 def words_of_time(text: str, told_at: datetime | None = None) -> Iterator[Word]:
     """Every expression of the text, in order, the longest reading of each; relative ones only with `told_at`."""
     lowered = text.lower() if text.isascii() else "".join(low if len(low := c.lower()) == 1 else c for c in text)
-    for found in (_ABSOLUTE if told_at is None else _EXPRESSION).finditer(lowered):
+    for found in _expressions(told_at is not None).finditer(lowered):
         name = found.lastgroup
         assert name is not None
         if name == "bare" and not text[found.start()].isupper():
@@ -114,8 +115,12 @@ def _compile(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)(?:" + "|".join(kinds) + ")")
 
 
-_ABSOLUTE = _compile(_FORMS)
-_EXPRESSION = _compile(_RELATIVE, _FORMS)
+@cache
+def _expressions(is_told: bool) -> re.Pattern[str]:
+    """The expressions that are read where the moment of the telling is known, and where it is not."""
+    return _compile(_RELATIVE, _FORMS) if is_told else _compile(_FORMS)
+
+
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[a-z]+")
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from hades.errors import StoreError
 from hades.memory.history.names import AUDIT, STATES
-from hades.memory.history.reader import Reader
-from hades.memory.recall.accesses import log_accesses
-from hades.memory.recall.search import search_asked
-from hades.memory.recall.similarity import MemoryQuery
 from hades.ports.clock import utc_now
 from hades.ports.memory import MemoryHit
 from hades.ports.store import GraphStore
@@ -32,14 +29,21 @@ class StoredMemorySearch:
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Open the store now, so that a turn need not."""
-        self._open()
+        """Open the store now, and import what searches it where something is remembered, so that a turn need not."""
+        store = self._open()
+        if store is not None and _count(store, STATES):
+            import_module("hades.memory.recall.search")
+            import_module("hades.memory.recall.accesses")
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
         store = self._open()
         if store is None or not text.strip() or not _count(store, STATES):
             return []
+        from hades.memory.history.reader import Reader
+        from hades.memory.recall.search import search_asked
+        from hades.memory.recall.similarity import MemoryQuery
+
         reader = Reader(store, None, utc_now(), mask)
         found = search_asked(reader, MemoryQuery(text, vector, model), most=limit)
         return [
@@ -56,6 +60,8 @@ class StoredMemorySearch:
 
     def note_shown(self, ids: Sequence[str]) -> None:
         """See `MemorySearch.note_shown`."""
+        from hades.memory.recall.accesses import log_accesses
+
         log_accesses(self._home, ids, utc_now())
 
     def version(self) -> str:

@@ -13,14 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hades.errors import HadesError, NothingPublished
 from hades.ports.clock import utc_now
 from hades.ports.view import GraphView, ViewInfo
 from hades.retrieval.answer.context_window import WindowSize
-from hades.retrieval.code.answer_files import answer_from_files
-from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
@@ -31,6 +29,9 @@ from hades.telemetry.traces import span
 from schemas.intervals import Mask
 from schemas.plan import Plan
 from schemas.retrieval import Retrieval
+
+if TYPE_CHECKING:
+    from hades.retrieval.code.index import CodeIndex
 
 logger = logging.getLogger(__name__)
 
@@ -133,6 +134,8 @@ class Answers:
         index = self._unbuilt() if self._unbuilt is not None and self._is_unbuilt(recipe, text, mask) else None
         if index is not None:
             asked = AskedQuestion(text, recipe, "", chosen, mask, self._now(), tuple(near), level)
+            from hades.retrieval.code.answer_files import answer_from_files
+
             return answer_from_files(index, asked, self.tools)
         with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
             answer = retrieve(

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,10 @@ from hades.retrieval.answer.memory_paths import add_memory_paths
 from hades.retrieval.answer.pack import pack, pack_window
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
-from hades.retrieval.channels.code import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level
+from hades.retrieval.channels.code_views import code_of_view
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
 from hades.retrieval.channels.near import nodes_near
 from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
-from hades.retrieval.code.search import CodeHits
 from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.fitted_files import fusion_model
@@ -48,7 +48,11 @@ from hades.telemetry.turn import Turn, budget_seconds
 from models.fusion.infer import FusionModel
 from schemas.intervals import Mask
 from schemas.plan import Plan, Reason
-from schemas.retrieval import Retrieval
+from schemas.retrieval import RankedItem, Retrieval
+
+if TYPE_CHECKING:
+    from hades.retrieval.channels.code import SnapshotCode
+    from hades.retrieval.code.search import CodeHits
 
 _SHOWN_TOPICS = 8
 _SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
@@ -121,7 +125,7 @@ def retrieve(
         load_modules(step)
         make_ready(step, view.adjacency())
         load_scan(view.info)
-        code = code_of(view) if recipe in (AUTO, DEFAULT) else None
+        code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
         _load_tools(tools, vector)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
@@ -160,7 +164,7 @@ def retrieve(
         turn.because(Reason.VIEW_DEGRADED)
     if window is not None:
         turned = _fit_window(turned, text, window, tools.tokenizer)
-    return report(asked, turn, view.info.snapshot, turned, rank_level(level, hits, turned.shown.passages))
+    return report(asked, turn, view.info.snapshot, turned, _rank_level(level, hits, turned))
 
 
 def _check_question(text: object, mode: str, level: str) -> None:
@@ -306,8 +310,12 @@ def _with_code(
     view: MeteredView, code: SnapshotCode | None, question: Question, found: SeedHits, reached: StepResult, plan: Plan
 ) -> tuple[StepResult, CodeHits | None]:
     """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
-    hits = None if code is None else find_code(view, code, question, max(plan.reranker.m, RANKED))
-    if code is None or hits is None or not hits.units:
+    if code is None:
+        return reached, None
+    from hades.retrieval.channels.code import RANKED, find_code, join_code
+
+    hits = find_code(view, code, question, max(plan.reranker.m, RANKED))
+    if not hits.units:
         return reached, None
     others = found.passages if reached.passages is None else reached.passages
     joined = join_code(view, code, hits, question.text, others, plan.reranker.m)
@@ -323,6 +331,14 @@ def _explain(view: MeteredView, question: Question, reached: StepResult, plan: P
         stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
         stage.coverage = float(bool(explained.paths))
     return explained
+
+
+def _rank_level(level: str, hits: CodeHits | None, turned: TurnResult) -> tuple[RankedItem, ...]:
+    if level == PASSAGE:
+        return ()
+    from hades.retrieval.channels.code import rank_level
+
+    return rank_level(level, hits, turned.shown.passages)
 
 
 def _pack(
