@@ -4,7 +4,8 @@
     python benchmarks/eval_report.py            # only the pages, from benchmarks/results/eval_*.json
 
 A page shows them between `<!-- eval:full -->`, `<!-- eval:short -->` or `<!-- eval:memory -->`, the sets of
-`hades eval memory` alone, and `<!-- eval:end -->`.
+`hades eval memory` alone, and `<!-- eval:end -->`. `<!-- eval:ladder -->` shows `ladder_*.json`, runs of
+`--recipes ladder`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "docs" / "memory_evaluation.md", ROOT / "README.md")
 BASELINES = ("bm25", "dense", "fusion", "bm25+source", "dense+source", "fusion+source")
 DEFAULT = "auto"
-_SPAN = re.compile(r"(<!-- eval:(full|short|memory) -->\n).*?(<!-- eval:end -->)", re.S)
+_SPAN = re.compile(r"(<!-- eval:(full|short|memory|ladder) -->\n).*?(<!-- eval:end -->)", re.S)
 _HOMES = ROOT / ".hades" / "eval"
 
 
@@ -56,7 +57,12 @@ def filled(text: str) -> str:
     """A page with its figures brought up to date; a page without markers as it is."""
     found = {path.stem.removeprefix("eval_"): json.loads(path.read_text("utf-8")) for path in _kept()}
     told = {name: one for name, one in found.items() if "splits" in one}
-    tables = {"full": lambda: full(found), "short": lambda: short(found), "memory": lambda: full(told)}
+    tables = {
+        "full": lambda: full(found),
+        "short": lambda: short(found),
+        "memory": lambda: full(told),
+        "ladder": ladder,
+    }
     return _SPAN.sub(lambda span: f"{span[1]}\n{tables[span[2]]()}\n{span[3]}", text)
 
 
@@ -93,6 +99,26 @@ def short(found: dict[str, dict[str, Any]]) -> str:
             f"{_p(against['p'])} | " + (f"{best} {100 * recipes[best]['recall'][k]:.1f} |" if best else "|")
         )
     return "\n".join(lines) + "\n"
+
+
+def ladder() -> str:
+    """A row a rung, a column a set: recall, its interval and all gold, with the path recall where paths come back."""
+    kept = sorted(RESULTS.glob("ladder_*.json"))
+    found = {path.stem.removeprefix("ladder_"): json.loads(path.read_text("utf-8")) for path in kept}
+    heads = [f"{name} ({one['dataset']['questions']:,} questions)" for name, one in found.items()]
+    lines = ["| rung | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    for rung in dict.fromkeys(rung for one in found.values() for rung in one["recipes"]):
+        cells = [_rung(one["recipes"].get(rung), one["compared_at"]) for one in found.values()]
+        lines.append(f"| {rung} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _rung(row: dict[str, Any] | None, k: int) -> str:
+    if row is None:
+        return ""
+    low, high = (100 * end for end in row["ci95"][f"recall@{k}"])
+    told = f"{100 * row['recall'][str(k)]:.1f} [{low:.1f}, {high:.1f}] / {100 * row['all_gold'][str(k)]:.1f}"
+    return told + (f", paths {100 * row['path_recall']:.1f}" if row.get("path_recall") else "")
 
 
 def _ranked(name: str, one: dict[str, Any]) -> str:

@@ -68,3 +68,18 @@ def test_sets_of_memory_are_shown_by_kind_of_question_and_by_half(tmp_path, monk
 def test_pages_are_up_to_date(name):
     text = (ROOT / name).read_text("utf-8")
     assert eval_report.filled(text) == text, "run `python benchmarks/eval_report.py`"
+
+
+def test_the_ladder_has_a_row_for_each_rung_and_a_column_for_each_set(tmp_path, monkeypatch):
+    def row(recall, paths=None):
+        interval = {"recall@5": [recall - 0.1, recall + 0.1]}
+        return {"recall": {"5": recall}, "all_gold": {"5": 0.5}, "ci95": interval, "path_recall": paths}
+
+    for name, rungs in (("one", {"auto": row(0.8, 0.9)}), ("two", {"auto": row(0.7), "pathrag": row(0.6)})):
+        body = {"compared_at": 5, "dataset": {"questions": 150}, "recipes": rungs}
+        (tmp_path / f"ladder_{name}.json").write_text(json.dumps(body), "utf-8")
+    monkeypatch.setattr(eval_report, "RESULTS", tmp_path)
+    filled = eval_report.filled("<!-- eval:ladder -->\n<!-- eval:end -->")
+    assert "| rung | one (150 questions) | two (150 questions) |" in filled
+    assert "| auto | 80.0 [70.0, 90.0] / 50.0, paths 90.0 | 70.0 [60.0, 80.0] / 50.0 |" in filled
+    assert "| pathrag |  | 60.0 [50.0, 70.0] / 50.0 |" in filled
