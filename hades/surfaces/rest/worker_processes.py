@@ -19,6 +19,7 @@ from types import FrameType
 
 from hades.errors import HadesError
 from hades.settings import Settings
+from hades.settings.activation import child_environment
 from hades.surfaces.access.callers import Door
 from hades.surfaces.access.limits import Limits
 from hades.telemetry.structured import configure_logs
@@ -103,7 +104,7 @@ def _start(given: bytes) -> int:
     try:
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(given)  # a few kilobytes, which a pipe holds
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = {**child_environment("PYTHONPATH"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         program = [sys.executable, "-c", f"from {__name__} import work_as_given; work_as_given()"]
         at_start = [(os.POSIX_SPAWN_DUP2, reading, 0)]
         return os.posix_spawn(sys.executable, program, environment, file_actions=at_start)
