@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from hades.ports.graph import Kind, Passage
 from hades.ports.text import Embedder
-from hades.ports.view import GraphView, Kind, Passage
+from hades.ports.view import GraphView
 from hades.providers.minilm import MiniLmEmbedder
 from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
 from hades.retrieval.ranking.rerank import Completion, Weights, rerank

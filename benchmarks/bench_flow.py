@@ -27,7 +27,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hades.ports.view import Adjacency, Csr
+from hades.ports.graph import Adjacency, Csr
 from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
 from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread

@@ -26,7 +26,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.ports.view import Adjacency, Csr  # noqa: E402
+from hades.ports.graph import Adjacency, Csr  # noqa: E402
 from hades.retrieval.walks.compile_kernel import want_machine_code  # noqa: E402
 from hades.retrieval.walks.pagerank import personalized_pagerank  # noqa: E402
 

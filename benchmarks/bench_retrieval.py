@@ -38,7 +38,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.ports.view import Kind  # noqa: E402
+from hades.ports.graph import Kind  # noqa: E402
 from hades.retrieval.turn.answers import Answers  # noqa: E402
 from hades.retrieval.turn.recipes import AUTO, DEFAULT, RECIPES  # noqa: E402
 from hades.retrieval.turn.subqueries import subqueries  # noqa: E402

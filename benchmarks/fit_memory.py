@@ -28,7 +28,8 @@ sys.path.insert(0, str(ROOT))
 from hades.evaluation.cases import read_lines  # noqa: E402
 from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
 from hades.evaluation.metrics import recall_at  # noqa: E402
-from hades.ports.view import GraphView, Passage  # noqa: E402
+from hades.ports.graph import Passage  # noqa: E402
+from hades.ports.view import GraphView  # noqa: E402
 from hades.retrieval.channels.memory_recipe import RecollectRules, hear  # noqa: E402
 from hades.retrieval.ranking.fitted_files import linear_looks  # noqa: E402
 from hades.retrieval.ranking.memory_features import Columns, first_look, second_look, weigh  # noqa: E402

@@ -19,7 +19,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hades.ports.view import GraphView, Kind
+from hades.ports.graph import Kind
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import Question, Seed

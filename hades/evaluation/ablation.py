@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, Kind, Numbers, ViewInfo
 from hades.ports.store import Direction
-from hades.ports.view import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, GraphView, Kind, Numbers, ViewInfo
+from hades.ports.view import GraphView
 from hades.snapshot.expansion import follow, gather, merge, visible
 from schemas.intervals import Mask
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.evaluation.cases import Case
+from hades.ports.graph import Kind
 from hades.ports.text import Embedder, Progress, Tokenizer, Vectors
-from hades.ports.view import GraphView, Kind
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.subqueries import subqueries

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from hades.errors import HadesError
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ports.view import BridgePath, Numbers
+from hades.ports.graph import BridgePath, Numbers
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.top_k import best
 

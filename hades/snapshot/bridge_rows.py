@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import SnapshotError
+from hades.ports.graph import FOREVER, Kind
 from hades.ports.store import RowStore
-from hades.ports.view import FOREVER, Kind
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE
 from hades.snapshot.node_rows import NodeSpace

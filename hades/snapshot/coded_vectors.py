@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from models.vector_search.cells import Cells
 from models.vector_search.quantize import CodedRows, bounds, code_question
 

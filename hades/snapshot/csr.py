@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Csr
+from hades.ports.graph import Csr
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
 

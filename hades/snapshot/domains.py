@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Codes, Flags, Kind, Numbers
+from hades.ports.graph import KINDS, Codes, Flags, Kind, Numbers
 from hades.snapshot.heaps import Heap
 
 LABEL_SEPARATOR = "\x1f"

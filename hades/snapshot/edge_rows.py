@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.errors import SnapshotError
+from hades.ports.graph import ALWAYS, EDGES, FOREVER
 from hades.ports.store import RowStore
-from hades.ports.view import ALWAYS, EDGES, FOREVER
 from hades.snapshot import csr
 from hades.snapshot.arrays import Column, Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, floats, integers, spans

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports import view as port
-from hades.ports.view import EDGES, KINDS, Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
+from hades.ports import graph as port
+from hades.ports.graph import (
+    EDGES,
+    KINDS,
+    Codes,
+    Expansion,
+    Flags,
+    Hits,
+    Kind,
+    NameMatches,
+    Numbers,
+    ViewInfo,
+    Weights,
+)
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Csr, Expansion, Flags, Numbers, Validity
+from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
 from schemas.intervals import Mask
 
 _FIRST_LOOK = 64  # entries of a row looked at first when a filter may throw some away

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports.view import (
+from hades.ports.graph import (
     ALWAYS,
     EDGES,
     FOREVER,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers, Weights
+from hades.ports.graph import Numbers, Weights
 from hades.snapshot.analysed_texts import AnalysedTexts, digest_text
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader

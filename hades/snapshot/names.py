@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import NameMatches, Numbers
+from hades.ports.graph import NameMatches, Numbers
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.lookup import Hashes, find, hash_texts

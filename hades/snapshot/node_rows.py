@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.ports.graph import ALWAYS, KINDS, Kind
 from hades.ports.store import RowStore
-from hades.ports.view import ALWAYS, KINDS, Kind
 from hades.snapshot.analysed_texts import AnalysedTexts
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels, spans, texts

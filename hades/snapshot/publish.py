@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hades.build_state import ledger, ranker_file
 from hades.errors import SnapshotError
+from hades.ports.graph import EDGES, KINDS
 from hades.ports.store import GraphStore, RowStore
-from hades.ports.view import EDGES, KINDS
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import Folder, mapped, view_of

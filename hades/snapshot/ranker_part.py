@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hades.ports.view import KINDS, GraphView, Kind, RankerState
+from hades.ports.graph import KINDS, Kind, RankerState
+from hades.ports.view import GraphView
 from hades.snapshot.arrays import Folder
 from hades.snapshot.view import RANKER
 from models.ranker.dataset import Graph, undirected

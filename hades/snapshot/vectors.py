@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports.view import Flags, Numbers, Weights
+from hades.ports.graph import Flags, Numbers, Weights
 from hades.snapshot.coded_vectors import is_kernel_loaded, read_coded
 from hades.snapshot.heaps import ArrayReader
 from hades.snapshot.top_k import best

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports import view as port
-from hades.ports.view import (
+from hades.ports import graph as port
+from hades.ports.graph import (
     KINDS,
     Adjacency,
     Codes,

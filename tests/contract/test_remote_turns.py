@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from hades.ingest.phases import IngestContext, ingest
+from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
-from hades.ports.view import GraphView, Kind
+from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.turn.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
 from hades.retrieval.turn.pipeline import Tools, retrieve

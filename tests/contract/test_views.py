@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hades.errors import BadQuery
+from hades.ports.graph import KINDS, Expansion, Kind, NodeFacts, Numbers, Passage, SourceFacts
 from hades.ports.store import Direction
-from hades.ports.view import KINDS, Expansion, GraphView, Kind, NodeFacts, Numbers, Passage, SourceFacts
+from hades.ports.view import GraphView
 from hades.snapshot.publish import publish
 from schemas.ids import sha256_text
 from schemas.intervals import Mask

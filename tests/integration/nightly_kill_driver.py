@@ -16,7 +16,7 @@ import great_expectations  # noqa: F401  loaded once here, so that each child be
 import mlflow  # noqa: F401
 
 from flows.nightly import nightly
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hades.ports.view import Adjacency, Hits, ViewInfo
+from hades.ports.graph import Adjacency, Hits, ViewInfo
 from hades.retrieval.ranking.relevance import MENTIONS, PATH_TYPES
 from hades.snapshot import csr
 from hades.snapshot.view import SnapshotView

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hades.ports.graph import BridgePath, Kind
 from hades.ports.text import EmbeddingModel
-from hades.ports.view import BridgePath, Kind
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp

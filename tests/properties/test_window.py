@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ports.view import EdgeFacts, Kind, NodeFacts
+from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
 from hades.retrieval.answer.context_window import LEVELS, ContextWindowManager
 from hades.retrieval.answer.pack import pack

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import EdgeFacts, NodeFacts
+from hades.ports.graph import EdgeFacts, NodeFacts
 from hades.retrieval.answer.path_text import path_text, rationale
 from hades.retrieval.answer.token_bound import TokenCounter
 from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hades.ports.view import KINDS, Kind, Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.relevance import ANY, MENTIONS, OUT, PATH_TYPES
 from hades.retrieval.turn.types import OPEN, FoundPath, Question, Seed

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Numbers
 from hades.ports.memory import MemoryHit
-from hades.ports.view import KINDS, EdgeFacts, Kind, NodeFacts, Numbers
 from hades.retrieval.answer.assemble import AnswerParts, write_path
 from hades.retrieval.answer.path_text import DECAY
 from hades.retrieval.answer.token_bound import TokenCounter

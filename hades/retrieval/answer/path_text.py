@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from hades.ports.view import EdgeFacts, NodeFacts
+from hades.ports.graph import EdgeFacts, NodeFacts
 from hades.retrieval.answer.token_bound import TokenCounter, shares, shorten
 from hades.retrieval.turn.types import EXPLAIN
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hades.ports.view import EdgeFacts, GraphView, Passage, SourceFacts
+from hades.ports.graph import EdgeFacts, Passage, SourceFacts
+from hades.ports.view import GraphView
 from schemas.ids import sha256_text
 
 

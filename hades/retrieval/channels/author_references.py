@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Kind, Numbers
+from hades.ports.graph import Kind, Numbers
 from hades.retrieval.ranking.relevance import IN, MENTIONS
 
 if TYPE_CHECKING:

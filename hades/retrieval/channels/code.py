@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hades.ports.view import KINDS, GraphView, Kind, Numbers, Passage
+from hades.ports.graph import KINDS, Kind, Numbers, Passage
+from hades.ports.view import GraphView
 from hades.retrieval.code.history import Commit, History
 from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import CodeHits, search_code

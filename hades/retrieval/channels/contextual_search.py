@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Hits, Kind, Numbers
+from hades.ports.graph import KINDS, Hits, Kind, Numbers
 from hades.retrieval.channels.seeds import RankFusion, has_vectors
 from hades.retrieval.turn.types import FoundPassage, Question
 from hades.retrieval.walks.pagerank import personalized_pagerank

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Hits, Kind, Numbers
+from hades.ports.graph import Hits, Kind, Numbers
 from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.memory_features import (
@@ -33,8 +33,8 @@ from hades.retrieval.walks.walk_search import FACTORS, chunk_scores
 from hades.text.dates import Interval, time_asked
 
 if TYPE_CHECKING:
+    from hades.ports.graph import Passage
     from hades.ports.store import Direction
-    from hades.ports.view import Passage
     from hades.retrieval.turn.metered_view import MeteredView
 
 NEXT = "next"  # from what was said to what was said after it

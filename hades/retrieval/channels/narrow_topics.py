@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Flags, Kind, Numbers
+from hades.ports.graph import Flags, Kind, Numbers
 from hades.retrieval.ranking.relevance import ANY, IN, OUT, PATH_TYPES, Relevance, distinct
 from hades.retrieval.turn.types import OPEN, Question
 from hades.settings.hirag import HiragPathrag

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from hades.errors import HadesError
-from hades.ports.view import Kind, SourceFacts
+from hades.ports.graph import Kind, SourceFacts
 from hades.retrieval.ranking.relevance import MENTIONS
 from schemas.ids import content_key
 from schemas.source_kinds import SourceKind

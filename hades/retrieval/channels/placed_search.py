@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import KINDS, Hits, Kind, Numbers, Passage
+from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage
 from hades.retrieval.channels.author_references import ReferredWorks, referred_works
 from hades.retrieval.channels.contextual_search import PlacedRules, lean_to, name_places, walk_from
 from hades.retrieval.ranking.fitted_files import linear_looks

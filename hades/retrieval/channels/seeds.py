@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Hits, Kind
+from hades.ports.graph import KINDS, Hits, Kind
 from hades.retrieval.channels.search_names import LEXICAL, NAMES, SEARCHES, VECTOR
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from models.vectors import unit_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.view import Expansion, Numbers
+from hades.ports.graph import Expansion, Numbers
 from hades.retrieval.ranking.word_overlap import content_words, stem, words
 from hades.retrieval.turn.types import Question
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.postings import Scores
 

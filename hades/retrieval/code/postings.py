@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 
 Scores = NDArray[np.float64]
 K1 = 1.2

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hades.errors import HadesError
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.code.columns import file_columns
 from hades.retrieval.code.evidence import (
     Evidence,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.code.words import CODE_WORD, code_terms, literal_words, literals, split_identifier
 
 _NAME_BOOST = 3.0  # a word of the symbol's own name counts as often as this many in its body

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.fitted_files import abstain_rules
 from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem, words
 from hades.retrieval.turn.types import Question

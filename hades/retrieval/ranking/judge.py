@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.channels.search_names import VECTOR
 from hades.retrieval.ranking.abstain import Support, should_abstain
 from hades.retrieval.ranking.multihop_reranker import Pool, look_closer

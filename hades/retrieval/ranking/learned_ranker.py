@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers, Passage, RankerState
+from hades.ports.graph import Numbers, Passage, RankerState
 from hades.retrieval.ranking.abstain import Support
 from hades.retrieval.ranking.judge import BY_HAND, ByHand, Judge, ranks_of
 from hades.retrieval.ranking.multihop_reranker import Pool

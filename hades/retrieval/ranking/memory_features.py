@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.word_overlap import match_titles, passage_body, wording
 from hades.text.dates import Interval, closeness, end_years, times_in, years_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import ALWAYS, Hits, Kind, Numbers
+from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.turn.types import Question
 from schemas.edges import CodeEdgeType, RelationType
 from schemas.intervals import Mask

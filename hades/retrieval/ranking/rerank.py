@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from hades.ports.view import GraphView, Passage
+from hades.ports.graph import Passage
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, passage_body, wording, words
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 

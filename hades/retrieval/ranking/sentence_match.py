@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.word_overlap import content_words, short_title, words
 from hades.text.sentences import sentences
 

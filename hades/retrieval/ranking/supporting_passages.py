@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import KINDS, Kind, Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.ranking.relevance import IN, MENTIONS, Floats, Relevance
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 

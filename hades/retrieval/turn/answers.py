@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hades.errors import HadesError, NothingPublished
 from hades.ports.clock import utc_now
-from hades.ports.view import GraphView, ViewInfo
+from hades.ports.graph import ViewInfo
+from hades.ports.view import GraphView
 from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Hits
+from hades.ports.graph import Hits
 from hades.retrieval.channels.seeds import RankFusion
 from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.fitted_files import fusion_model

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import (
+from hades.ports.graph import (
     Adjacency,
     BridgePath,
     Codes,
     EdgeFacts,
     Expansion,
     Flags,
-    GraphView,
     Hits,
     Kind,
     NameMatches,
@@ -31,12 +30,11 @@ from hades.ports.view import (
     Numbers,
     Passage,
     RankerState,
-    RemoteView,
     SourceFacts,
-    TurnView,
     ViewInfo,
     Weights,
 )
+from hades.ports.view import GraphView, RemoteView, TurnView
 from hades.retrieval.walks.compile_kernel import is_interpreted
 from hades.telemetry.turn import Turn
 from schemas.intervals import Mask

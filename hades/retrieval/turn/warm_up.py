@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 
-from hades.ports.view import ALWAYS, Adjacency, Csr, Validity, ViewInfo
+from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity, ViewInfo
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.walks.compile_kernel import is_interpreted, want_machine_code
 

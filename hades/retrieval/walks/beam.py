@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Expansion
+from hades.ports.graph import Expansion
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.relevance import ANY, PATH_TYPES, Floats, Relevance
 from hades.retrieval.turn.types import FoundPath, Question, Seed

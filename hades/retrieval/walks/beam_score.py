@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.ranking.relevance import Floats
 
 TERMS = ("seed_sim", "edge_weight", "lex_match", "depth_penalty")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Kind, Numbers, Passage
+from hades.ports.graph import Kind, Numbers, Passage
 from hades.retrieval.channels.memory_recipe import RecollectRules, hear, was_said
 from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.memory_features import Columns, Floats, first_look, second_look

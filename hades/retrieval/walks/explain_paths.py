@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.relevance import DESCRIBES, MENTIONS, OUT
 from hades.retrieval.ranking.word_overlap import short_title, words
 from hades.retrieval.turn.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed

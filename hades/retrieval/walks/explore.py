@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hades.errors import HadesError
+from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts
 from hades.ports.store import Direction, GraphStore
-from hades.ports.view import KINDS, EdgeFacts, GraphView, Kind, NodeFacts
+from hades.ports.view import GraphView
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.telemetry.turn import Caps, Turn
 from schemas.intervals import Mask, iso

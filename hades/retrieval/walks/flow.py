@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
 from hades.retrieval.ranking.relevance import ANY, Floats, gains, moments

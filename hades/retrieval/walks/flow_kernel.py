@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import ALWAYS, Adjacency, Csr, Numbers
+from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers
 from hades.retrieval.walks.compile_kernel import compiled, compiled_loop
 
 Floats = NDArray[np.float64]

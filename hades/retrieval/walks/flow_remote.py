@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.ranking.relevance import Floats
 from hades.retrieval.walks.flow_kernel import Spread
 from schemas.intervals import Mask

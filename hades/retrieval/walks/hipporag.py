@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.view import Expansion
+from hades.ports.graph import Expansion
 from hades.retrieval.channels.contextual_search import search_from
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.turn.types import FoundPassage, Question, Seed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import Numbers
+from hades.ports.graph import Numbers
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.relevance import ANY
 from hades.retrieval.turn.types import OPEN, FoundPath, Seed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Expansion, Flags, Numbers
+from hades.ports.graph import Expansion, Flags, Numbers
 from hades.retrieval.ranking.relevance import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
 from schemas.intervals import Mask
 

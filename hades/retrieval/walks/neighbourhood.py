@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.view import KINDS, Kind
+from hades.ports.graph import KINDS, Kind
 from hades.retrieval.ranking.relevance import ANY, MENTIONS, PATH_TYPES
 from hades.retrieval.turn.types import FoundPassage, Question, Seed
 from schemas.plan import Reason

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports.view import ALWAYS, Adjacency, GraphView, Numbers
+from hades.ports.graph import ALWAYS, Adjacency, Numbers
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.relevance import moments
 from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
 from hades.retrieval.walks.push_remote import RemoteWalk

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import ALWAYS, Adjacency, Csr
+from hades.ports.graph import ALWAYS, Adjacency, Csr
 from hades.retrieval.walks.compile_kernel import compiled_loop
 
 ESTIMATE, RESIDUAL, DEGREE, CURSOR = range(4)  # columns of the state; the row of a node is half a cache line

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import GraphView, Numbers
+from hades.ports.graph import Numbers
+from hades.ports.view import GraphView
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.view import Hits, Kind, NodeFacts, Numbers
+from hades.ports.graph import Hits, Kind, NodeFacts, Numbers
 from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.relevance import MENTIONS
 from hades.retrieval.ranking.word_overlap import content_words

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Kind, Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.ranking.relevance import IN, MENTIONS
 from hades.retrieval.turn.types import FoundPassage, Question
 from models.vectors import unit_rows

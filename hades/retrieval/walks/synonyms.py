@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.view import KINDS, Kind
+from hades.ports.graph import KINDS, Kind
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:

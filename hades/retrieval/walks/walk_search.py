@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, Kind, Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.channels.stated_facts import FactRules, link_facts
 from hades.retrieval.ranking.multihop_reranker import Pool
 from hades.retrieval.ranking.sentence_match import LINK, QuestionWords, Reading, read_closely, wanted

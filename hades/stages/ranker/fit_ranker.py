@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.ports.graph import Numbers
 from hades.ports.progress import Progress, silent
-from hades.ports.view import GraphView, Numbers
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.judge import BY_HAND, ranks_of
 from hades.retrieval.ranking.learned_ranker import PassagePool, first_net, read_best, second_net
 from hades.retrieval.ranking.path_features import path_columns

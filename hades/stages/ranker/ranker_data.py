@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ports.view import KINDS, GraphView
+from hades.ports.graph import KINDS
+from hades.ports.view import GraphView
 from hades.stages.ranker.ranker_questions import LabelledQuestion
 from models.ranker.dataset import Graph
 

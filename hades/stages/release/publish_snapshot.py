@@ -9,8 +9,8 @@ from typing import Any
 
 from hades.build_state import ledger
 from hades.errors import SnapshotError
+from hades.ports.graph import EDGES, KINDS
 from hades.ports.store import GraphStore
-from hades.ports.view import EDGES, KINDS
 from hades.snapshot import manifest as manifests
 from hades.snapshot.manifest import FORMAT
 from hades.snapshot.pointer import prune, root_of, served

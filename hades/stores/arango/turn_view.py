@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports import view as port
+from hades.ports import graph as port
+from hades.ports.graph import Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
 from hades.ports.store import Direction
-from hades.ports.view import Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
+from hades.ports.view import WriteUnderWay
 from hades.snapshot.names import normalise, outermost, runs_of_words
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango.view import ArangoView
@@ -260,7 +261,7 @@ class ArangoTurnView:
         self.saw_write = True
         whole = self._live.open_whole()
         if whole is not None:
-            raise port.WriteUnderWay(whole)
+            raise WriteUnderWay(whole)
 
     def _hint(self, numbers: Numbers) -> None:
         self._hints.update(dict.fromkeys(np.asarray(numbers, np.int64).tolist()))

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from aql import load
 from hades.errors import BadQuery, QueryTimeout
-from hades.ports import view as port
-from hades.ports.store import Direction, Term
-from hades.ports.view import (
+from hades.ports import graph as port
+from hades.ports.graph import (
     EDGES,
     KINDS,
     Adjacency,
@@ -34,6 +33,8 @@ from hades.ports.view import (
     ViewInfo,
     Weights,
 )
+from hades.ports.store import Direction, Term
+from hades.ports.view import GraphView
 from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
@@ -61,7 +62,7 @@ class ArangoView:
     `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
     """
 
-    def __init__(self, store: ArangoStore, open_whole: Callable[[], port.GraphView | None] = lambda: None) -> None:
+    def __init__(self, store: ArangoStore, open_whole: Callable[[], GraphView | None] = lambda: None) -> None:
         self.store = store
         self.open_whole = open_whole
         self.node_ids, self.edge_ids = IdTable("node"), IdTable("edge")
@@ -82,7 +83,7 @@ class ArangoView:
         edges = {name: self.store.count(name) for name in EDGES}
         return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self.store))
 
-    def for_turn(self, may_ask: Callable[[bool], bool]) -> port.GraphView:
+    def for_turn(self, may_ask: Callable[[bool], bool]) -> GraphView:
         """See `RemoteView.for_turn`."""
         from hades.stores.arango.turn_view import ArangoTurnView  # it is made of this view
 

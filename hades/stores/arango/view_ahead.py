@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from aql import load
-from hades.ports import view as port
-from hades.ports.view import KINDS, Hits, Kind, NameMatches, Numbers
+from hades.ports import graph as port
+from hades.ports.graph import KINDS, Hits, Kind, NameMatches, Numbers
 from hades.snapshot.names import outermost
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.searching import names_in, place_names

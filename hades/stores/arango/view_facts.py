@@ -1,11 +1,11 @@
-"""Documents of the server as the records that `hades.ports.view` names."""
+"""Documents of the server as the records that `hades.ports.graph` names."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from hades.ports.view import EdgeFacts, Kind, NodeFacts, Passage, SourceFacts
+from hades.ports.graph import EdgeFacts, Kind, NodeFacts, Passage, SourceFacts
 
 NODE_COLUMNS = (
     *("name", "title", "qualified_name", "path", "type", "kind", "level", "summary", "docstring", "document", "span"),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.errors import BadQuery
+from hades.ports.graph import Codes, Expansion, Flags, Numbers, Weights
 from hades.ports.store import Direction
-from hades.ports.view import Codes, Expansion, Flags, Numbers, Weights
 
 ROW_EDGES = 400  # the heaviest edges of a node that a turn keeps; few nodes have more
 

@@ -7,8 +7,8 @@ import pytest
 
 from hades.evaluation.ablation import _FewerEdges, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.evaluation.build import build
+from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
-from hades.ports.view import KINDS, Kind
 from hades.snapshot.open import open_snapshot
 from tests.unit.hades.evaluation.corpora import PASSAGES, hashing_bench, write_rows
 

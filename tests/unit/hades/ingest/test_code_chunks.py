@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hades.ingest.ingest_api import Ingest
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.unit.hades.ingest.corpora import new_context

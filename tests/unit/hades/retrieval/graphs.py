@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hades.ports.view import Adjacency, GraphView
+from hades.ports.graph import Adjacency
+from hades.ports.view import GraphView
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import Question, Seed
 from hades.snapshot.open import open_snapshot

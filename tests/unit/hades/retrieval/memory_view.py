@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import (
+from hades.ports.graph import (
     KINDS,
     Adjacency,
     BridgePath,

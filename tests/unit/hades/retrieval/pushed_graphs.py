@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.view import Adjacency, Csr, Validity
+from hades.ports.graph import Adjacency, Csr, Validity
 
 Edge = tuple[int, int, float]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView, Passage
+from hades.ports.graph import Passage
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.abstain import key_words, should_abstain
 from hades.retrieval.turn.types import Question
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.bridge_features import bridge_columns, find_bridges, hold_shares
 from hades.retrieval.ranking.multihop_reranker import voice_of
 from hades.retrieval.ranking.sentence_match import Reading, read_closely, wanted

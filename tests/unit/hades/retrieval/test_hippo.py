@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.ports.view import KINDS, GraphView, Kind
+from hades.ports.graph import KINDS, Kind
+from hades.ports.view import GraphView
 from hades.retrieval.channels.stated_facts import FactRules, link_facts
 from hades.retrieval.turn.types import Question
 from hades.retrieval.walks.hipporag import get_entity_neighborhood, hippo_search, multi_hop

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ports.view import ALWAYS, Adjacency, Csr, Validity
+from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.walks import compile_kernel
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, spread

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from hades.build_state import ranker_file
+from hades.ports.graph import Passage
 from hades.ports.store import Mode
-from hades.ports.view import GraphView, Passage
+from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.ranking.judge import BY_HAND, ByHand

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hades.ports.graph import Kind
 from hades.ports.store import Direction
-from hades.ports.view import Kind
 from hades.retrieval.turn.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
 from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Reason

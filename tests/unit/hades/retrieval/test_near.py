@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.channels.contextual_search import search_from
 from hades.retrieval.channels.near import UnknownPlace, nodes_near

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from hades.ports.graph import Kind
 from hades.ports.text import EmbeddingModel, ProviderError
-from hades.ports.view import Kind
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.answer.prompt import format_paths_for_prompt

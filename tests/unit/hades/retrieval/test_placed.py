@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ports.view import Kind, Passage
+from hades.ports.graph import Kind, Passage
 from hades.retrieval.channels.author_references import Reference, references_in, referred_works
 from hades.retrieval.channels.placed_search import search_placed
 from hades.retrieval.ranking.memory_features import speech

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hades.errors import BadQuery
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities, exact, transition

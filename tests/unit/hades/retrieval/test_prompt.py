@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ports.view import EdgeFacts, Kind, NodeFacts
+from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.path_text import citation, path_text, rationale, reliability_of
 from hades.retrieval.answer.prompt import format_path_prompt, format_paths_for_prompt

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from hades.ports.view import ALWAYS, FOREVER, Validity
+from hades.ports.graph import ALWAYS, FOREVER, Validity
 from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
 from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities, exact
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.fitted_files import linear_looks
 from hades.retrieval.ranking.memory_features import Heard, first_look, second_look, tell_times, time_fit
 from hades.settings import load_settings

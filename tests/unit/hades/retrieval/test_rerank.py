@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView, Passage
+from hades.ports.graph import Passage
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
 from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, wording, words
 from hades.retrieval.turn.metered_view import MeteredView

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.memory_features import _asking_share
 from hades.retrieval.ranking.sentence_match import (
     QuestionWords,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.retrieval.channels.search_names import LEXICAL, VECTOR
 from hades.retrieval.channels.seeds import entry_points, find_seeds
 from hades.retrieval.turn.metered_view import MeteredView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ports.view import Passage
+from hades.ports.graph import Passage
 from hades.retrieval.ranking.evidence_features import compare_remaining
 from hades.retrieval.ranking.sentence_bridges import find_sentence_bridges, sentence_bridge_columns
 from hades.retrieval.ranking.sentence_match import Reading, read_closely, wanted

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hades.ports.view import KINDS, GraphView, Kind, Passage
+from hades.ports.graph import KINDS, Kind, Passage
+from hades.ports.view import GraphView
 from hades.retrieval.ranking.sentence_match import read_closely
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hades.ports.graph import EdgeFacts
 from hades.ports.store import Direction
-from hades.ports.view import EdgeFacts, GraphView
+from hades.ports.view import GraphView
 from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.snapshot import manifest

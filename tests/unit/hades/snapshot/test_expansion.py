@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ports.view import Csr, Validity
+from hades.ports.graph import Csr, Validity
 from hades.snapshot import csr, expansion
 from hades.snapshot.expansion import follow, gather, heaviest_first, instant, merge, microseconds, visible
 from schemas.intervals import Mask

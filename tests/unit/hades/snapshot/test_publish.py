@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hades.errors import SnapshotError
+from hades.ports.graph import Kind, SourceFacts
 from hades.ports.store import Direction
-from hades.ports.view import Kind, SourceFacts
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.retention import snapshots

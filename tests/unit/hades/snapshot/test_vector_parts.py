@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.report import telemetry_of
 from hades.snapshot import vector_rows
