@@ -142,6 +142,7 @@ class CachedAnswers:
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
             "memory": None if tools.memory is None else tools.memory.version(),
+            "ranking": fusion.digest if (fusion := tools.fusion()) is not None else "by hand",
         }
 
     def _compute(

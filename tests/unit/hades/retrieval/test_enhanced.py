@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,13 @@ def test_pruning_by_another_threshold_never_meets_what_was_kept(home):
     assert (found["success"], found["count"], found["reason"], found["tier"]) == (True, 0, "no_paths", "RAID5")
     assert found["pruned_from"] > 0
     assert opened(home, decay_rate=0.5).retrieve_paths(QUESTION)["tier"] == "RAID5"
+
+
+def test_an_answer_by_another_ranking_is_computed_anew(home):
+    rag = opened(home)
+    assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
+    rag.answers.tools = replace(rag.answers.tools, fusion=lambda: None)  # the choice of an evaluation: by hand
+    assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
 
 
 def test_a_threshold_prunes_paths_through_a_hub(tmp_path):
