@@ -22,8 +22,8 @@ from hades.ingest import manifest
 from hades.ingest.arrow_bytes import to_bytes
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
-from hades.ingest.code_prose import blank_code
-from hades.ingest.code_tables import (
+from hades.ingest.code.prose import blank_code
+from hades.ingest.code.tables import (
     CODE_COLLECTIONS,
     CodeDerivation,
     derive_code,

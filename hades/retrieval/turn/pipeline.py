@@ -121,12 +121,8 @@ def retrieve(
     metered = MeteredView(view, turn, domain)
     chosen = recipe_named(recipe)
     with turn.paused():
-        step = chosen.step if plan.graph.hops else GraphStep.NOTHING
-        load_modules(step)
-        make_ready(step, view.adjacency())
-        load_scan(view.info)
+        _load(view, chosen.step if plan.graph.hops else GraphStep.NOTHING, tools, vector)
         code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
-        _load_tools(tools, vector)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
         parts = _place(metered, parts, near)
@@ -185,8 +181,11 @@ def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: To
         raise BadQuestion(str(error)) from error
 
 
-def _load_tools(tools: Tools, vector: NDArray[np.float32] | None) -> None:
-    """Load models and open memory while the clock stands still; the embed stage reports a model that cannot load."""
+def _load(view: GraphView, step: GraphStep, tools: Tools, vector: NDArray[np.float32] | None) -> None:
+    """Load modules and models and open memory; the embed stage reports a model that cannot load."""
+    load_modules(step)
+    make_ready(step, view.adjacency())
+    load_scan(view.info)
     wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
     for tool in wanted:
         if isinstance(tool, LoadsModel):

@@ -20,9 +20,8 @@ from hades.errors import ReadOnly, StoreError, StoreUnavailable
 from hades.ports.store import Mode
 from hades.stores.arango.costs import DEFAULT_LIMIT_BYTES, DEFAULT_SHARE, UnitSize, default_limit, limit_of
 from hades.stores.arango.endpoints import ArangoEndpoints
-from hades.stores.arango.faults import in_our_words
+from hades.stores.arango.faults import TransportError, in_our_words
 from hades.stores.arango.retry import CircuitBreaker, RetryPolicy, may_repeat, may_repeat_unit, may_wait
-from hades.stores.arango.transport import TransportError
 from hades.stores.arango.unix_http import SingleShotClient
 
 __all__ = ["ArangoEndpoints", "ArangoSession"]

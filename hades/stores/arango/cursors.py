@@ -13,8 +13,7 @@ from arango.exceptions import CursorCloseError, CursorNextError
 from aql import load
 from hades.ports.store import Mode
 from hades.stores.arango.client import ArangoSession, Binds
-from hades.stores.arango.faults import CURSOR_GONE, TRANSACTION_GONE, CursorLost, explain_lost_cursor
-from hades.stores.arango.transport import TransportError
+from hades.stores.arango.faults import CURSOR_GONE, TRANSACTION_GONE, CursorLost, TransportError, explain_lost_cursor
 
 SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
 SCAN_IDLE_S = 600

@@ -17,7 +17,6 @@ from hades.errors import (
     StoreError,
     StoreUnavailable,
 )
-from hades.stores.arango.transport import TransportError
 
 # Every code that says "not now". `retry` repeats what may be repeated; here they become words.
 BUSY = frozenset({1200, 18, 28, 29, 1601})  # conflict, lock time-out, locked, deadlock, cursor in use
@@ -44,6 +43,39 @@ _KILLED = 1500
 _BAD_PARAMETER = 10
 _TOO_LARGE = 32
 CURSOR_GONE = 1600
+
+
+# Not errors of `requests`: python-arango resends on those, POST included.
+class TransportError(Exception):
+    """There is no answer. `may_repeat` says whether asking again at once can help."""
+
+    may_repeat = True
+
+
+class NotSent(TransportError):
+    """The request did not reach the server, or the server said that it does not serve now: nothing was done."""
+
+
+class Lost(TransportError):
+    """The connection broke after the request went out: it may or may not have been done."""
+
+
+class TimedOut(TransportError):
+    """The answer did not come in time: it may or may not have been done, and waiting again would double the time."""
+
+    may_repeat = False
+
+
+class NotArango(TransportError):
+    """Something answers, but it does not speak ArangoDB's protocol."""
+
+    may_repeat = False
+
+
+class CircuitOpen(TransportError):
+    """The circuit breaker refused the request: nothing was sent."""
+
+    may_repeat = False
 
 
 class TooLarge(StoreError):

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from arango.exceptions import ArangoServerError
 
-from hades.stores.arango.faults import AWAY, BUSY, CURSOR_GONE, TRANSACTION_GONE
-from hades.stores.arango.transport import CircuitOpen, NotArango, TransportError
+from hades.stores.arango.faults import AWAY, BUSY, CURSOR_GONE, TRANSACTION_GONE, CircuitOpen, NotArango, TransportError
 
 Result = TypeVar("Result")
 

@@ -12,8 +12,8 @@ from arango.exceptions import TransactionAbortError, TransactionCommitError, Tra
 
 from hades.errors import StoreUnavailable
 from hades.stores.arango.client import ArangoSession
+from hades.stores.arango.faults import Lost, NotSent, TimedOut, TransportError
 from hades.stores.arango.retry import may_repeat
-from hades.stores.arango.transport import Lost, NotSent, TimedOut, TransportError
 
 Result = TypeVar("Result")
 

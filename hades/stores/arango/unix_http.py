@@ -16,8 +16,8 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from hades.stores.arango.endpoints import Endpoint
+from hades.stores.arango.faults import Lost, NotArango, NotSent, TimedOut, TransportError
 from hades.stores.arango.retry import CircuitBreaker
-from hades.stores.arango.transport import Lost, NotArango, NotSent, TimedOut, TransportError
 
 _CONNECTIONS = 10
 

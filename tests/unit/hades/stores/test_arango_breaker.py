@@ -2,8 +2,8 @@
 
 import pytest
 
+from hades.stores.arango.faults import CircuitOpen
 from hades.stores.arango.retry import CircuitBreaker
-from hades.stores.arango.transport import CircuitOpen
 
 
 class Clock:

@@ -16,8 +16,17 @@ from hades.errors import (
     StoreError,
     StoreUnavailable,
 )
-from hades.stores.arango.faults import CursorLost, TooLarge, in_our_words
-from hades.stores.arango.transport import CircuitOpen, Lost, NotArango, NotSent, TimedOut, TransportError
+from hades.stores.arango.faults import (
+    CircuitOpen,
+    CursorLost,
+    Lost,
+    NotArango,
+    NotSent,
+    TimedOut,
+    TooLarge,
+    TransportError,
+    in_our_words,
+)
 
 
 def server_error(code: int | None, status: int) -> AQLQueryExecuteError:

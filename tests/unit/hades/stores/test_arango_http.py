@@ -15,8 +15,8 @@ from hades.errors import StoreUnavailable
 from hades.ports.store import Mode
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.endpoints import Endpoint
+from hades.stores.arango.faults import Lost, NotArango, NotSent, TimedOut, TransportError
 from hades.stores.arango.retry import CircuitBreaker, RetryPolicy
-from hades.stores.arango.transport import Lost, NotArango, NotSent, TimedOut, TransportError
 from hades.stores.arango.unix_http import SingleShotClient
 
 RETRY = RetryPolicy(attempts=3, sleep=lambda _: None)

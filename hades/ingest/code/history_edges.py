@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.code_edges import FuncSpans, code_edge
+from hades.ingest.code.edges import FuncSpans, code_edge
 from hades.ingest.nodes import document_key
 from schemas.edges import CodeEdgeType
 from schemas.source_kinds import SourceKind

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades.ingest.code_edges import FuncSpans, code_edge
-from hades.ingest.code_names import CodeNames
+from hades.ingest.code.edges import FuncSpans, code_edge
+from hades.ingest.code.names import CodeNames
 from schemas.chunks import ChunkKind
 from schemas.edges import CodeEdgeType
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hades.ingest.code_names import CodeDocument, CodeNames
+from hades.ingest.code.names import CodeDocument, CodeNames
 from schemas.edges import CodeEdgeType
 from schemas.ids import edge_key, node_id
 
