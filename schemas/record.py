@@ -41,7 +41,10 @@ class Record(BaseModel):
 
 
 class Keyed(Record):
-    """A record with a key; the key comes from content (see `schemas.ids`)."""
+    """A record with a key; the key comes from content (see `schemas.ids`). Its validator is made with the first row:
+    a process writes or reads rows of few collections, and making one takes longer than a search."""
+
+    model_config = ConfigDict(defer_build=True)
 
     key: str = Field(alias="_key", description="content-addressed, legal in both stores")
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
 from hades.providers.minilm_weights import LAYERS, PACKAGES, Weights, WeightsPackage
-from hades.providers.tokens import encodable, word_pieces
+from hades.providers.tokens import encodable, share_pieces
 
 EXPORT_VERSION = 2  # raise it with any change of the graph: vectors of two versions are not compared
 DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
@@ -70,7 +70,7 @@ class MiniLmEmbedder:
     def _embed_batches(self, texts: Sequence[str], pool: ThreadPoolExecutor) -> Iterator[Batch]:
         for first in range(0, len(texts), WINDOW_TEXTS):
             window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
-            ids = [encoding.ids for encoding in self._pieces.encode_batch_fast(window)]
+            ids = [_cut(encoding.ids) for encoding in self._pieces.encode_batch_fast(window)]
             batches = _equal_length_batches([len(row) for row in ids])
             found = pool.map(self._embed_one_batch, ([ids[row] for row in rows] for rows in batches))
             for rows, vectors in zip(batches, found, strict=True):
@@ -84,7 +84,7 @@ class MiniLmEmbedder:
         """Load the model now instead of with the first text."""
         with self._loading:
             if self._session is None:
-                self._pieces = word_pieces(MAX_TOKENS)
+                self._pieces = share_pieces()
                 self._session = _open_session(load_graph(self._cache_dir, self._weights))
 
 
@@ -317,6 +317,11 @@ def _open_session(graph: bytes) -> Any:
     options.enable_mem_pattern = False  # lengths differ from call to call
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _cut(ids: list[int]) -> list[int]:
+    """What the model reads of a text: its first tokens and, as the last one, [SEP]."""
+    return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
 def _equal_length_batches(lengths: Sequence[int]) -> list[list[int]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import string
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ _BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay insi
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~…–]")
 _KEPT_WORDS = 1 << 20
+_FEW_WORDS = 4_096  # up to here calls of the tokenizer cost less than reading its vocabulary
 _LETTERS = re.compile(r"[a-z0-9]+")
 _CONTINUED = "##"  # how the vocabulary marks a piece that goes on with a word
 _LONGEST_WORD = 100  # of MiniLM's tokenizer: a longer word is one unknown token
@@ -78,43 +80,71 @@ class MiniLmTokenizer:
         return [word.end() for word in words], list(counts)
 
     def load(self) -> None:
-        """Load the vocabulary now, so that a turn need not."""
-        self.count_many(["a"])
+        """Load the tokenizer now, so that a turn need not; the second call also reads the vocabulary.
+
+        A process that asks one question meets too few words to gain by that.
+        """
+        share_pieces()
+        if next(_loads):
+            self._pieces_of.read_vocabulary()
 
     @cached_property
     def _pieces(self) -> WordPieces:
-        return _share_pieces(TOKENIZER_SHA256)
+        return share_pieces()
 
     @cached_property
     def _pieces_of(self) -> _PiecesOfWords:
-        return _share_counts(TOKENIZER_SHA256)
+        return _share_counts()
 
     def __reduce__(self) -> tuple[type[MiniLmTokenizer], tuple[()]]:
         """Another process loads the vocabulary itself."""
         return MiniLmTokenizer, ()
 
 
+_loads = count()  # how often a tokenizer was loaded in this process
+_share = threading.RLock()  # a thread may load the model while another loads the tokenizer
+
+
 @cache
-def _share_pieces(_sha256: str) -> WordPieces:
-    """One tokenizer for the process: it takes longer to load than to count a page."""
+def _read_pieces(_sha256: str) -> WordPieces:
     return word_pieces()
 
 
 @cache
-def _share_counts(sha256: str) -> _PiecesOfWords:
-    pieces = _share_pieces(sha256)
-    return _PiecesOfWords(MiniLmTokenizer().count, pieces.get_vocab())
+def _read_counts(_sha256: str) -> _PiecesOfWords:
+    return _PiecesOfWords(MiniLmTokenizer().count, lambda: share_pieces().get_vocab())
+
+
+def share_pieces() -> WordPieces:
+    """One tokenizer for the process: it takes longer to load than to count a page."""
+    with _share:
+        return _read_pieces(TOKENIZER_SHA256)
+
+
+def _share_counts() -> _PiecesOfWords:
+    with _share:
+        return _read_counts(TOKENIZER_SHA256)
 
 
 class _PiecesOfWords(dict[str, int]):
     """How many pieces a word has; a word is looked at once while it is remembered."""
 
-    def __init__(self, count: Callable[[str], int], vocabulary: Mapping[str, int]) -> None:
+    def __init__(self, count_pieces: Callable[[str], int], vocabulary: Callable[[], Mapping[str, int]]) -> None:
         super().__init__()
-        self._count = count
-        self._heads = frozenset(piece for piece in vocabulary if not piece.startswith(_CONTINUED))
-        self._tails = frozenset(piece[len(_CONTINUED) :] for piece in vocabulary if piece.startswith(_CONTINUED))
-        self._longest = max(map(len, vocabulary))
+        self._count, self._vocabulary = count_pieces, vocabulary
+        self._heads: frozenset[str] = frozenset()
+        self._tails: frozenset[str] = frozenset()
+        self._longest = 0
+        self._asked = 0
+
+    def read_vocabulary(self) -> None:
+        """Know every piece, so that counting a word calls no tokenizer; takes as long as some thousand calls."""
+        if self._heads:
+            return
+        pieces = self._vocabulary()
+        self._longest = max(map(len, pieces))
+        self._tails = frozenset(piece[len(_CONTINUED) :] for piece in pieces if piece.startswith(_CONTINUED))
+        self._heads = frozenset(piece for piece in pieces if not piece.startswith(_CONTINUED))
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _KEPT_WORDS:
@@ -130,10 +160,16 @@ class _PiecesOfWords(dict[str, int]):
     def _count_letters(self, word: str) -> int:
         """What WordPiece makes of plain letters and digits: the longest piece from the left, again and again.
 
-        A call of the tokenizer for one word costs ten times as much; a test compares the two.
+        A call of the tokenizer for one word costs ten times as much; a test compares the two. The first words of a
+        process are counted by such calls.
         """
         if len(word) > _LONGEST_WORD:
             return 1  # the unknown token
+        if not self._heads:
+            self._asked += 1
+            if self._asked <= _FEW_WORDS:
+                return self._count(word)
+            self.read_vocabulary()
         known, begin, count = self._heads, 0, 0
         while begin < len(word):
             end = min(len(word), begin + self._longest)
@@ -210,18 +246,15 @@ def _token_ends(spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]
     return [end for _, end in spans], list(range(1, len(spans) + 1))
 
 
-def word_pieces(max_tokens: int | None = None) -> WordPieces:
-    """MiniLM's tokenizer, unpadded; with a limit it cuts as the model does, [CLS] and [SEP] included."""
+def word_pieces() -> WordPieces:
+    """MiniLM's tokenizer, unpadded and without a limit."""
     from tokenizers import Tokenizer as WordPieces
 
     text = (Path(__file__).parent / "data" / "minilm_tokenizer.json").read_bytes()
     check_pin("tokenizer.json", text, TOKENIZER_SHA256, "hades-graphrag")
     pieces = WordPieces.from_str(text.decode())
     pieces.no_padding()
-    if max_tokens is None:
-        pieces.no_truncation()
-    else:
-        pieces.enable_truncation(max_tokens)
+    pieces.no_truncation()
     return pieces
 
 

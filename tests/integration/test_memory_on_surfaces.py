@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from hades.ports.store import Mode
 from hades.settings import Settings, load_settings
 from hades.surfaces.access.callers import Door
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import open_service
 from hades.wiring import open_memory
@@ -40,7 +40,7 @@ class Surfaces:
 
     def command(self, *words: str) -> dict[str, Any]:
         done = CliRunner(env={"HADES_HOME": str(self.settings.home), "HADES_EMBEDDER": "hashing"}).invoke(
-            app, [*words, "--json"]
+            whole_app(), [*words, "--json"]
         )
         document: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
         return document
@@ -199,7 +199,7 @@ def test_planned_recall_and_renewal_are_reachable(surfaces: Surfaces) -> None:
 def test_a_tenant_sees_no_memory_of_another(tmp_path: Path) -> None:
     for tenant, text in (("north", "The northern code is heron."), ("south", "The southern code is otter.")):
         env = {**os.environ, "HADES_HOME": str(tmp_path), "HADES_EMBEDDER": "hashing", "HADES_TENANT": tenant}
-        assert CliRunner(env=env).invoke(app, ["memory", "add", "code/word", text]).exit_code == 0
+        assert CliRunner(env=env).invoke(whole_app(), ["memory", "add", "code/word", text]).exit_code == 0
     for tenant, own, other in (("north", "heron", "otter"), ("south", "otter", "heron")):
         env = {**os.environ, "HADES_HOME": str(tmp_path), "HADES_EMBEDDER": "hashing", "HADES_TENANT": tenant}
         for words in (
@@ -207,6 +207,6 @@ def test_a_tenant_sees_no_memory_of_another(tmp_path: Path) -> None:
             ["memory", "search", "code"],
             ["memory", "latest", "code/word"],
         ):
-            said = CliRunner(env=env).invoke(app, [*words, "--json"]).stdout
+            said = CliRunner(env=env).invoke(whole_app(), [*words, "--json"]).stdout
             assert own in said
             assert other not in said

@@ -14,7 +14,7 @@ from hades import MemoryEnhancedPathRAG, open_hades
 from hades.ports.store import Mode
 from hades.settings import Settings, load_settings
 from hades.surfaces.access.callers import Door
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import open_service
 from tests.integration.rest_site import serving
@@ -36,7 +36,7 @@ def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
 
 
 def by_command_line(question: str) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["query", question, "--paths", str(PATHS), "--json"])
+    done = CliRunner().invoke(whole_app(), ["query", question, "--paths", str(PATHS), "--json"])
     assert done.exit_code == 0, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document

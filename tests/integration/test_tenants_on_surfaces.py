@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from hades.ports.store import Mode
 from hades.settings import Settings, load_settings
 from hades.surfaces.access.callers import Door
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import open_service
 from hades.wiring import open_hades, open_memory
@@ -158,7 +158,7 @@ def test_an_export_holds_only_the_tenants_own(site: Site, tmp_path: Path) -> Non
     home = site.settings.home.parents[1]
     env = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "HADES_TENANT": site.tenant}
     for form in ("jsonl", "markdown"):
-        done = CliRunner(env=env).invoke(app, ["export", str(tmp_path / form), "--form", form])
+        done = CliRunner(env=env).invoke(whole_app(), ["export", str(tmp_path / form), "--form", form])
         assert done.exit_code == 0, done.output
         files = [path for path in (tmp_path / form).rglob("*") if path.is_file()]
         asked = f"who is {site.other}?".encode()  # a question of this tenant, which its log of questions may hold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,11 @@ class LocalContext:
     @cached_property
     def answers(self) -> Answers:
         """See `CallContext.answers`."""
+        if self._lent is not None:
+            return self._lent()
         from hades.wiring import open_answers
 
-        return self._lent() if self._lent is not None else self._opened.enter_context(open_answers(self.settings))
+        return self._opened.enter_context(open_answers(self.settings, self.embedder))
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -88,6 +90,8 @@ class LocalContext:
 
     def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
         """See `CallContext.ask`."""
+        if self._lent is None:
+            _load_beside(self.embedder)
         from hades.retrieval.versions import retrieve_version
 
         options = turn_arguments(request)
@@ -129,6 +133,21 @@ class LocalContext:
         writer.start()
         writer.join(LOG_SECONDS)
         return f"The turn was not logged, so it cannot be judged or explained: {problem[0]}" if problem else ""
+
+
+def _load_beside(embedder: Embedder) -> None:
+    """Load the model in a thread while the caller imports what asks it; a model that cannot load is reported later.
+
+    Not a daemon: a process must not end inside the library that loads.
+    """
+    from hades.ports.text import LoadsModel, ProviderError
+
+    def load(model: LoadsModel) -> None:
+        with suppress(ProviderError):
+            model.load()
+
+    if isinstance(embedder, LoadsModel):
+        threading.Thread(target=load, args=(embedder,)).start()
 
 
 @contextmanager

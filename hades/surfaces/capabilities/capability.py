@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AccessMode = Literal["ro", "rw", "admin"]
 Document = Mapping[str, Any]
+READS_FILES = "reads files of this machine and may run for hours"
+WRITES_HOME = "changes the store and the files of HADES_HOME on this machine"
 COMPUTED = "RAID5"  # the slowest tier of the cache: the graph itself
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
-from hades.surfaces.capabilities.capability import LocalCommand, Request, Shell
+from hades.surfaces.capabilities.capability import READS_FILES, WRITES_HOME, LocalCommand, Request, Shell
 from hades.surfaces.capabilities.fields import Id, Moment
 from schemas.source_kinds import SOURCES, CorpusFields, SourceDeclaration, is_file_field
 
@@ -28,8 +28,6 @@ FLOWS = (
     "reembed",
     "provision",
 )
-READS_FILES = "reads files of this machine and may run for hours"
-WRITES_HOME = "changes the store and the files of HADES_HOME on this machine"
 Domain = Annotated[str, Field(min_length=1, max_length=200)]
 FirstStageName = Literal["sources", "embeddings", "edges", "topics"]  # hades.stages.night, which is not light
 Phase = Literal["nodes", "chunks", "embeddings", "edges"]

@@ -1,49 +1,86 @@
-"""Every capability. A new one is a file beside this one and a line here."""
+"""Where every capability and command is declared. A new one is a file beside this one and a line here.
+
+A command imports its own declaration alone: reading all of them costs as long as a search.
+"""
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities.capability import Capability, LocalCommand
-from hades.surfaces.capabilities.corpus import COMPARE, OVERVIEW
-from hades.surfaces.capabilities.entities import ENTITY_CAPABILITIES
-from hades.surfaces.capabilities.evaluation import EVALUATIONS
-from hades.surfaces.capabilities.first_steps import FIRST_STEPS
-from hades.surfaces.capabilities.graph import GRAPH_CAPABILITIES
-from hades.surfaces.capabilities.judge import EXPLAIN, FEEDBACK, QUERIES
-from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
-from hades.surfaces.capabilities.memory_changes import MEMORY_CHANGES
-from hades.surfaces.capabilities.memory_edges import MEMORY_EDGES
-from hades.surfaces.capabilities.memory_learning import MEMORY_LEARNING
-from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
-from hades.surfaces.capabilities.memory_versions import MEMORY_VERSIONS
-from hades.surfaces.capabilities.query import QUERY
-from hades.surfaces.capabilities.retrieve_paths import AGENT_RETRIEVAL
-from hades.surfaces.capabilities.services import SERVICE_COMMANDS
-from hades.surfaces.capabilities.snapshots import SNAPSHOT_CAPABILITIES
-from hades.surfaces.capabilities.written_answer import ANSWER
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple, TypeVar
 
-CAPABILITIES: tuple[Capability, ...] = (
-    QUERY,
-    ANSWER,
-    EXPLAIN,
-    FEEDBACK,
-    QUERIES,
-    OVERVIEW,
-    COMPARE,
-    *AGENT_RETRIEVAL,
-    *GRAPH_CAPABILITIES,
-    *ENTITY_CAPABILITIES,
-    *MEMORY_VERSIONS,
-    *MEMORY_RECALL,
-    *MEMORY_LEARNING,
-    *MEMORY_EDGES,
-    *MEMORY_CHANGES,
-    *SNAPSHOT_CAPABILITIES,
+from hades.surfaces.capabilities.capability import Capability, LocalCommand
+
+Declared = TypeVar("Declared", Capability, LocalCommand)
+
+
+class Place(NamedTuple):
+    """Where declarations stand (a module of this folder and a name in it), and the first words of their commands."""
+
+    module: str
+    name: str
+    words: str = ""
+
+
+_COMMANDS = (
+    Place("first_steps", "FIRST_STEPS", "completion init"),
+    Place(
+        "local_commands",
+        "LOCAL_COMMANDS",
+        "backup build demo doctor export forget import ingest provision publish repair restore run status",
+    ),
+    Place("services", "SERVICE_COMMANDS", "mcp serve token watch"),
+    Place("evaluation", "EVALUATIONS", "eval"),
+)
+_CAPABILITIES = (
+    Place("query", "QUERY", "query"),
+    Place("written_answer", "ANSWER", "answer"),
+    Place("judge", "EXPLAIN", "explain"),
+    Place("judge", "FEEDBACK", "feedback"),
+    Place("judge", "QUERIES", "queries"),
+    Place("corpus", "OVERVIEW", "overview"),
+    Place("corpus", "COMPARE", "compare"),
+    Place("retrieve_paths", "AGENT_RETRIEVAL"),
+    Place("graph", "GRAPH_CAPABILITIES", "graph"),
+    Place("entities", "ENTITY_CAPABILITIES", "entity"),
+    Place("memory_versions", "MEMORY_VERSIONS", "memory"),
+    Place("memory_recall", "MEMORY_RECALL", "memory"),
+    Place("memory_learning", "MEMORY_LEARNING", "memory"),
+    Place("memory_edges", "MEMORY_EDGES", "memory"),
+    Place("memory_changes", "MEMORY_CHANGES", "memory"),
+    Place("snapshots", "SNAPSHOT_CAPABILITIES", "rollback snapshots"),
 )
 
 
-COMMANDS: tuple[LocalCommand, ...] = (*FIRST_STEPS, *LOCAL_COMMANDS, *SERVICE_COMMANDS, *EVALUATIONS)
+@cache
+def capabilities() -> tuple[Capability, ...]:
+    """Every capability."""
+    return _read(_CAPABILITIES, Capability)
+
+
+@cache
+def local_commands() -> tuple[LocalCommand, ...]:
+    """Every command of this machine alone."""
+    return _read(_COMMANDS, LocalCommand)
 
 
 def capability_named(name: str) -> Capability:
     """The capability of this name."""
-    return next(one for one in CAPABILITIES if one.name == name)
+    return next(one for one in capabilities() if one.name == name)
+
+
+def declared_under(word: str | None) -> tuple[Capability | LocalCommand, ...]:
+    """Everything whose command begins with this word; everything there is when no command does."""
+    wanted = [[place for place in places if word in place.words.split()] for places in (_COMMANDS, _CAPABILITIES)]
+    if not any(wanted):
+        return (*local_commands(), *capabilities())
+    return (*_read(wanted[0], LocalCommand), *_read(wanted[1], Capability))
+
+
+def _read(places: Sequence[Place], kind: type[Declared]) -> tuple[Declared, ...]:
+    found: list[Declared] = []
+    for place in places:
+        value = getattr(import_module(f"{__package__}.{place.module}"), place.name)
+        found += [value] if isinstance(value, kind) else value
+    return tuple(found)

@@ -15,6 +15,8 @@ from pydantic.fields import FieldInfo
 
 from hades.errors import HadesError
 from hades.surfaces.capabilities.capability import (
+    READS_FILES,
+    WRITES_HOME,
     Capability,
     Cli,
     JsonReply,
@@ -24,7 +26,6 @@ from hades.surfaces.capabilities.capability import (
     Shell,
     load,
 )
-from hades.surfaces.capabilities.local_commands import READS_FILES, WRITES_HOME
 from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, QuietFlag, answer_with
 from hades.surfaces.cli.progress import QUIET
 

@@ -1,30 +1,59 @@
-"""The command `hades`, made from what is declared; bodies are imported when they run, so `--help` stays light."""
+"""The command `hades`, made from what is declared.
+
+Bodies are imported when they run, so `--help` stays light, and a command that is named reads no other declaration.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from hades.surfaces.capabilities.registry import CAPABILITIES, COMMANDS
+from hades.surfaces.capabilities.capability import Capability, LocalCommand
+from hades.surfaces.capabilities.registry import declared_under
 from hades.surfaces.cli.commands import add_commands
 from hades.surfaces.cli.progress import QUIET
 
-app = typer.Typer(
-    name="hades",
-    help="Documents, papers and code as a knowledge graph that answers with short, cited paths.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+GROUPS = {
+    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
+    "memory": "Memory through time: versions, edges, and what was known when.",
+    "token": "Tokens for the service on TCP; only their hashes are stored.",
+    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
+    "graph": "Look at the published graph: nodes, neighbours, topics.",
+    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
+}
 
 
 def main() -> None:
     """Entry point of the console script."""
     completion_init()  # the shell asks through the environment which words may follow
-    app(prog_name="hades")
+    word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
+    make_app(declared_under(word))(prog_name="hades")
+
+
+@cache
+def whole_app() -> typer.Typer:
+    """Every command, for documentation and tests."""
+    return make_app(declared_under(None))
+
+
+def make_app(declared: Sequence[Capability | LocalCommand]) -> typer.Typer:
+    """The command line of these declarations."""
+    app = typer.Typer(
+        name="hades",
+        help="Documents, papers and code as a knowledge graph that answers with short, cited paths.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=root,
+    )
+    add_commands(app, declared, GROUPS)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -35,7 +64,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
@@ -46,17 +74,6 @@ def root(
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
     QUIET.set(quiet)
-
-
-GROUPS = {
-    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
-    "memory": "Memory through time: versions, edges, and what was known when.",
-    "token": "Tokens for the service on TCP; only their hashes are stored.",
-    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
-    "graph": "Look at the published graph: nodes, neighbours, topics.",
-    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
-}
-add_commands(app, (*COMMANDS, *CAPABILITIES), GROUPS)
 
 
 if __name__ == "__main__":

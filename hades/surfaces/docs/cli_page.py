@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
 
 
@@ -42,7 +42,7 @@ def command_tree() -> dict[str, Any]:
             for child in sorted(inner):
                 walk(f"{name} {child}", inner[child])
 
-    walk("hades", typer.main.get_command(app))
+    walk("hades", typer.main.get_command(whole_app()))
     return found
 
 

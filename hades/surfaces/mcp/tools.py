@@ -16,19 +16,19 @@ from hades.memory.history.names import UnknownMemory
 from hades.ports.store import Mode
 from hades.surfaces.access.callers import Caller, covers
 from hades.surfaces.capabilities.capability import Capability, JsonReply, Mcp, load
-from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.capabilities.registry import capabilities
 from hades.surfaces.mcp.calls import ToolOutcome, answer, required
 from hades.surfaces.mcp.replies import ToolReply
 from hades.surfaces.mcp.service import Service
 
 WRITING_TOOLS = frozenset(
-    one.mcp.name for one in CAPABILITIES if isinstance(one.mcp, Mcp) and one.mode != "ro"
+    one.mcp.name for one in capabilities() if isinstance(one.mcp, Mcp) and one.mode != "ro"
 )  # fmt: skip
 
 
 def add_tools(server: MCPServer[Any], service: Service) -> None:
     """Register the tool of every capability that the mode of the service covers."""
-    for capability in CAPABILITIES:
+    for capability in capabilities():
         if isinstance(capability.mcp, Mcp) and covers(service.door.mode, Mode(capability.mode)):
             _add_tool(server, service, capability, capability.mcp)
 

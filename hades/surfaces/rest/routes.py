@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import Capability, JsonReply, Reply, Request, Rest, load
-from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.capabilities.registry import capabilities
 from hades.surfaces.rest.services import Call, CalledBy, Noted, Served, Services
 
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
@@ -28,7 +28,7 @@ _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 def capability_routers() -> list[tuple[Mode, APIRouter]]:
     """A router for each mode, with the routes of the capabilities that need it."""
     routers = {mode: APIRouter() for mode in Mode}
-    for capability in CAPABILITIES:
+    for capability in capabilities():
         if isinstance(capability.rest, Rest):
             _add_route(routers[Mode(capability.mode)], capability, capability.rest)
             if capability.rest.is_also_get:

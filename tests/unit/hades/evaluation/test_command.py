@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
 
 run = CliRunner().invoke
@@ -22,7 +22,7 @@ def command(tmp_path, monkeypatch):
 
 @pytest.mark.slow  # opens a registry
 def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
-    done = run(app, [*command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json"])
+    done = run(whole_app(), [*command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert list(document["recipes"]) == ["bm25", "dense", "fusion", "vector"]
@@ -44,13 +44,13 @@ def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
     ],
 )
 def test_what_cannot_be_run_is_said_with_the_next_step(command, flags, code, told):
-    done = run(app, [*command, *flags])
+    done = run(whole_app(), [*command, *flags])
     assert done.exit_code == code
     assert told in done.output
 
 
 def test_other_ways_to_ask_for_a_bridge_are_refused(command):
-    done = run(app, ["eval", "bridges", "--ask", "both"])
+    done = run(whole_app(), ["eval", "bridges", "--ask", "both"])
     assert done.exit_code == 2
     assert "pair" in done.output
     assert "title" in done.output

@@ -7,7 +7,7 @@ import pytest
 
 from hades.evaluation.cases import BadCases
 from hades.evaluation.conversations import prepare, split_of
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 
 
 def write(folder, name, rows):
@@ -87,7 +87,7 @@ def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     done = CliRunner().invoke(
-        app, ["eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json"]
+        whole_app(), ["eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json"]
     )
     document = json.loads(done.stdout)
     assert document["dataset"]["questions"] == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -101,7 +103,24 @@ def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) 
 
 @given(words=st.lists(st.text("abdeinrst019", min_size=1, max_size=120), max_size=8))
 def test_words_of_letters_and_digits_are_counted_as_the_tokenizer_counts_them(words: list[str]) -> None:
+    for _ in range(2):
+        MINILM.load()  # the second time the vocabulary is read
     assert MINILM.count_many(words) == [MINILM.count(word) for word in words]
+
+
+def test_the_first_load_of_a_process_reads_no_vocabulary_and_the_second_does() -> None:
+    """A process that asks one question counts its few words by the tokenizer; a service knows every piece."""
+    code = (
+        "from hades.providers import tokens\n"
+        "one = tokens.MiniLmTokenizer()\n"
+        "for _ in range(2):\n"
+        "    one.load(); print(bool(one._pieces_of._heads), one.count_many(['unbelievable graphs of Rhine-water']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.partition(" ")[0] == "False"
+    assert second.partition(" ")[0] == "True"
+    assert first.partition(" ")[2] == second.partition(" ")[2]
 
 
 @given(text=st.text(st.characters(codec="ascii"), max_size=120))

@@ -13,7 +13,7 @@ from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.types import Question, Seed
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.publish import publish
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.telemetry.turn import Caps, Turn
 from schemas.intervals import Mask
 from tests.contract.examples import day, entity, put
@@ -116,7 +116,7 @@ def test_the_command_takes_both_moments(home, monkeypatch, tmp_path):
 
     def edges(*arguments: str) -> set[tuple[str, str]]:
         command = ["query", QUESTION, "--plan", "plan.json", "--json", *arguments]
-        done = CliRunner().invoke(app, command)
+        done = CliRunner().invoke(whole_app(), command)
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
         return {(edge["from"], edge["to"]) for path in found["paths"] for edge in path["edges"]}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from hades.stages.night import STAGE_NAMES, FirstStage
 from hades.stages.run_stage import DATASETS
 from hades.surfaces.capabilities.local_commands import FirstStageName
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.telemetry.lineage import StageRun, emitter
 
 RUNNER = CliRunner()
@@ -54,7 +54,7 @@ def test_a_range_is_built_day_by_day_with_lineage_of_every_stage(folder: Path) -
 
 
 def test_a_range_that_ends_before_it_begins_is_bad_usage() -> None:
-    done = RUNNER.invoke(app, ["build", "--as-of", "2026-01-02", "--until", "2026-01-01"])
+    done = RUNNER.invoke(whole_app(), ["build", "--as-of", "2026-01-02", "--until", "2026-01-01"])
     assert done.exit_code == 2
     assert "--until needs an earlier --as-of" in done.output
 
@@ -89,7 +89,7 @@ def _check(event: dict[str, Any]) -> None:
 
 
 def _hades(*arguments: str) -> dict[str, Any]:
-    done = RUNNER.invoke(app, [*arguments, "--json"])
+    done = RUNNER.invoke(whole_app(), [*arguments, "--json"])
     assert done.exit_code == 0, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document

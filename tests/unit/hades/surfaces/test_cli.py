@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from hades.surfaces.cli import demo
 from hades.surfaces.cli.demo import PACKAGES, QUESTIONS
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from schemas.catalogue import COLLECTIONS
 
 
@@ -22,7 +22,7 @@ def hades(tmp_path, monkeypatch):
     runner = CliRunner()
 
     def run(*arguments):
-        return runner.invoke(app, list(arguments))
+        return runner.invoke(whole_app(), list(arguments))
 
     return run
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.wiring import open_hades
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
 
@@ -39,7 +39,7 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
 
 
 def test_without_a_model_sentences_are_quoted_under_their_file(home: Path) -> None:
-    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?"])
+    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"])
     assert shown.exit_code == 0, shown.output
     assert "The Rhine flows from Basel to the North Sea. [1]" in shown.output
     assert "[1] rhine.md, Rhine" in shown.output
@@ -47,14 +47,14 @@ def test_without_a_model_sentences_are_quoted_under_their_file(home: Path) -> No
 
 def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:
     endpoint.pieces = ["The Rhine reaches the North Sea [1]. It froze in 1709 [1]."]
-    told = json.loads(CliRunner().invoke(app, ["answer", "Where does the Rhine flow?", "--json"]).stdout)
+    told = json.loads(CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--json"]).stdout)
     assert [one["is_supported"] for one in told["sentences"]] == [True, False]
-    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?"]).output
+    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"]).output
     assert "not supported: the cited source does not hold 1709" in " ".join(shown.split())
     assert "tokens sent" in shown
 
 
 def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
-    shown = CliRunner().invoke(app, ["answer", "Where does the Rhine flow?", "--estimate"])
+    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--estimate"])
     assert "tokens to send" in shown.output
     assert endpoint.seen == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from tests.unit.hades.surfaces.mcp_home import make_home
 
 
@@ -25,7 +25,7 @@ def here(settings, monkeypatch, tmp_path):
 
 
 def told(*arguments: str) -> Any:
-    done = CliRunner().invoke(app, ["entity", *arguments, "--json"])
+    done = CliRunner().invoke(whole_app(), ["entity", *arguments, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -51,7 +51,7 @@ def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(setting
 
 def test_a_list_is_json_and_a_person_sees_what_changed():
     done = CliRunner().invoke(
-        app, ["entity", "update", "entities/analytical_engine", "--set", 'aliases=["the Engine"]']
+        whole_app(), ["entity", "update", "entities/analytical_engine", "--set", 'aliases=["the Engine"]']
     )
     assert done.exit_code == 0
     assert "['the Engine']" in done.stdout
@@ -70,6 +70,6 @@ def test_a_list_is_json_and_a_person_sees_what_changed():
     ],
 )
 def test_what_cannot_be_done_says_why(arguments, code, said):
-    done = CliRunner().invoke(app, ["entity", *arguments])
+    done = CliRunner().invoke(whole_app(), ["entity", *arguments])
     assert done.exit_code == code
     assert said in " ".join(done.output.split())

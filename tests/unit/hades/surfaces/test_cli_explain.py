@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from tests.unit.hades.retrieval.dated_corpus import published
 
 
@@ -27,7 +27,7 @@ def here(home, monkeypatch, tmp_path):
 
 
 def run(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(whole_app(), list(arguments))
 
 
 def asked(question: str, *arguments: str) -> str:

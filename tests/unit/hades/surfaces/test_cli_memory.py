@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 
 X, Y, REFACTORING = "design/approach_x", "bugs/bug_y", "refactoring/2024_q1"
 
@@ -22,14 +22,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hades(*words: str, code: int = 0) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["memory", *words, "--json"])
+    done = CliRunner().invoke(whole_app(), ["memory", *words, "--json"])
     assert done.exit_code == code, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
 def shown(*words: str) -> str:
-    done = CliRunner().invoke(app, ["memory", *words])
+    done = CliRunner().invoke(whole_app(), ["memory", *words])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -100,9 +100,9 @@ def test_errors_name_the_thing_and_the_next_step(words: tuple[str, ...], says: s
 
 
 def test_a_time_that_is_no_time_is_bad_usage() -> None:
-    done = CliRunner().invoke(app, ["memory", "at", "x", "soon"])
+    done = CliRunner().invoke(whole_app(), ["memory", "at", "x", "soon"])
     assert (done.exit_code, "MOMENT" in done.output) == (2, True)
-    assert CliRunner().invoke(app, ["memory", "at", "x", "2026"]).exit_code == 2
+    assert CliRunner().invoke(whole_app(), ["memory", "at", "x", "2026"]).exit_code == 2
 
 
 def test_a_version_of_another_time_says_which_one_holds() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from hades.memory.history.states import NewState
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.wiring import open_memory
 
 
@@ -35,14 +35,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hades(*words: str, code: int = 0) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["memory", *words, "--json"])
+    done = CliRunner().invoke(whole_app(), ["memory", *words, "--json"])
     assert done.exit_code == code, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
 def shown(*words: str) -> str:
-    done = CliRunner().invoke(app, ["memory", *words])
+    done = CliRunner().invoke(whole_app(), ["memory", *words])
     assert done.exit_code == 0, done.output
     return done.output
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.wiring import open_hades
 
 PAGE = """# Rivers
@@ -41,7 +41,7 @@ def here(home, monkeypatch, tmp_path):
 
 
 def run(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(whole_app(), list(arguments))
 
 
 def answered(*arguments: str) -> dict:

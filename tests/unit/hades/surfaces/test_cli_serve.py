@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.surfaces.cli.serve_views import limits_of
 
 
@@ -16,7 +16,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        return CliRunner().invoke(app, ["token", *arguments])
+        return CliRunner().invoke(whole_app(), ["token", *arguments])
 
     return call
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
-from hades.surfaces.cli.main import app, main
+from hades.surfaces.cli.main import main, whole_app
 
 RUNNER = CliRunner()
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_init_writes_settings_that_are_read(folder: Path) -> None:
     options = ["--path", "notes", "--home", "graph", "--llm-url", "http://127.0.0.1:9/v1", "--llm-model", "writer"]
-    done = RUNNER.invoke(app, ["init", *options, "--json"])
+    done = RUNNER.invoke(whole_app(), ["init", *options, "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["next"][0] == "hades watch notes"
     settings = load_settings({}, folder)
@@ -36,7 +36,7 @@ def test_init_writes_settings_that_are_read(folder: Path) -> None:
 
 def test_init_keeps_a_file_that_is_there(folder: Path) -> None:
     (folder / "hades.yaml").write_text("home: mine\n", encoding="utf-8")
-    done = RUNNER.invoke(app, ["init", "--path", "notes"])
+    done = RUNNER.invoke(whole_app(), ["init", "--path", "notes"])
     assert done.exit_code == 1
     assert "--force" in done.output
     assert (folder / "hades.yaml").read_text(encoding="utf-8") == "home: mine\n"
@@ -44,14 +44,16 @@ def test_init_keeps_a_file_that_is_there(folder: Path) -> None:
 
 def test_init_puts_the_old_file_back_where_the_new_one_is_not_valid(folder: Path) -> None:
     (folder / "hades.yaml").write_text("home: mine\n", encoding="utf-8")
-    done = RUNNER.invoke(app, ["init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force"])
+    done = RUNNER.invoke(
+        whole_app(), ["init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force"]
+    )
     assert done.exit_code == 1
     assert (folder / "hades.yaml").read_text(encoding="utf-8") == "home: mine\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_of_each_shell_names_the_program(shell: str) -> None:
-    done = RUNNER.invoke(app, ["completion", shell])
+    done = RUNNER.invoke(whole_app(), ["completion", shell])
     assert done.exit_code == 0
     assert "_HADES_COMPLETE" in done.stdout
 
@@ -66,6 +68,6 @@ def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:
-    assert RUNNER.invoke(app, ["ingest", "documents", "notes", "--quiet"]).output == ""
-    assert RUNNER.invoke(app, ["--quiet", "publish"]).output == ""
-    assert "Rhine" in RUNNER.invoke(app, ["query", "where does the Rhine flow?", "--quiet"]).stdout
+    assert RUNNER.invoke(whole_app(), ["ingest", "documents", "notes", "--quiet"]).output == ""
+    assert RUNNER.invoke(whole_app(), ["--quiet", "publish"]).output == ""
+    assert "Rhine" in RUNNER.invoke(whole_app(), ["query", "where does the Rhine flow?", "--quiet"]).stdout

@@ -20,7 +20,7 @@ from hades.stages.release.backup import back_up, dated, retain
 from hades.stages.release.backup_manifest import MANIFEST, BackupError, read, seal, verify
 from hades.stores.sqlite.copying import copy_as_of_now
 from hades.stores.sqlite.store import SqliteStore
-from hades.surfaces.cli.main import app
+from hades.surfaces.cli.main import whole_app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble
@@ -77,7 +77,7 @@ def rows_in(store, name: str) -> list[dict]:
 
 def hades(home: Path, *arguments: str, code: int = 0, **more: str):
     environment = {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "HADES_STORE": "", **more}
-    done = CliRunner().invoke(app, [*arguments, "--json"], env=environment)
+    done = CliRunner().invoke(whole_app(), [*arguments, "--json"], env=environment)
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 

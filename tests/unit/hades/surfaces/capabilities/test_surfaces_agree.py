@@ -10,8 +10,7 @@ import pytest
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Rest, Shell, load
 from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
-from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
-from hades.surfaces.capabilities.registry import COMMANDS as COMMANDS_HERE
+from hades.surfaces.capabilities.registry import capabilities, capability_named, declared_under, local_commands
 from hades.surfaces.cli import commands
 from hades.surfaces.docs.cli_page import command_tree
 from hades.surfaces.mcp.describe import describe as mcp_described
@@ -34,7 +33,7 @@ UNDECLARED_ROUTES = {
 
 
 def on(surface: str) -> list[Any]:
-    found = [one for one in CAPABILITIES if not isinstance(getattr(one, surface), OmittedSurface)]
+    found = [one for one in capabilities() if not isinstance(getattr(one, surface), OmittedSurface)]
     return [pytest.param(one, id=one.name) for one in found]
 
 
@@ -61,7 +60,7 @@ def declared(capability: Capability) -> dict[str, dict[str, Any]]:
 
 
 def test_names_commands_routes_and_tools_are_unique():
-    assert len({one.name for one in CAPABILITIES}) == len(CAPABILITIES)
+    assert len({one.name for one in capabilities()}) == len(capabilities())
     for surface, key in (("cli", "path"), ("mcp", "name"), ("task", "name")):
         used = [getattr(getattr(one.values[0], surface), key) for one in on(surface)]
         assert len(used) == len(set(used)), surface
@@ -70,7 +69,7 @@ def test_names_commands_routes_and_tools_are_unique():
 
 
 def test_every_command_is_declared():
-    declared_paths = {one.values[0].cli.path for one in on("cli")} | {one.path for one in COMMANDS_HERE}
+    declared_paths = {one.values[0].cli.path for one in on("cli")} | {one.path for one in local_commands()}
     assert set(COMMANDS) == {" ".join(("hades", *path)) for path in declared_paths}
 
 
@@ -91,11 +90,22 @@ def test_every_tool_is_declared():
     assert set(TOOLS) == {one.values[0].mcp.name for one in on("mcp")}
 
 
+def test_a_first_word_reads_every_declaration_whose_command_begins_with_it():
+    whole = (*local_commands(), *capabilities())
+    paths = {one: (one.cli if isinstance(one, Capability) else one) for one in whole}
+    words = {path.path[0] for path in paths.values() if not isinstance(path, OmittedSurface)}
+    for word in words:
+        under = [one for one in whole if not isinstance(paths[one], OmittedSurface) and paths[one].path[0] == word]
+        assert set(under) <= set(declared_under(word)), word
+        assert len(declared_under(word)) < len(whole), word
+    assert declared_under("no-such-word") == declared_under(None) == whole
+
+
 def url(rest: Rest) -> str:
     return "/v1" + rest.path.replace(":path}", "}")
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda one: one.name)
+@pytest.mark.parametrize("capability", capabilities(), ids=lambda one: one.name)
 def test_every_field_is_described_and_every_omission_has_a_reason(capability):
     assert capability.help
     assert [name for name, field in capability.request.model_fields.items() if not field.description] == []
@@ -158,7 +168,7 @@ def assert_same_rules(parameter: Any, rule: dict[str, Any]) -> None:
         assert default == rule.get("default", default if default == "" else None), parameter.name
 
 
-@pytest.mark.parametrize("local", COMMANDS_HERE, ids=lambda one: " ".join(one.path))
+@pytest.mark.parametrize("local", local_commands(), ids=lambda one: " ".join(one.path))
 def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
     command = COMMANDS["hades " + " ".join(local.path)]
     assert len(local.reason) > 15
@@ -175,10 +185,10 @@ def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
 def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
     from typer.testing import CliRunner
 
-    from hades.surfaces.cli.main import app
+    from hades.surfaces.cli.main import whole_app
 
-    assert CliRunner().invoke(app, ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
-    assert CliRunner().invoke(app, ["query", "x", "--paths", "101"]).exit_code == 2
+    assert CliRunner().invoke(whole_app(), ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
+    assert CliRunner().invoke(whole_app(), ["query", "x", "--paths", "101"]).exit_code == 2
 
 
 def test_shell_is_only_about_spelling():
