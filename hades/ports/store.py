@@ -173,6 +173,13 @@ class RowStore(Protocol):
         """
         ...
 
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """A text for each collection that changes whenever one of its rows does; equal marks mean equal rows.
+
+        Cheap: no row is read. A store that cannot tell leaves the collection out, and the caller does the work.
+        """
+        ...
+
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """How many rows satisfy the predicate; constant time without one."""
         ...
@@ -252,13 +259,6 @@ class GraphStore(RowStore, Protocol):
 
     def counts(self) -> dict[str, int]:
         """Rows per collection, in catalogue order; 0 for one that a smaller database does not have."""
-        ...
-
-    def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """A text for each collection that changes whenever one of its rows does; equal marks mean equal rows.
-
-        Cheap: no row is read. A store that cannot tell leaves the collection out, and the caller does the work.
-        """
         ...
 
     def dangling(self) -> dict[str, list[str]]:

@@ -16,7 +16,10 @@ from hades.stages.bridges.bridge_rows import BridgePath, CachedBridge, bridge_ta
 from hades.stages.bridges.bridge_rules import BridgeReport, BridgeRules
 from hades.stages.bridges.bridge_search import BridgeSearchResult, Trust, serve_pairs
 from hades.stages.bridges.label_bridges import Labels, label_bridges, labels_of
+from hades.stages.contracts.last_result import Written, keep_results
 from models.bridges.pairs import heat_of
+
+WRITTEN: Written = {"relations": ("layer_bridge",), "bridge_cache": None}
 
 
 def make_bridges(
@@ -53,7 +56,7 @@ def make_bridges(
         notes=notes,
         generation=ledger.digest_of(contents, generation),
     )
-    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
+    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside, keep_results(inside, WRITTEN):
         label_bridges(inside, graph, labels)
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", table)

@@ -81,10 +81,10 @@ def check_contracts(context: BuildContext, contracts: Sequence[str], *, full: bo
 
 
 def _check(store: GraphStore, name: str, *, full: bool) -> ContractResult:
-    inputs = None if full else inputs_digest(store, name)
-    held = check_before(store, name, inputs)
+    inputs = inputs_digest(store, name)  # before the rows are read: what another writer changes meanwhile is not noted
+    held = None if full else check_before(store, name, inputs)
     if held is not None:
         return held
     result = check_contract(store, name, engine="great_expectations" if full else "arrow")
-    note_result(store, name, inputs_digest(store, name), result)
+    note_result(store, name, inputs, result)
     return result

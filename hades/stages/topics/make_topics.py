@@ -12,6 +12,7 @@ from hades.build_state import ledger
 from hades.ports.progress import Progress
 from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
+from hades.stages.contracts.last_result import keep_results
 from hades.stages.topics.drift import mean_drift, too_far, too_many_changes
 from hades.stages.topics.full_build import build_afresh
 from hades.stages.topics.local_update import changes_since, reassign
@@ -19,7 +20,7 @@ from hades.stages.topics.membership_journal import Move, gone_by_topic, moves_be
 from hades.stages.topics.previous_hierarchy import PreviousHierarchy, read_standing
 from hades.stages.topics.topic_inputs import Material, read_material
 from hades.stages.topics.topic_report import HierarchyReport, Stopwatch, TopicSize
-from hades.stages.topics.topic_rows import COLLECTIONS, Entry, make_rows, write_rows
+from hades.stages.topics.topic_rows import COLLECTIONS, WRITTEN, Entry, make_rows, write_rows
 from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stages.topics.topic_wording import (
     Wording,
@@ -89,7 +90,7 @@ def make_hierarchy(
         params=params,
     )
     progress("hierarchy", 4, STEPS)
-    with watch.step("write"), store.bulk(COLLECTIONS) as inside:
+    with watch.step("write"), store.bulk(COLLECTIONS) as inside, keep_results(inside, WRITTEN):
         write_rows(inside, rows, standing, moves, Entry(build, as_of, set(material.keys)))
         done = ledger.StageCompletion(ledger.HIERARCHY, digest, report.generation, as_of, report.as_record())
         ledger.record(inside, done)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from hades.ports.store import RowStore, Term
+from hades.stages.contracts.last_result import Written
 from hades.stages.topics.membership_journal import Move
 from hades.stages.topics.previous_hierarchy import EDGE_COLUMNS, EdgeRow, PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
@@ -28,6 +29,7 @@ from schemas.record import to_table
 ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
 AGGLOMERATION = f"ward/{VERSION}"
 COLLECTIONS = ("clusters", "cluster_edges", "entities", "cluster_membership_journal", "build_stages")
+WRITTEN: Written = {"clusters": None, "cluster_edges": None, "entities": ("cluster_id", "prev_cluster_id")}
 
 
 @dataclass(frozen=True)

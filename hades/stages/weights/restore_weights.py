@@ -17,7 +17,7 @@ from hades.ports.store import GraphStore
 from hades.ports.tracking import Tracker
 from hades.stages.weights import weights_file as artifact
 from hades.stages.weights.edge_columns import floats, read_mentions, read_relations
-from hades.stages.weights.weigh_edges import WRITTEN, generation_of, in_batches
+from hades.stages.weights.weigh_edges import COLLECTIONS, generation_of, in_batches
 from hades.stages.weights.weight_versions import WEIGHTS_MODEL
 from hades.stages.weights.weights_file import COLUMNS
 from schemas.record import to_table
@@ -69,7 +69,7 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
         counts["newer"] += stored.num_rows - wanted.num_rows
     generation = generation_of(*after)
     as_of = str(contents.report["as_of"])
-    with store.bulk(WRITTEN) as inside:
+    with store.bulk(COLLECTIONS) as inside:
         for name, table in changes.items():
             inside.patch(name, in_batches(table))
         inside.upsert("weight_config", to_table(WeightConfig, contents.config))

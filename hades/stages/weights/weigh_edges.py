@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hades.build_state import ledger
 from hades.ports.progress import Progress, silent
 from hades.ports.store import GraphStore
+from hades.stages.contracts.last_result import Written, keep_results
 from hades.stages.weights import edge_columns as columns
 from hades.stages.weights import weights_report as reports
 from hades.stages.weights.edge_columns import EntityColumns
@@ -51,7 +52,12 @@ from schemas.telemetry import WeightConfig
 Doubles = NDArray[np.float64]
 
 VERSION = 2  # raise it with any change of what is computed: the next build weighs every edge again
-WRITTEN = ("relations", "mentions", "weight_config", "build_stages")
+COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
+WRITTEN: Written = {
+    "relations": ("weight", "weight_components", "cost", "learned", "sim"),
+    "mentions": ("weight", "learned"),
+    "weight_config": None,
+}
 _BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
 _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
@@ -132,7 +138,7 @@ def weigh_relations(
         learned=learned.report.as_dict(),
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
-    with store.bulk(WRITTEN) as inside:
+    with store.bulk(COLLECTIONS) as inside, keep_results(inside, WRITTEN):
         for name, rows in changes.items():
             inside.patch(name, in_batches(rows))
         after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)

@@ -110,6 +110,10 @@ class ArangoRows:
         """See `RowStore.changes`: the server's own search is used instead."""
         return None
 
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """See `RowStore.marks`: a server's revisions differ between replicas, so nothing is promised."""
+        return {}
+
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
         return reading.count(self._scope, rules.require(collection), where)

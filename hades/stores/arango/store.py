@@ -163,10 +163,6 @@ class ArangoStore(ArangoRows):
             return reading.count_collections(self._scope)
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
-    def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """See `GraphStore.marks`: a server's revisions differ between replicas, so nothing is promised."""
-        return {}
-
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
         return health.dangling(self._session, self._part)

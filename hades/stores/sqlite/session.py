@@ -38,6 +38,7 @@ from hades.stores.sqlite.row_batches import (
 from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
 from schemas.intervals import Mask
+from schemas.parts import names_in
 from schemas.record import repeated
 
 _FEW = 1_000  # rows that are always found one by one
@@ -161,6 +162,12 @@ class Session:
     def changes(self, collection: str, since: int) -> Changes | None:
         """See `RowStore.changes`."""
         return change_log.changes(self._connection, self._registry.rows(rows.require(collection)), since)
+
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """See `RowStore.marks`: a hash over the checksums of the pages."""
+        held = names_in(self._registry.part)
+        trees = {name: self._registry.rows(rows.require(name)) for name in collections if name in held}
+        return {name: pages.mark(self._connection, tree) for name, tree in trees.items()}
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

@@ -29,7 +29,7 @@ from hades.stores.sqlite import fulltext, lookups, migrations, pages
 from hades.stores.sqlite.connection import Connections
 from hades.stores.sqlite.registry import Registry, hold_part, lookups_of, register
 from hades.stores.sqlite.session import Session
-from schemas.catalogue import NAMES, collection_named
+from schemas.catalogue import NAMES
 from schemas.intervals import Mask
 from schemas.parts import ALL, collections_in, names_in, notes_on
 
@@ -187,16 +187,9 @@ class SqliteStore:
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """See `GraphStore.marks`: a hash over the checksums of the pages."""
-        with self._connections.reading() as connection:
-            registry = self._known(connection)
-            held = names_in(registry.part)
-            return {name: self._mark(connection, registry, name) for name in collections if name in held}
-
-    def _mark(self, connection: sqlite3.Connection, registry: Registry, name: str) -> str:
-        collection = collection_named(name)
-        assert collection is not None
-        return pages.mark(connection, registry.rows(collection))
+        """See `RowStore.marks`."""
+        with self._reading() as session:
+            return session.marks(collections)
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""

@@ -13,6 +13,7 @@ from hades.snapshot.pointer import read, root_of
 from hades.stages.build_context import NotBuilt, deadline_in, default_moment
 from hades.stages.build_report import summary_lines
 from hades.stages.contracts.check_contracts import check_contracts
+from hades.stages.contracts.last_result import UNCHANGED
 from hades.stages.forecast import forecast_build, last_runs
 from hades.stages.night import STORE_CONTRACTS
 from hades.stages.ranker.ranker_registry import RankerError
@@ -60,6 +61,12 @@ def test_a_night_runs_every_stage_and_its_contracts_hold(nights):
     assert second["topics"]["mode"] != "skipped"
     assert second["sources"]["sources"][0]["documents"]["changed"] == 1
     assert first["released"]["snapshot"] != second["released"]["snapshot"]
+
+
+def test_no_contract_is_checked_a_second_time_for_the_columns_that_later_stages_write(nights):
+    _, hades, _, _, _ = nights
+    checked = check_contracts(hades.build_context, STORE_CONTRACTS).checked
+    assert {one.contract: one.notes for one in checked} == dict.fromkeys(STORE_CONTRACTS, (UNCHANGED,))
 
 
 def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
