@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,21 +17,25 @@ from hades.ingest.nodes import sections_of
 from hades.ingest.worker_pool import WorkerPool
 from hades.ports.text import Tokenizer
 
-DOCUMENT_COLUMNS = ("title", "text", "facts", "created")
+DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created")
 PORTION_BYTES = 1 << 20
 SMALL_BYTES = 6 << 20  # a child takes a second to start and to load a vocabulary: less than this is cut here
 
 
-def cut_documents(documents: pa.Table, tokenizer: Tokenizer, pool: WorkerPool) -> list[pa.Table]:
-    """The chunks of documents in their order, as tables with rows; the same whatever the number of workers."""
-    size = pc.add(pc.binary_length(documents.column("text")), pc.binary_length(documents.column("facts")))
-    sizes = size.to_numpy().astype(np.int64)
-    if sizes.sum() < SMALL_BYTES or pool.workers == 1:
-        cut: Iterator[pa.Table | None] = (cut_rows(documents.slice(*one), tokenizer) for one in _portions(sizes))
-    else:
-        work = ((to_bytes(documents.slice(*one)), tokenizer) for one in _portions(sizes))
-        cut = (from_bytes(one) if one else None for one in pool.map(cut_bytes, work))
-    return [table for table in cut if table is not None]
+def cut_documents(
+    documents: Iterable[pa.Table], tokenizer: Tokenizer, pool: WorkerPool
+) -> Iterator[tuple[list[str], pa.Table | None]]:
+    """Keys of some documents and their chunks, in the order given; the same whatever the number of workers."""
+    sent: deque[list[str]] = deque()
+
+    def send() -> Iterator[tuple[int, tuple[object, ...]]]:
+        for table in documents:
+            for size, portion in _portions(table):
+                sent.append(portion.column("_key").to_pylist())
+                yield size, (to_bytes(portion), tokenizer)
+
+    for cut in pool.map_large(cut_bytes, send(), SMALL_BYTES):
+        yield sent.popleft(), from_bytes(cut) if cut else None
 
 
 def cut_rows(documents: pa.Table, tokenizer: Tokenizer) -> pa.Table | None:
@@ -46,16 +50,17 @@ def cut_bytes(documents: bytes, tokenizer: Tokenizer) -> bytes:
     return to_bytes(table) if table is not None else b""
 
 
-def _portions(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
-    """Offset and length of runs of documents of about `PORTION_BYTES`."""
+def _portions(documents: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Runs of documents of about `PORTION_BYTES`, with their size."""
+    sizes = pc.add(pc.binary_length(documents.column("text")), pc.binary_length(documents.column("facts")))
     begin, used = 0, 0
-    for row, size in enumerate(sizes.tolist()):
+    for row, size in enumerate(sizes.to_pylist()):
         if used and used + size > PORTION_BYTES:
-            yield begin, row - begin
+            yield used, documents.slice(begin, row - begin)
             begin, used = row, 0
         used += size
-    if begin < len(sizes):
-        yield begin, len(sizes) - begin
+    if begin < documents.num_rows:
+        yield used, documents.slice(begin)
 
 
 def _chunk_text(row: dict[str, Any]) -> chunks.ChunkedText:

@@ -55,23 +55,29 @@ def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Ent
     return found
 
 
+def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
+    """For each document that was ingested, the hash of what its source said."""
+    found = store.get("ingest_manifest", keys, columns=["_key", "sha256"])
+    return dict(zip(found.column("_key").to_pylist(), found.column("sha256").to_pylist(), strict=True))
+
+
 def record(store: RowStore, changed: Iterable[Entry]) -> None:
     """Write entries."""
-    rows = [
-        {
-            "_key": entry.key,
-            "document": node_id("documents", entry.key),
-            "source": entry.source,
-            "corpus": entry.corpus,
-            "place": entry.place,
-            "origin": entry.origin,
-            "sha256": entry.sha256,
-            "phases": canonical(entry.phases),
+    entries = list(changed)
+    if entries:
+        columns = {
+            "_key": [entry.key for entry in entries],
+            "document": [node_id("documents", entry.key) for entry in entries],
+            "source": [entry.source for entry in entries],
+            "corpus": [entry.corpus for entry in entries],
+            "place": [entry.place for entry in entries],
+            "origin": [entry.origin for entry in entries],
+            "sha256": [entry.sha256 for entry in entries],
+            "phases": [canonical(entry.phases) for entry in entries],
         }
-        for entry in changed
-    ]
-    if rows:
-        store.upsert("ingest_manifest", as_table("ingest_manifest", rows))
+        store.upsert(
+            "ingest_manifest", pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+        )
 
 
 def derive_digest(store: RowStore) -> str | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,20 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
-from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
+from hades.ingest.node_batches import NodeBatch, read_batches
+from hades.ingest.nodes import quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
-from hades.ingest.source_document import Material, RejectedInput, Source
+from hades.ingest.source_document import RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.worker_pool import WorkerPool
+from hades.ingest.write_ahead import WriteAhead
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES
 
-BATCH_DOCUMENTS = 8_192
+BATCH_BYTES = 96 << 20  # of rows in one transaction
+READ_DOCUMENTS = 2_048
 _NODE_COLLECTIONS = ("documents", *OWNED_BY_DOCUMENT[1:])
 
 
@@ -67,7 +71,7 @@ def ingest(
     report = IngestReport(str(source.kind))
     with WorkerPool(context.workers) as pool:
         work = {
-            Phase.NODES: lambda: read_nodes(context, source, report, domain),
+            Phase.NODES: lambda: read_nodes(context, source, report, pool, domain),
             Phase.CHUNKS: lambda: cut_chunks(context, report, pool),
             Phase.EMBEDDINGS: lambda: _embed(context, report),
             Phase.EDGES: lambda: _derive(context, report, pool),
@@ -79,29 +83,27 @@ def ingest(
     return report
 
 
-def read_nodes(context: IngestContext, source: Source, report: IngestReport, domain: str = "") -> None:
+def read_nodes(
+    context: IngestContext, source: Source, report: IngestReport, pool: WorkerPool, domain: str = ""
+) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
     seen: set[str] = set()
     rejected: list[RejectedInput] = []
-    for batch in _batch(source.read(), BATCH_DOCUMENTS):
-        rejected += [item for item in batch if isinstance(item, RejectedInput)]
-        fresh = {}
-        for item in batch:
-            if isinstance(item, Material):
-                rows = node_rows(replace(item, domain=domain) if domain else item, source.corpus)
-                fresh[rows.key] = (item, rows)
-        known = manifest.entries(store, sorted(fresh))
-        changed = [pair for key, pair in fresh.items() if key not in known or known[key].sha256 != pair[1].digest]
-        if changed:
-            with store.bulk(NAMES) as inside:
-                _write_nodes(inside, source, changed, known)
-        report.read += len(fresh)
-        report.new += sum(rows.key not in known for _, rows in changed)
-        report.changed += sum(rows.key in known for _, rows in changed)
-        report.unchanged += len(fresh) - len(changed)
-        seen |= fresh.keys()
-        context.progress(Phase.NODES, report.read, total)
+    held: list[NodeBatch] = []
+    held_keys: set[str] = set()
+    with WriteAhead(in_thread=pool.workers > 1) as writes:
+        for batch in read_batches(source, domain, pool):
+            rejected += [item for _, item in batch.rejected]
+            if held and (_size_of(held) > BATCH_BYTES or not held_keys.isdisjoint(batch.keys)):
+                writes.run(partial(_write_batches, store, source, held, report))
+                held, held_keys = [], set()
+            held.append(batch)
+            held_keys.update(batch.keys)
+            seen.update(batch.keys)
+            context.progress(Phase.NODES, len(seen), total)
+        if held:
+            writes.run(partial(_write_batches, store, source, held, report))
     _write_quarantine(store, source, rejected, report)
     if source.mirrors:
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
@@ -112,15 +114,27 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport, dom
 def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
-    stale = [
-        entry for entry in manifest.entries(store).values() if not entry.is_current(Phase.CHUNKS, _chunk_digest(entry))
-    ]
-    done = 0
-    for batch in _batch(stale, BATCH_DOCUMENTS):
-        with store.bulk(NAMES) as inside:
-            report.chunks += _write_chunks(inside, batch, context.tokenizer, pool)
-        done += len(batch)
-        context.progress(Phase.CHUNKS, done, len(stale))
+    stale = {
+        entry.key: entry
+        for entry in manifest.entries(store).values()
+        if not entry.is_current(Phase.CHUNKS, _chunk_digest(entry))
+    }
+    texts = (store.get("documents", keys, columns=DOCUMENT_COLUMNS) for keys in _batch(stale, READ_DOCUMENTS))
+    tables: list[pa.Table] = []
+    done: list[str] = []
+    n_done = 0
+    with WriteAhead(in_thread=pool.workers > 1) as writes:
+        for keys, table in cut_documents(texts, context.tokenizer, pool):
+            done += keys
+            n_done += len(keys)
+            tables += [table] if table is not None else []
+            if sum(one.nbytes for one in tables) > BATCH_BYTES:
+                writes.run(partial(_write_chunks, store, [stale[key] for key in done], tables, report))
+                tables, done = [], []
+            context.progress(Phase.CHUNKS, n_done, len(stale))
+        if done:
+            writes.run(partial(_write_chunks, store, [stale[key] for key in done], tables, report))
+    pool.end_children()  # what follows needs memory more than a quick start
 
 
 def _embed(context: IngestContext, report: IngestReport) -> None:
@@ -136,34 +150,41 @@ def _derive(context: IngestContext, report: IngestReport, pool: WorkerPool) -> N
     }
 
 
-def _write_nodes(
-    store: RowStore, source: Source, changed: Sequence[tuple[Material, NodeRows]], known: dict[str, Entry]
-) -> None:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for _, one in changed:
-        for collection, listed in one.rows.items():
-            rows.setdefault(collection, []).extend(listed)
-    replaced = [one.key for _, one in changed if one.key in known]
+def _write_batches(store: GraphStore, source: Source, batches: Sequence[NodeBatch], report: IngestReport) -> None:
+    """Write what is new or changed of these documents in one transaction, and count it."""
+    known = manifest.content_hashes(store, sorted(key for batch in batches for key in batch.keys))
+    changed = [
+        batch.only([row for row, key in enumerate(batch.keys) if known.get(key) != batch.digests[row]])
+        for batch in batches
+    ]
+    n_read, n_changed = sum(len(batch.keys) for batch in batches), sum(len(batch.keys) for batch in changed)
+    replaced = [key for batch in changed for key in batch.keys if key in known]
+    if n_changed:
+        with store.bulk(NAMES) as inside:
+            _write_nodes(inside, source, changed, replaced)
+    report.read += n_read
+    report.new += n_changed - len(replaced)
+    report.changed += len(replaced)
+    report.unchanged += n_read - n_changed
+
+
+def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeBatch], replaced: Sequence[str]) -> None:
+    tables = {name: [batch.tables[name] for batch in changed if name in batch.tables] for name in _NODE_COLLECTIONS}
     for collection in OWNED_BY_DOCUMENT[1:]:
-        kept = {row["_key"] for row in rows.get(collection, ())}
+        kept = {key for table in tables[collection] for key in table.column("_key").to_pylist()} if replaced else set()
         held = keys_of_documents(store, collection, replaced) if replaced else {}
         remove_nodes(store, collection, sorted({key for keys in held.values() for key in keys} - kept))
     for collection in _NODE_COLLECTIONS:
-        if rows.get(collection):
-            store.upsert(collection, as_table(collection, rows[collection]))
+        rows = tables.pop(collection)
+        if any(table.num_rows for table in rows):
+            store.upsert(collection, pa.concat_tables(rows))
+    kind = str(source.kind)
     manifest.record(
         store,
         (
-            Entry(
-                one.key,
-                str(source.kind),
-                source.corpus,
-                item.origin,
-                one.digest,
-                {Phase.NODES: one.digest},
-                source.place,
-            )
-            for item, one in changed
+            Entry(key, kind, source.corpus, origin, digest, {Phase.NODES: digest}, source.place)
+            for batch in changed
+            for key, origin, digest in zip(batch.keys, batch.origins, batch.digests, strict=True)
         ),
     )
 
@@ -184,17 +205,17 @@ def _write_quarantine(
             inside.upsert("quarantine", as_table("quarantine", list(rows.values())))
 
 
-def _write_chunks(store: RowStore, batch: Sequence[Entry], tokenizer: Tokenizer, pool: WorkerPool) -> int:
-    documents = store.get("documents", [entry.key for entry in batch], columns=list(DOCUMENT_COLUMNS))
-    tables = cut_documents(documents, tokenizer, pool)
-    held = keys_of_documents(store, "doc_chunks", [entry.key for entry in batch])
-    old = {key for keys in held.values() for key in keys}
-    new = {key for table in tables for key in table.column("_key").to_pylist()}
-    remove_nodes(store, "doc_chunks", sorted(old - new))
-    if tables:
-        _keep_vectors(store, pa.concat_tables(tables), sorted(old & new))
-    manifest.record(store, (entry.after(Phase.CHUNKS, _chunk_digest(entry)) for entry in batch))
-    return sum(table.num_rows for table in tables)
+def _write_chunks(store: GraphStore, batch: Sequence[Entry], tables: Sequence[pa.Table], report: IngestReport) -> None:
+    """Write the chunks of some documents in one transaction; those they had and have no longer go."""
+    with store.bulk(NAMES) as inside:
+        held = keys_of_documents(inside, "doc_chunks", [entry.key for entry in batch])
+        old = {key for keys in held.values() for key in keys}
+        new = {key for table in tables for key in table.column("_key").to_pylist()} if old else set()
+        remove_nodes(inside, "doc_chunks", sorted(old - new))
+        if tables:
+            _keep_vectors(inside, pa.concat_tables(tables), sorted(old & new))
+        manifest.record(inside, (entry.after(Phase.CHUNKS, _chunk_digest(entry)) for entry in batch))
+    report.chunks += sum(table.num_rows for table in tables)
 
 
 def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None:
@@ -217,6 +238,10 @@ def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None
 
 def _chunk_digest(entry: Entry) -> str:
     return manifest.digest_of(entry.sha256, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
+
+
+def _size_of(batches: Sequence[NodeBatch]) -> int:
+    return sum(batch.nbytes for batch in batches)
 
 
 def _batch(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

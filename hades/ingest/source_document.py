@@ -5,12 +5,12 @@ Everything the later phases need is here, so a source is one file. Spans are hal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hades.ingest.sources.history_rules import HistoryRules
 from schemas.chunks import ChunkKind
@@ -198,4 +198,33 @@ class Source(Protocol):
 
     def estimate(self) -> int | None:
         """How many documents to expect, for the progress bar; None when unknown."""
+        ...
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A part of a corpus that can be read without the others: a function `module:name`, its arguments, their bytes.
+
+    The function returns a list of `Material` and `RejectedInput`; it may be called in another process.
+    """
+
+    reader: str
+    arguments: tuple[Any, ...]
+    size: int
+
+
+@runtime_checkable
+class PortionedSource(Source, Protocol):
+    """A source that worker processes can read. All portions in order are the corpus."""
+
+    def portions(self) -> Iterator[Portion]:
+        """The corpus cut into portions of about a megabyte."""
+        ...
+
+    def reject_repeat(self, portion: Portion, place: int, origin: str) -> RejectedInput:
+        """What is said of an item of a portion whose document an earlier portion has."""
+        ...
+
+    def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
+        """What cannot be used once all documents are known."""
         ...

@@ -7,6 +7,7 @@ when its input ends, so none outlives its parent, however the parent ends.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -16,6 +17,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from queue import LifoQueue
 from threading import Lock
 from types import TracebackType
@@ -74,6 +76,34 @@ class WorkerPool:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+    def map_large(
+        self, function: Callable[..., Any], inputs: Iterable[tuple[int, tuple[object, ...]]], small_bytes: int
+    ) -> Iterator[Any]:
+        """As `map`, for inputs that come with their size; children are started only for more than `small_bytes`."""
+        iterator = iter(inputs)
+        first: list[tuple[object, ...]] = []
+        size = 0
+        for one_size, one in iterator:
+            first.append(one)
+            size += one_size
+            if size > small_bytes and self._children:
+                yield from self.map(function, chain(first, (rest for _, rest in iterator)))
+                return
+            if not self._children:
+                yield function(*first.pop())
+        for one in first:
+            yield function(*one)
+
+    def end_children(self) -> None:
+        """End the children, which hold memory; a later call starts new ones. No call may be under way."""
+        for _ in self._children:
+            child = self._idle.get()
+            child.end()
+            child.close_pipes()
+        self._children = [_Child() for _ in self._children]
+        for child in self._children:
+            self._idle.put(child)
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """One call in a child, while this process goes on; without children it is done at once."""
@@ -164,6 +194,7 @@ def _usable_cores() -> int:
 def serve() -> None:
     """The child: answers calls until its input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
+    gc.set_threshold(100_000, 50, 100)  # calls make many objects and hardly a cycle
     requests, answers = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # whatever a library prints must not look like an answer
     while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,12 +15,13 @@ from hades.ingest.source_document import (
     Link,
     Material,
     PaperFacts,
+    Portion,
     RejectedInput,
     RejectReason,
     Section,
     SourceTools,
 )
-from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
+from hades.ingest.sources.jsonl import Row, estimate_rows, parse_row, read_lines, read_rows, require_rows
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
@@ -31,6 +32,8 @@ from schemas.sources import SourceSpec
 _READ = "id title abstract authors authors_parsed categories date created versions update_date"
 _READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata
 _AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
+PORTION_BYTES = 1 << 20
+NumberedLine = tuple[int, "bytes | RejectedInput"]
 _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
 
 
@@ -52,6 +55,7 @@ class ArxivSource:
         self.place = ""  # ids mean the same wherever the file lies
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
+        self._beside: list[tuple[_Links, Path]] = []
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -59,27 +63,80 @@ class ArxivSource:
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
-        citations, code_links = _Links(RelationType.CITES, False), _Links(RelationType.IMPLEMENTS, True)
-        if self._citations:
-            yield from citations.load(self._citations, "src", "dst")
-        if self._code_links:
-            yield from code_links.load(self._code_links, "id", "repo")
-        seen: dict[str, None] = {}
-        for line, row in read_rows(self._papers):
-            try:
-                if isinstance(row, Unusable):
-                    raise row
-                material = _paper(row, citations, code_links)
-                if material.origin in seen:
-                    raise Unusable(RejectReason.DUPLICATE, f"paper {material.origin} is already in an earlier line")
-            except Unusable as problem:
-                yield _reject(self._papers, line, problem)
-                continue
-            seen[material.origin] = None
-            yield material
-        for links, path in ((citations, self._citations), (code_links, self._code_links)):
+        seen: set[str] = set()
+        for portion in self.portions():
+            for place, item in enumerate(read_papers(*portion.arguments)):
+                if isinstance(item, Material) and item.origin in seen:
+                    yield self.reject_repeat(portion, place, item.origin)
+                    continue
+                if isinstance(item, Material):
+                    seen.add(item.origin)
+                yield item
+        yield from self.reject_rest(seen)
+
+    def portions(self) -> Iterator[Portion]:
+        """Lines of the papers' file with the links of their papers; the first also has the links that were rejected."""
+        self._beside = []
+        rejected: list[RejectedInput] = []
+        for path, links, ends in (
+            (self._citations, _Links(RelationType.CITES, False), ("src", "dst")),
+            (self._code_links, _Links(RelationType.IMPLEMENTS, True), ("id", "repo")),
+        ):
             if path:
-                yield from links.left_over(path, seen)
+                rejected += links.load(path, *ends)
+                self._beside.append((links, path))
+        lines: list[NumberedLine] = []
+        size = 0
+        for number, line in read_lines(self._papers):
+            lines.append((number, _reject(self._papers.name, number, line) if isinstance(line, Unusable) else line))
+            size += 0 if isinstance(line, Unusable) else len(line)
+            if size >= PORTION_BYTES:
+                yield self._portion(rejected, lines, size)
+                rejected, lines, size = [], [], 0
+        if rejected or lines:
+            yield self._portion(rejected, lines, size)
+
+    def reject_repeat(self, portion: Portion, place: int, origin: str) -> RejectedInput:
+        """A paper that an earlier portion has."""
+        _, rejected, lines, _ = portion.arguments
+        return _reject(self._papers.name, lines[place - len(rejected)][0], _repeat(origin))
+
+    def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
+        """One note for each file with links of papers that were not read."""
+        for links, path in self._beside:
+            yield from links.left_over(path, origins)
+
+    def _portion(self, rejected: list[RejectedInput], lines: list[NumberedLine], size: int) -> Portion:
+        links = {paper: self._links_of(paper) for paper in _ids_of(lines)} if self._beside else {}
+        return Portion(f"{__name__}:{read_papers.__name__}", (self._papers.name, rejected, lines, links), size)
+
+    def _links_of(self, paper: str) -> tuple[Link, ...]:
+        return tuple(link for links, _ in self._beside for link in links.of(paper))
+
+
+def read_papers(
+    file: str, rejected: list[RejectedInput], lines: list[NumberedLine], links: Mapping[str, tuple[Link, ...]]
+) -> list[Material | RejectedInput]:
+    """What was rejected before, then the paper of each line, or why there is none; `links` by the id of a paper."""
+    items: list[Material | RejectedInput] = list(rejected)
+    seen: set[str] = set()
+    for number, line in lines:
+        if isinstance(line, RejectedInput):
+            items.append(line)
+            continue
+        try:
+            row = parse_row(line)
+            if isinstance(row, Unusable):
+                raise row
+            material = _paper(row, links)
+            if material.origin in seen:
+                raise _repeat(material.origin)
+        except Unusable as problem:
+            items.append(_reject(file, number, problem))
+            continue
+        seen.add(material.origin)
+        items.append(material)
+    return items
 
 
 @dataclass
@@ -101,12 +158,12 @@ class _Links:
         """Reads the file; rows without both ends are rejected."""
         for line, row in read_rows(path):
             if isinstance(row, Unusable):
-                yield _reject(path, line, row)
+                yield _reject(path.name, line, row)
                 continue
             source, target = row.get(source_field), row.get(target_field)
             if not (isinstance(source, str) and source and isinstance(target, str) and target):
                 detail = f"expected texts {source_field!r} and {target_field!r}"
-                yield _reject(path, line, Unusable(RejectReason.MALFORMED, detail))
+                yield _reject(path.name, line, Unusable(RejectReason.MALFORMED, detail))
                 continue
             stated = self._by_paper[source].setdefault(target, _LinkRows())
             mentions = row.get("n_mentions", 1)
@@ -121,7 +178,7 @@ class _Links:
         for target, stated in self._by_paper.get(paper, {}).items():
             yield Link(self._relation, target, self._external, stated.count, "\n".join(stated.contexts))
 
-    def left_over(self, path: Path, papers: dict[str, None]) -> Iterator[RejectedInput]:
+    def left_over(self, path: Path, papers: Collection[str]) -> Iterator[RejectedInput]:
         """One note for all rows of papers that were not read: a part of a corpus often comes with all its links."""
         strangers = [paper for paper in self._by_paper if paper not in papers]
         if strangers:
@@ -130,7 +187,7 @@ class _Links:
             yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
 
 
-def _paper(row: Row, citations: _Links, code_links: _Links) -> Material:
+def _paper(row: Row, links: Mapping[str, tuple[Link, ...]]) -> Material:
     identifier = row.get("id")
     if not isinstance(identifier, str) or not identifier.strip():
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
@@ -161,7 +218,7 @@ def _paper(row: Row, citations: _Links, code_links: _Links) -> Material:
         sections=(Section(0, len(text), ChunkKind.ABSTRACT),),
         paper=facts,
         names=tuple([GivenName(author, NameType.PERSON) for author in authors]),
-        links=(*citations.of(identifier), *code_links.of(identifier)),
+        links=links.get(identifier, ()),
     )
 
 
@@ -235,5 +292,17 @@ def _moment(value: str) -> datetime | None:
     return None
 
 
-def _reject(path: Path, line: int, problem: Unusable) -> RejectedInput:
-    return RejectedInput(SourceKind.ARXIV, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)
+def _ids_of(lines: Sequence[NumberedLine]) -> Iterator[str]:
+    """The ids of papers, as far as the lines can be read."""
+    for _, line in lines:
+        row = parse_row(line) if isinstance(line, bytes) else None
+        if isinstance(row, dict) and isinstance(identifier := row.get("id"), str):
+            yield identifier.strip()
+
+
+def _repeat(origin: str) -> Unusable:
+    return Unusable(RejectReason.DUPLICATE, f"paper {origin} is already in an earlier line")
+
+
+def _reject(file: str, line: int, problem: Unusable) -> RejectedInput:
+    return RejectedInput(SourceKind.ARXIV, f"{file}:{line}", problem.reason, problem.detail, problem.size)

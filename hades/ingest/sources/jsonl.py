@@ -39,6 +39,12 @@ def require_rows(path: Path, expectation: str) -> Path:
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
     """Each row with its line number; what is no JSON object comes as the reason why."""
+    for number, line in read_lines(path):
+        yield number, line if isinstance(line, Unusable) else parse_row(line)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes | Unusable]]:
+    """Each line that is not blank, with its number; what cannot be read comes as the reason why."""
     with path.open("rb") as raw, _open(raw) as lines:
         number = 0
         while True:
@@ -59,9 +65,20 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
                 if is_lost:
                     return
             elif number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                yield number, _parse(line[3:])
+                yield number, line[3:]
             elif not line.isspace():
-                yield number, _parse(line)
+                yield number, line
+
+
+def parse_row(line: bytes) -> Row | Unusable:
+    """The JSON object of a line, or the reason why there is none."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Unusable(RejectReason.MALFORMED, f"not JSON: {error}"[:200], len(line))
+    if not isinstance(value, dict):
+        return Unusable(RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line))
+    return value
 
 
 def estimate_rows(path: Path) -> int:
@@ -84,16 +101,6 @@ def _open(raw: IO[bytes]) -> IO[bytes]:
     is_compressed = raw.read(2) == _GZIP
     raw.seek(0)
     return cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_compressed else raw
-
-
-def _parse(line: bytes) -> Row | Unusable:
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        return Unusable(RejectReason.MALFORMED, f"not JSON: {error}"[:200], len(line))
-    if not isinstance(value, dict):
-        return Unusable(RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line))
-    return value
 
 
 def _skip_line(lines: IO[bytes]) -> bool:

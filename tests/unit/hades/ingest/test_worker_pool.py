@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest import cut_documents, edges
+from hades.ingest import cut_documents, edges, node_batches
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import RejectReason
+from hades.ingest.sources import arxiv
+from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ingest.worker_pool import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
@@ -117,6 +120,46 @@ def test_the_store_holds_the_same_rows_whatever_the_number_of_workers(
     assert held == contents(alone.store)
     assert held["imports"]
     assert held["chunk_code_edges"]
+
+
+def test_papers_read_in_portions_give_the_same_rows_and_the_same_rejects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arxiv, "PORTION_BYTES", 200)
+    monkeypatch.setattr(node_batches, "SMALL_BYTES", 0)
+    rows = [{"id": f"24.{n % 7}", "title": f"On part {n}", "abstract": "The Analytical Engine. " * 4} for n in range(9)]
+    papers, citations = tmp_path / "papers.jsonl", tmp_path / "citations.jsonl"
+    papers.write_text("\n".join(["{broken", *map(json.dumps, rows), json.dumps({"id": "9"})]))
+    citations.write_text(json.dumps({"src": "24.1", "dst": "24.2"}) + '\n{"src": 1}\n{"src": "7.7", "dst": "24.2"}')
+    alone, several = (replace(new_context(tmp_path / str(count)), workers=count) for count in (1, 2))
+    reports = [ingest(context, ArxivSource(papers, citations)) for context in (alone, several)]
+    assert contents(several.store) == contents(alone.store)
+    assert reports[0].set_aside == reports[1].set_aside
+    assert [(one["uri"], one["reason"]) for one in reports[1].set_aside] == [
+        ("citations.jsonl:2", "malformed"),
+        ("papers.jsonl:1", "malformed"),
+        ("papers.jsonl:9", "duplicate"),
+        ("papers.jsonl:10", "duplicate"),
+        ("papers.jsonl:11", "empty"),
+        ("citations.jsonl", "malformed"),
+    ]
+    assert (reports[1].read, reports[1].new) == (7, 7)
+    assert [row["type"] for row in contents(several.store)["relations"]].count("cites") == 1
+
+
+def test_children_that_were_ended_are_started_again_when_they_are_needed() -> None:
+    with WorkerPool(2) as pool:
+        before = set(pool.map(worker_calls.process_id, [(), ()]))
+        pool.end_children()
+        assert before.isdisjoint(pool.map(worker_calls.process_id, [(), ()]))
+        assert not any(map(_is_alive, before))
+
+
+def test_little_work_is_done_in_this_process() -> None:
+    with WorkerPool(2) as pool:
+        few = [(10, ()), (10, ())]
+        assert list(pool.map_large(worker_calls.process_id, few, 20)) == [os.getpid(), os.getpid()]
+        assert os.getpid() not in list(pool.map_large(worker_calls.process_id, few, 19))
 
 
 def test_a_worker_that_dies_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
