@@ -77,8 +77,8 @@ def measure(values: Any, questions: Any, folder: Path | None = None) -> dict[str
     exact = [best(cosines_with(values, norms, one), np.arange(count)) for one in questions[:20]]
     ways: dict[str, Callable[[Any], Any]] = {
         "exact": lambda one: best(cosines_with(values, norms, one), np.arange(count)),
-        "codes": lambda one: compare(values, norms, CodedVectors(in_order).candidates(one, TOP), one),
-        "cells": lambda one: compare(values, norms, CodedVectors(in_cells, cells).candidates(one, TOP), one),
+        "codes": lambda one: compare(values, norms, CodedVectors(in_order).candidates([one], TOP)[0], one),
+        "cells": lambda one: compare(values, norms, CodedVectors(in_cells, cells).candidates([one], TOP)[0], one),
     }
     figures: dict[str, Any] = {
         "vectors": count,

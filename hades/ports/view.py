@@ -205,6 +205,23 @@ class RemoteView(Protocol):
         ...
 
 
+@runtime_checkable
+class BatchView(Protocol):
+    """A view in memory, where one scan serves several questions."""
+
+    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
+        """What `nearest` finds for each vector. Cost: little more than one `nearest`."""
+        ...
+
+    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """What `match_names` finds in each text. Cost: a look-up for each distinct run of words."""
+        ...
+
+    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """For each text the entities whose name is the whole text, word for word. Cost: a look-up each."""
+        ...
+
+
 class WriteUnderWay(Exception):
     """Rows were read while a write of several transactions was being applied; `instead` is a view of one state."""
 

@@ -14,7 +14,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +32,12 @@ DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
 MAX_THREADS = 16
+FEW_TEXTS = 2  # a question and its clause: starting threads takes as long as they save
 
 log = logging.getLogger(__name__)
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
 Batch = tuple[list[int], Vectors]  # rows of the caller's texts, and their vectors
+RunBatches = Callable[[Callable[[list[list[int]]], Vectors], Iterator[list[list[int]]]], Iterable[Vectors]]
 
 
 class MiniLmEmbedder:
@@ -55,24 +57,25 @@ class MiniLmEmbedder:
         check_texts(texts)
         self.load()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        pool = ThreadPoolExecutor(self._threads)
+        pool = ThreadPoolExecutor(self._threads) if len(texts) > FEW_TEXTS else None
         try:
             done = 0
-            for rows, found in self._embed_batches(texts, pool):
+            for rows, found in self._embed_batches(texts, map if pool is None else pool.map):
                 vectors[rows] = found
                 done += len(rows)
                 if progress:
                     progress(done, len(texts))
         finally:
-            pool.shutdown(cancel_futures=True)
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
         return vectors
 
-    def _embed_batches(self, texts: Sequence[str], pool: ThreadPoolExecutor) -> Iterator[Batch]:
+    def _embed_batches(self, texts: Sequence[str], run: RunBatches) -> Iterator[Batch]:
         for first in range(0, len(texts), WINDOW_TEXTS):
             window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
             ids = [_cut(encoding.ids) for encoding in self._pieces.encode_batch_fast(window)]
             batches = _equal_length_batches([len(row) for row in ids])
-            found = pool.map(self._embed_one_batch, ([ids[row] for row in rows] for rows in batches))
+            found = run(self._embed_one_batch, ([ids[row] for row in rows] for rows in batches))
             for rows, vectors in zip(batches, found, strict=True):
                 yield [first + row for row in rows], vectors
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,22 +35,28 @@ class CodedVectors:
         """Whether a search scans a part of the vectors only."""
         return self.cells is not None
 
-    def candidates(self, unit: Singles, limit: int) -> Numbers:
-        """Places of the vectors to compare exactly with a question of length 1, in rising order.
+    def candidates(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
+        """For each question of length 1 the places of the vectors to compare exactly with it, in rising order.
 
-        Where all codes are scanned the best `limit` are surely among them.
+        Where all codes are scanned the best `limit` are surely among them; one scan serves every question.
         """
-        return self._surely_best(unit, limit) if self.cells is None else self._probably_best(self.cells, unit, limit)
+        if self.cells is None:
+            return self._surely_best(units, limit)
+        return [self._probably_best(self.cells, unit, limit) for unit in units]
 
-    def _surely_best(self, unit: Singles, limit: int) -> Numbers:
+    def _surely_best(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
         from models.vector_search.scan import multiply
 
-        question = code_question(unit)
-        near, off = bounds(question, multiply(self.rows.codes, question.parts), self.rows)
-        if limit >= len(near):
-            return np.arange(len(near))
-        bar = np.partition(near - off, len(near) - limit)[len(near) - limit]
-        return np.flatnonzero(near + off >= bar)
+        if limit >= len(self.rows.steps):
+            return [np.arange(len(self.rows.steps)) for _ in units]
+        questions = [code_question(unit) for unit in units]
+        products = multiply(self.rows.codes, np.stack([question.parts for question in questions]))
+        found = []
+        for question, own in zip(questions, products, strict=True):
+            near, off = bounds(question, own, self.rows)
+            bar = np.partition(near - off, len(near) - limit)[len(near) - limit]
+            found.append(np.flatnonzero(near + off >= bar))
+        return found
 
     def _probably_best(self, cells: Cells, unit: Singles, limit: int) -> Numbers:
         from models.vector_search.scan import multiply_ranges

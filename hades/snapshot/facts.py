@@ -98,10 +98,12 @@ class Facts:
                 raise BadQuery(f"{self.ids(numbers[row : row + 1])[0]} has no text of its own; ask for its facts")
         keys, names = (self._heap(f"node.{name}").many(numbers) for name in ("key", "name"))
         types = [self._contents.node_types[code] for code in self._column("node.type", numbers)]
+        chunks = [row for row, kind in enumerate(kinds) if kind is Kind.CHUNK]
         first_chunk = int(self._bases[KINDS.index(Kind.CHUNK)])
+        owned = dict(zip(chunks, self._chunk_facts(numbers[chunks] - first_chunk), strict=True)) if chunks else {}
         found = []
-        for row, (number, (document, span)) in enumerate(zip(numbers.tolist(), cited, strict=True)):
-            own = self._chunk_facts(number - first_chunk) if kinds[row] is Kind.CHUNK else {}
+        for row, (document, span) in enumerate(cited):
+            own = owned.get(row, {})
             if own and types[row] == _PASSAGE and span:
                 own["facts"] = self._read_stated(document, span)
             start, end = span or (0, int(self._arrays["document.characters"][document]))
@@ -119,24 +121,22 @@ class Facts:
             )
         return found
 
-    def _chunk_facts(self, row: int) -> dict[str, Any]:
-        headings = self._heap("chunk.headings")[row]
-        return {
-            "headings": tuple(headings.split(HEADING_SEPARATOR)) if headings else (),
-            "token_count": int(self._arrays["chunk.tokens"][row]),
-            "timestamp": _moment(int(self._arrays["chunk.moment"][row])),
-            **self._place_in_file(row),
-        }
-
-    def _place_in_file(self, row: int) -> dict[str, Any]:
-        """Path, symbol and lines of a chunk that was cut from a file of a workspace."""
-        path = int(self._arrays["chunk.path"][row])
-        first, last = (int(self._arrays[f"chunk.{name}"][row]) for name in ("start_line", "end_line"))
-        return {
-            "path": "" if path < 0 else self._heap("chunk.path_name")[path],
-            "symbol": self._heap("chunk.symbol")[row],
-            "lines": (first, last) if first else None,
-        }
+    def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+        """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
+        texts = (self._heap(f"chunk.{name}").many(rows) for name in ("headings", "symbol"))
+        names = ("tokens", "moment", "path", "start_line", "end_line")
+        columns = (self._column(f"chunk.{name}", rows) for name in names)
+        return [
+            {
+                "headings": tuple(headings.split(HEADING_SEPARATOR)) if headings else (),
+                "token_count": tokens,
+                "timestamp": _moment(moment),
+                "path": "" if path < 0 else self._heap("chunk.path_name")[path],
+                "symbol": symbol,
+                "lines": (first, last) if first else None,
+            }
+            for headings, symbol, tokens, moment, path, first, last in zip(*texts, *columns, strict=True)
+        ]
 
     def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
         """The triples that a document states in a span, in words; only passages are given labelled relations."""

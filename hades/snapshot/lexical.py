@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hades.ports.graph import Numbers, Weights
 from hades.snapshot.analysed_texts import AnalysedTexts, digest_text
 from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
-from hades.snapshot.lookup import find, hash_texts
+from hades.snapshot.lookup import Hashes, find, hash_texts
 from hades.snapshot.top_k import best
 from hades.text.analyzer import Vocabulary, terms
 from hades.text.identifiers import with_identifiers
@@ -30,6 +31,7 @@ _LOOK_UP = 8  # what looking a row up in a posting costs, in entries of the post
 _ADDED = 500_000  # entries of postings that machine code adds faster than a common word is skipped
 POSTINGS = "models.postings"  # the machine code; it is not worth loading for one question
 _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
+_CACHED_QUESTIONS = 256  # a turn searches several collections for its question and each clause
 
 
 class LexicalWriter:
@@ -120,6 +122,13 @@ class LexicalWriter:
             np.save(self._blocks[-1], np.stack([term, pairs & 0xFFFF_FFFF, times]))
 
 
+@lru_cache(_CACHED_QUESTIONS)
+def _hash_words(text: str) -> Hashes:
+    hashes = hash_texts(terms(with_identifiers(text)))
+    hashes.setflags(write=False)
+    return hashes
+
+
 class LexicalIndex:
     """Answers from the arrays."""
 
@@ -133,7 +142,7 @@ class LexicalIndex:
 
     def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
         """Rows and scores, best first, then by row. Exact: a common word is skipped only where it cannot matter."""
-        place = find(self._hash, hash_texts(terms(with_identifiers(text)))).first
+        place = find(self._hash, _hash_words(text)).first
         if not len(place):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         lengths = self._starts[place + 1] - self._starts[place]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,25 +79,52 @@ class NamesWriter:
 
 
 class NameIndex:
-    """Finds names in a text."""
+    """Finds names in texts."""
 
     def __init__(self, arrays: ArrayReader, longest: int) -> None:
-        names: tuple[NDArray[Any], NDArray[np.int32]] = arrays["name.hash"], arrays["name.number"]
-        self._match = lru_cache(_CACHED_TEXTS)(partial(_match, *names, min(longest, LONGEST_RUN)))
+        self._hashes: NDArray[Any] = arrays["name.hash"]
+        self._numbers: NDArray[np.int32] = arrays["name.number"]
+        self._longest = min(longest, LONGEST_RUN)
+        self._cached: dict[str, NameMatches] = {}
 
-    def match(self, text: str) -> NameMatches:
-        """See `GraphView.match_names`; the arrays are read-only, because they are cached."""
-        return self._match(text)
+    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """See `BatchView.match_each`; the arrays are read-only, because they are cached."""
+        found = {text: self._cached.get(text) for text in texts}
+        missing = [text for text, matches in found.items() if matches is None]
+        if missing:
+            read = dict(zip(missing, self._match(missing), strict=True))
+            if len(self._cached) + len(read) > _CACHED_TEXTS:
+                self._cached.clear()
+            self._cached.update(read)
+            return [matches if (matches := found[text]) is not None else read[text] for text in texts]
+        return [matches for text in texts if (matches := found[text]) is not None]
 
+    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """See `BatchView.match_whole`."""
+        forms = [normalise(text) for text in texts]
+        asked = [place for place, form in enumerate(forms) if form and form.count(" ") < self._longest]
+        rows, entries = find(self._hashes, hash_texts(forms[place] for place in asked)).spread()
+        found: list[list[int]] = [[] for _ in texts]
+        for row, number in zip(rows.tolist(), self._numbers[entries].tolist(), strict=True):
+            found[asked[row]].append(number)
+        return [np.array(numbers, np.int64) for numbers in found]
 
-def _match(hashes: NDArray[Any], numbers: NDArray[np.int32], longest: int, text: str) -> NameMatches:
-    runs = runs_of_words(text, longest)
-    places = find(hashes, hash_texts(form for _, _, form in runs))
-    if not len(places.asked):
-        return _NO_MATCHES
-    asked, entries = places.spread()
-    spelled = [runs[place] for place in asked.tolist()]
-    return _read_only(outermost([run[0] for run in spelled], [run[1] for run in spelled], numbers[entries].tolist()))
+    def _match(self, texts: Sequence[str]) -> list[NameMatches]:
+        """The names in each text; one look-up serves all of them, and a run that comes twice is looked up once."""
+        runs = [runs_of_words(text, self._longest) for text in texts]
+        forms = list(dict.fromkeys(form for own in runs for _, _, form in own))
+        rows, entries = find(self._hashes, hash_texts(forms)).spread()
+        known: dict[str, list[int]] = {}
+        for row, number in zip(rows.tolist(), self._numbers[entries].tolist(), strict=True):
+            known.setdefault(forms[row], []).append(number)
+        return [self._outermost(own, known) for own in runs]
+
+    def _outermost(self, runs: Sequence[tuple[int, int, str]], known: Mapping[str, Sequence[int]]) -> NameMatches:
+        spelled = [(start, end, number) for start, end, form in runs if form in known for number in known[form]]
+        if not spelled:
+            return _NO_MATCHES
+        starts, ends, numbers = zip(*spelled, strict=True)
+        return _read_only(outermost(starts, ends, numbers))
 
 
 def _read_only(found: NameMatches) -> NameMatches:

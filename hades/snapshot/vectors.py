@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -55,13 +56,24 @@ class VectorSpace:
 
         Exact among given `rows`, and in a space that is small enough to be scanned.
         """
+        if rows is None:
+            return self.nearest_each([unit], limit)[0]
         self._check(unit)
-        place: NDArray[np.integer[Any]] | None = None
-        if rows is not None:
-            held = self._place[rows]
-            place = np.sort(held[held >= 0])
-        elif self._coded is not None and (self._coded.is_approximate or is_kernel_loaded()):
-            place = self._coded.candidates(unit, limit)
+        held = self._place[rows]
+        return self._best_at(unit, limit, np.sort(held[held >= 0]))
+
+    def nearest_each(self, units: Sequence[NDArray[np.float32]], limit: int) -> list[tuple[Numbers, Weights]]:
+        """What `nearest` finds for each of several vectors in the whole space, which is scanned once for all."""
+        for unit in units:
+            self._check(unit)
+        places: Sequence[Numbers | None] = [None] * len(units)
+        if self._coded is not None and (self._coded.is_approximate or is_kernel_loaded()):
+            places = self._coded.candidates(units, limit)
+        return [self._best_at(unit, limit, place) for unit, place in zip(units, places, strict=True)]
+
+    def _best_at(
+        self, unit: NDArray[np.float32], limit: int, place: NDArray[np.integer[Any]] | None
+    ) -> tuple[Numbers, Weights]:
         row = self._row if place is None else self._row[place]
         scores = self._compare_at(unit, place)
         kept = best(scores, row, limit)

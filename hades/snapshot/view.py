@@ -202,10 +202,9 @@ class SnapshotView:
         within: Numbers | None = None,
     ) -> Hits:
         """See `GraphView.nearest`."""
-        _positive("limit", limit)
-        if kind.value not in self._contents.models:
-            raise BadQuery(f"{kind} have no vectors; search them by text")
-        unit, space = unit_vector(vector), self._space(kind, model)
+        if within is None and level is None:
+            return self.nearest_each([vector], kind=kind, model=model, limit=limit)[0]
+        unit, space = unit_vector(vector), self._check_search(kind, model, limit)
         if space is None:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
         first, last = self._range(kind)
@@ -217,7 +216,15 @@ class SnapshotView:
             of_level = self._facts.of_level(level)
             rows = of_level if rows is None else np.intersect1d(rows, of_level)
         found, scores = space.nearest(unit, limit, rows)
-        return Hits(found + first, scores, rows is None and space.is_approximate)
+        return Hits(found + first, scores)
+
+    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
+        """See `BatchView.nearest_each`."""
+        units, space = [unit_vector(vector) for vector in vectors], self._check_search(kind, model, limit)
+        if space is None:
+            return [Hits(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in units]
+        first, _ = self._range(kind)
+        return [Hits(found + first, scores, space.is_approximate) for found, scores in space.nearest_each(units, limit)]
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`."""
@@ -254,7 +261,15 @@ class SnapshotView:
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`."""
-        return self._names.match(text)
+        return self._names.match_each([text])[0]
+
+    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """See `BatchView.match_each`."""
+        return self._names.match_each(texts)
+
+    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """See `BatchView.match_whole`."""
+        return self._names.match_whole(texts)
 
     def close(self) -> None:
         """See `GraphView.close`. Nothing to do: a mapping goes when the last array that looks into it does."""
@@ -307,6 +322,13 @@ class SnapshotView:
             ours = (asked >= self._bases[place]) & (asked < self._bases[place + 1])
             if space is not None and ours.any():
                 yield space, ours, asked[ours] - self._bases[place]
+
+    def _check_search(self, kind: Kind, model: str, limit: int) -> VectorSpace | None:
+        """The space that is searched; None where nothing has a vector of this model."""
+        _positive("limit", limit)
+        if kind.value not in self._contents.models:
+            raise BadQuery(f"{kind} have no vectors; search them by text")
+        return self._space(kind, model)
 
     def _space(self, kind: Kind, model: str) -> VectorSpace | None:
         tags = self._contents.models.get(kind.value, ())

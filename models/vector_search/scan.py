@@ -1,4 +1,4 @@
-"""The product of a question with many codes, as machine code; loaded when a search first needs it."""
+"""The products of questions with many codes, as machine code; loaded when a search first needs it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ Longs = NDArray[np.int64]
 
 
 def multiply(codes: NDArray[np.int8], parts: NDArray[np.int16]) -> NDArray[np.int32]:
-    """(n,) integer products of every code with the question."""
-    products = np.empty(len(codes), np.int32)
-    _multiply(codes, parts, np.zeros(1, np.int64), np.array([len(codes)], np.int64), products)
+    """(questions, n) integer products of every code with each question, whose parts are the rows of `parts`.
+
+    Each code is read from memory once, which is most of the time that a question takes.
+    """
+    products = np.empty((len(parts), len(codes)), np.int32)
+    _multiply_several(codes, parts, products)
     return products
 
 
@@ -38,4 +41,15 @@ def _multiply_in_python(codes: Any, parts: Any, starts: Any, ends: Any, products
             at += 1
 
 
+def _multiply_several_in_python(codes: Any, parts: Any, products: Any) -> None:  # pragma: no cover
+    dimension = parts.shape[1]
+    for row in range(len(codes)):
+        for place in range(len(parts)):
+            total = np.int32(0)
+            for column in range(dimension):
+                total += np.int32(codes[row, column]) * np.int32(parts[place, column])
+            products[place, row] = total
+
+
 _multiply = compile_loop(_multiply_in_python)
+_multiply_several = compile_loop(_multiply_several_in_python)

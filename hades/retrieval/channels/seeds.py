@@ -142,6 +142,8 @@ def _search(
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
     if view.is_remote:  # questions are few there and vectors slow: they come last, and clauses wait for the evidence
         searches, parts = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index), parts[:1]
+    else:
+        _search_together(view, parts, searches, limit)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:
@@ -156,6 +158,18 @@ def _search(
                 if kind in READABLE:
                     readable.add(search, hits, weight * WEIGHTS[search])
     return fused, readable, names
+
+
+def _search_together(view: MeteredView, parts: Sequence[Question], searches: Sequence[str], limit: int) -> None:
+    """Look for the names of the question and of its sub-queries at once, and compare all with vectors in one scan."""
+    if NAMES in searches:
+        view.match_each([part.text for part in parts])
+    if VECTOR not in searches:
+        return
+    vectors, model = [part.vector for part in parts if part.vector is not None], parts[0].model
+    for kind in SOUGHT:
+        if view.info.nodes.get(kind, 0) and model in view.info.models.get(kind, ()):
+            view.search_together(vectors, kind=kind, model=model, limit=limit)
 
 
 def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int) -> Hits:

@@ -32,8 +32,8 @@ class Bridges:
     adds: Floats
 
 
-def find_bridges(readings: Sequence[Reading], want: QuestionWords) -> Bridges:
-    """Compare every passage with every other; nothing is read."""
+def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats | None = None) -> Bridges:
+    """Compare every passage with every other; nothing is read. `holds` are the `hold_shares`, where they are known."""
     asked = {name_stem(word) for word in want.text.split()}
     words = sorted(set().union(*(reading.names for reading in readings)) - asked)
     place = {word: column for column, word in enumerate(words)}
@@ -42,7 +42,7 @@ def find_bridges(readings: Sequence[Reading], want: QuestionWords) -> Bridges:
     rarity = np.log((len(readings) + 1) / (told.sum(axis=0) + 0.5)) / np.log(len(readings) + 1)
     rare, other = told * rarity, _other_titles(readings)
     new_words = np.maximum(title.sum(axis=1), 1.0)
-    holds = hold_shares(readings, want)
+    holds = hold_shares(readings, want) if holds is None else holds
     return Bridges(
         titles=other * np.minimum(1.0, rare @ title.T),
         covers=other * (told @ title.T) / new_words,

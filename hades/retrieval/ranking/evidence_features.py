@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.retrieval.ranking.bridge_features import Bridges, bridge_columns, find_bridges
+from hades.retrieval.ranking.bridge_features import Bridges, bridge_columns, find_bridges, hold_shares
 from hades.retrieval.ranking.memory_features import Columns, Floats, speech
 from hades.retrieval.ranking.multihop_reranker import first_look, reciprocal, second_look, voice_of
 from hades.retrieval.ranking.sentence_bridges import SentenceBridges, find_sentence_bridges, sentence_bridge_columns
@@ -32,9 +32,11 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
         **speech(evidence.passages),
     }
     readings = evidence.pool.readings
+    holds = hold_shares(readings, evidence.want)
     connections = Connections(
         linked,
-        find_bridges(readings, evidence.want),
+        holds,
+        find_bridges(readings, evidence.want, holds),
         find_sentence_bridges(readings, evidence.want),
         compare_remaining(evidence.pool.vectors, evidence.pool.asked),
     )
@@ -45,10 +47,12 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
 class Connections:
     """How the passages lead to each other: (n, n) links by title, and bridges by names.
 
-    `remaining` (n, n): at [k, i] the cosine of i with what k leaves of the question, at least 0.
+    `holds` (n, words): what of the question each passage holds. `remaining` (n, n): at [k, i] the cosine of i with what
+    k leaves of the question, at least 0.
     """
 
     linked: Floats
+    holds: Floats
     bridges: Bridges
     sentences: SentenceBridges
     remaining: Floats
@@ -56,7 +60,7 @@ class Connections:
 
 def second_columns(evidence: Evidence, worth: Floats, connections: Connections) -> Columns:
     """Columns of the passages beside each other, given the worth that an earlier look gave."""
-    beside = second_look(evidence.pool, evidence.want, worth, connections.linked)
+    beside = second_look(evidence.pool, evidence.want, worth, connections.linked, connections.holds)
     voice, bridges = voice_of(worth), connections.bridges
     beside |= bridge_columns(bridges, voice)
     beside |= sentence_bridge_columns(connections.sentences, bridges.adds, connections.remaining, voice)

@@ -75,11 +75,16 @@ def first_look(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floa
     }, linked
 
 
-def second_look(pool: Pool, want: QuestionWords, first: Floats, linked: Floats) -> dict[str, Floats]:
-    """What is seen of passages beside each other, by name, given the worth that the first look found."""
+def second_look(
+    pool: Pool, want: QuestionWords, first: Floats, linked: Floats, holds: Floats | None = None
+) -> dict[str, Floats]:
+    """What is seen of passages beside each other, by name, given the worth that the first look found.
+
+    `holds` are the `hold_shares` of the pool, where they are known.
+    """
     ranked = np.argsort(-first, kind="stable")
     worth, voice = np.exp(first - first.max()), voice_of(first)
-    holds = hold_shares(pool.readings, want)
+    holds = hold_shares(pool.readings, want) if holds is None else holds
     steps = np.minimum(1.0, linked)
     return {
         "first": first - first.max(),

@@ -7,12 +7,13 @@ title leads there, but the whole name does. A name counts by its rarity and by h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hades.retrieval.ranking.sentence_match import LINK, Floats, QuestionWords, Reading
+from hades.retrieval.ranking.sentence_match import LINK, Floats, QuestionWords, Reading, root
 
 _ONE_WORD = 0.6  # what a name of one word counts of a longer one
 _COMMON = 24  # a name that more passages hold leads nowhere
@@ -39,19 +40,22 @@ def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> S
     fits = [_fit_names(reading, want) for reading in readings]
     steps: list[tuple[int, int]] = []
     values: list[tuple[float, float, float, float]] = []
+    titles, spoken_titles = [one.title for one in readings], [one.spoken_title for one in readings]
     for name, rows in _find_holders(readings, fits).items():
-        n_titles = len({readings[row].title for row in rows})
-        rarity = float(np.log((n + 1) / (n_titles + 0.5)) / np.log(n + 1))
+        n_titles = len({titles[row] for row in rows})
+        if n_titles == 1:
+            continue
+        rarity = math.log((n + 1) / (n_titles + 0.5)) / math.log(n + 1)
         rarity *= 1.0 if name.count(" ") > 2 else _ONE_WORD
+        in_title = [name in spoken_titles[row] for row in rows]
         for k in rows:
             if name in fits[k]:
                 fit, share = fits[k][name]
-                for i in rows:
-                    if readings[i].title != readings[k].title:
-                        fitting = rarity * (LINK + fit)
-                        titled = fitting if name in readings[i].spoken_title else 0.0
+                fitting, holding = rarity * (LINK + fit), rarity * (LINK + share)
+                for i, is_titled in zip(rows, in_title, strict=True):
+                    if titles[i] != titles[k]:
                         steps.append((k, i))
-                        values.append((fitting, rarity * (LINK + share), rarity, titled))
+                        values.append((fitting, holding, rarity, fitting if is_titled else 0.0))
     found = np.zeros((4, n, n))
     if steps:
         sources, targets = np.array(steps).T
@@ -98,14 +102,16 @@ def _fit_names(reading: Reading, want: QuestionWords) -> dict[str, tuple[float, 
 
 def _find_holders(readings: Sequence[Reading], fits: Sequence[dict[str, tuple[float, float]]]) -> dict[str, list[int]]:
     """The passages that hold each name as whole words, where they are at least two and not too many."""
-    texts = [f"{reading.spoken_title}{''.join(reading.spoken)}" for reading in readings]
-    holders: dict[str, list[int]] = {}
-    for row, text in enumerate(texts):
-        for word in set(text.split()):
-            holders.setdefault(word, []).append(row)
+    longest = {name: root(max(name.split(), key=len)) for own in fits for name in own}
+    holders: dict[str, list[int]] = {word: [] for word in longest.values()}
+    for row, reading in enumerate(readings):
+        for word in holders.keys() & reading.all_roots:
+            holders[word].append(row)
+    texts = [reading.titled_text for reading in readings]
     found = {}
-    for name in dict.fromkeys(name for own in fits for name in own):
-        rows = [row for row in holders.get(max(name.split(), key=len), ()) if name in texts[row]]
-        if 1 < len(rows) <= _COMMON:
-            found[name] = rows
+    for name, word in longest.items():
+        if len(holders[word]) > 1:
+            rows = [row for row in holders[word] if name in texts[row]]
+            if 1 < len(rows) <= _COMMON:
+                found[name] = rows
     return found

@@ -27,6 +27,11 @@ _YEAR_ANYWHERE = re.compile(r"\b\d{4}\b")
 _NAME_RUN = re.compile(
     r"(?<!\w)[^\W\d_a-z][\w'’-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W\d_a-z][\w'’-]*)*"
 )
+# The same for ASCII. It begins with a capital, which the search skips to; what stands before it is looked at then.
+_NAME_RUN_ASCII = re.compile(
+    r"[A-Z](?<!\w.)[\w'-]*(?:[\s\x1c-\x1f]+(?:(?:of|the|de|la|von|van|for|and)[\s\x1c-\x1f]+){0,2}[A-Z][\w'-]*)*",
+    re.ASCII,
+)
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
@@ -51,6 +56,11 @@ class Reading:
     has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
     phrases: tuple[frozenset[str], ...] = ()  # of each sentence the names in full, as words with blanks around each
     spoken_title: str = ""  # the whole title as words with blanks around each
+
+    @cached_property
+    def titled_text(self) -> str:
+        """The title and all sentences as words with blanks around each."""
+        return self.spoken_title + "".join(self.spoken)
 
 
 def read_closely(passage: Passage) -> Reading:
@@ -94,15 +104,18 @@ def _find_capitalised(text: str) -> frozenset[str]:
 
 def _find_phrases(sentence: str) -> frozenset[str]:
     """The names of a sentence in full, without the function words before them."""
-    found = set()
-    for run in _NAME_RUN.findall(sentence):
-        spoken = words(run)
-        while spoken and not content_words(spoken[0]):
-            spoken = spoken[1:]
-        name = " ".join(spoken)
-        if len(name) >= _SHORTEST_TITLE:
-            found.add(f" {name} ")
-    return frozenset(found)
+    runs = (_NAME_RUN_ASCII if sentence.isascii() else _NAME_RUN).findall(sentence)
+    return frozenset(filter(None, map(_spell_name, runs)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _spell_name(run: str) -> str:
+    """A name as words with blanks around each, without the function words before it; empty where it is too short."""
+    spoken = words(run)
+    while spoken and not content_words(spoken[0]):
+        spoken = spoken[1:]
+    name = " ".join(spoken)
+    return f" {name} " if len(name) >= _SHORTEST_TITLE else ""
 
 
 @dataclass(frozen=True)
@@ -166,7 +179,7 @@ def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> 
 def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:
     """(n, n): at [k, i] how well the best sentence of k that names i's title fits the question; 0 where none does."""
     found = np.zeros((len(readings), len(readings)))
-    whole = [" ".join(reading.spoken) for reading in readings]
+    whole = [reading.titled_text for reading in readings]
     for i, named in enumerate(readings):
         if len(named.name) < _SHORTEST_TITLE + 2:
             continue

@@ -34,9 +34,11 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.ports.view import GraphView, RemoteView, TurnView
+from hades.ports.view import BatchView, GraphView, RemoteView, TurnView
+from hades.retrieval.turn.cut_expansion import keep_targets
 from hades.retrieval.walks.compile_kernel import is_interpreted
 from hades.telemetry.turn import Turn
+from hades.text.analyzer import words
 from schemas.intervals import Mask
 from schemas.plan import Reason
 
@@ -134,7 +136,7 @@ class MeteredView:
             numbers, direction=direction, types=types, fanout=wanted, mask=mask, max_work=max(0, allowed)
         )
         self.turn.worked(found.work, capped=found.capped)
-        return found if self.domain is None else self._expand_inside(found, fanout)
+        return found if self.domain is None else keep_targets(found, self.is_inside(found.target), fanout)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`; a node that may not be looked at counts 0."""
@@ -238,6 +240,16 @@ class MeteredView:
             return self._find_inside(lambda most: self._search(key, kind, most, find), limit, allowed)
         return self._find_inside(find, limit, allowed)
 
+    def search_together(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> None:
+        """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
+        if len(vectors) < 2 or not self._is_local or not isinstance(self._view, BatchView):
+            return
+        depth = max(limit, SEARCH_DEPTH)
+        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=depth)
+        for vector, hits in zip(vectors, found, strict=True):
+            self.turn.approximate_searches += hits.is_approximate
+            self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
+
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; over a network each hit is work."""
         allowed = self._may_find(limit)
@@ -280,6 +292,22 @@ class MeteredView:
         found = self._view.match_names(text, limit=left)
         self.turn.worked(found.fetched, capped=limit is None and found.fetched == left)
         return self._names_inside(found)
+
+    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """What `match_names` finds in each text; in memory one look-up serves all of them."""
+        if self._is_local and isinstance(self._view, BatchView):
+            return [self._names_inside(found) for found in self._view.match_each(texts)]
+        return [self.match_names(text) for text in texts]
+
+    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """For each text the entities whose name is the whole text, word for word."""
+        if self._is_local and isinstance(self._view, BatchView):
+            return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
+        whole: list[Numbers] = []
+        for text, found in zip(texts, self.match_each(texts), strict=True):
+            spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+            whole.append(found.numbers[[words(text[start:end]) == words(text) for start, end in spans]])
+        return whole
 
     def close(self) -> None:
         """See `GraphView.close`. The view belongs to whoever opened it."""
@@ -344,24 +372,6 @@ class MeteredView:
             if inside.sum() >= limit or len(hits) < most or not self._is_local:
                 return Hits(hits.numbers[inside][:limit], hits.scores[inside][:limit])
             most *= _WIDER
-
-    def _expand_inside(self, found: Expansion, fanout: int | None) -> Expansion:
-        """The edges that stay in the domain, at most `fanout` of each asked node."""
-        kept = np.flatnonzero(self.is_inside(found.target))
-        if fanout is not None and len(kept):
-            rows = found.row[kept]
-            first = np.searchsorted(rows, rows, side="left")
-            kept = kept[np.arange(len(kept)) - first < fanout]
-        return Expansion(
-            found.row[kept],
-            found.target[kept],
-            found.edge[kept],
-            found.type[kept],
-            found.weight[kept],
-            found.outbound[kept],
-            found.work,
-            found.capped,
-        )
 
     def _names_inside(self, found: NameMatches) -> NameMatches:
         if self.domain is None:

@@ -106,7 +106,7 @@ def _load_scans() -> None:
     codes, rows, shares = np.zeros((1, 1), np.int8), np.zeros(1, np.int32), np.zeros(1, np.float32)
     for array in (codes, rows, shares):
         array.setflags(write=False)  # as those of a snapshot are: machine code is kept by type
-    multiply(codes, np.zeros(1, np.int16))
+    multiply(codes, np.zeros((1, 1), np.int16))
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
     _scans.append(True)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from hades.ports.graph import Passage
 from hades.retrieval.ranking.relevance import DESCRIBES, MENTIONS, OUT
-from hades.retrieval.ranking.word_overlap import short_title, words
+from hades.retrieval.ranking.word_overlap import short_title
 from hades.retrieval.turn.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.walks.flow import FlowRules, spread_flow
 
@@ -107,7 +107,7 @@ def _ends(
     types = [name for name in (MENTIONS, DESCRIBES) if name in view.type_names]
     found = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
     holds = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
-    titled = [_title_entities(view, one) for one in read]
+    titled = [set(found.tolist()) for found in view.match_whole([short_title(one.title) for one in read])]
     modules = [_module_entities(view, one) for one in read]
     columns = (found.row, found.target, found.weight, found.type)
     for row, target, weight, kind in zip(*(column.tolist() for column in columns), strict=True):
@@ -118,16 +118,6 @@ def _ends(
         voice = TITLE_VOICE if kind == holds or target in titled[row] else 1.0
         ends[row][target] = voice * min(1.0, weight)
     return ends, held
-
-
-def _title_entities(view: MeteredView, passage: Passage) -> set[int]:
-    """The entities that the passage's title spells in full."""
-    title = short_title(passage.title)
-    if not title:
-        return set()
-    found = view.match_names(title)
-    spans = zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
-    return {node for node, start, end in spans if words(title[start:end]) == words(title)}
 
 
 def _module_entities(view: MeteredView, passage: Passage) -> set[int]:

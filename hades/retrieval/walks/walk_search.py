@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -191,13 +191,17 @@ class WalkSearch:
     def moved(self, mass: dict[int, float], pool: list[int], named: list[NamedEntity]) -> dict[int, float]:
         """Restart mass with a part of it moved to the names in the fitting sentences of the best passages."""
         want, rules = self.wanted(pool, named), self._rules
-        following: dict[int, float] = {}
+        sentences: list[tuple[str, float]] = []
         for rank, node in enumerate(self.promising(pool, want)[: rules.best]):
             reading = self._readings[node]
             fits = np.array([want.fit(roots) + LINK / 3 for roots in reading.roots])
-            for place in np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist():
-                for entity in self._names_in(reading.written[place]):
-                    following[entity] = following.get(entity, 0.0) + float(fits[place]) / (1 + rank)
+            best = np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist()
+            sentences += [(reading.written[place], float(fits[place]) / (1 + rank)) for place in best]
+        following: dict[int, float] = {}
+        names = self._names_in([text for text, _ in sentences])
+        for own, (_, voice) in zip(names, sentences, strict=True):
+            for entity in own:
+                following[entity] = following.get(entity, 0.0) + voice
         entities = np.array(sorted(following), np.int64)
         arriving = passages_naming(self._view, entities)
         weights = {
@@ -213,13 +217,15 @@ class WalkSearch:
             moved[node] = moved.get(node, 0.0) + (1.0 - rules.kept) * weight / total
         return moved
 
-    def _names_in(self, sentence: str) -> set[int]:
-        """Entities that the capitalised runs of a sentence spell.
+    def _names_in(self, sentences: Sequence[str]) -> list[set[int]]:
+        """For each sentence the entities that its capitalised runs spell.
 
         Run by run, because a phrase that a triple took from the sentence would hide the names inside it.
         """
-        runs = [run.group() for run in _CAPITALISED.finditer(sentence)]
-        return {node for run in dict.fromkeys(runs) for node in self._view.match_names(run).numbers.tolist()}
+        runs = [[run.group() for run in _CAPITALISED.finditer(sentence)] for sentence in sentences]
+        distinct = list(dict.fromkeys(run for own in runs for run in own))
+        found = dict(zip(distinct, self._view.match_each(distinct), strict=True))
+        return [{node for run in own for node in found[run].numbers.tolist()} for own in runs]
 
     def promising(self, pool: list[int], want: QuestionWords) -> list[int]:
         """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""

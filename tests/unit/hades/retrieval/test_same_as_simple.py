@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from hades.ports.graph import Passage
 from hades.retrieval.ranking.memory_features import _asking_share
 from hades.retrieval.ranking.sentence_match import (
+    _NAME_RUN,
     QuestionWords,
     _find_capitalised,
+    _find_phrases,
     name_stem,
     read_closely,
     wanted,
@@ -67,6 +69,18 @@ def test_the_word_before_a_full_stop_is_the_one_that_a_pattern_finds(text: str) 
 @given(st.text(".!?…\n 。'\"(Aaé", max_size=20))
 def test_ends_of_sentences_are_those_that_the_pattern_finds_alone(text: str) -> None:
     assert [one.span() for one in _ends(text)] == [one.span() for one in _END.finditer(text)]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "\x1d", "-", "'", "Bo", "De la "]), max_size=14).map("".join))
+def test_names_in_full_are_those_that_the_pattern_for_every_script_finds(text: str) -> None:
+    found = set()
+    for run in _NAME_RUN.findall(text):
+        spoken = words(run)
+        while spoken and not content_words(spoken[0]):
+            spoken = spoken[1:]
+        if len(" ".join(spoken)) >= 3:
+            found.add(f" {' '.join(spoken)} ")
+    assert _find_phrases(text) == found
 
 
 @given(st.text(".!?\n ab", max_size=20))

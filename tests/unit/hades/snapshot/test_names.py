@@ -53,6 +53,22 @@ def test_names_are_found_word_for_word(view: SnapshotView, text: str, expected: 
     assert view.ids(view.match_names(text).numbers) == [f"entities/{key}" for key in expected]
 
 
+def test_several_texts_at_once_give_what_each_gives_alone(view: SnapshotView) -> None:
+    texts = ["a JAGUAR", "", "learning machine", "a JAGUAR", "c++ builder and python", "nobody"]
+    for text, found in zip(texts, view.match_each(texts), strict=True):
+        alone = view.match_names(text)
+        assert found.numbers.tolist() == alone.numbers.tolist()
+        assert found.starts.tolist() == alone.starts.tolist()
+        assert found.ends.tolist() == alone.ends.tolist()
+
+
+def test_a_whole_text_is_a_name_or_not(view: SnapshotView) -> None:
+    texts = ["Jaguar", "the jaguar", "C++ Builder!", "le  Flore", "***", "", "ML", "word " * 40]
+    found = [view.ids(numbers) for numbers in view.match_whole(texts)]
+    names = [["jaguar_car", "jaguar_cat"], [], ["cpp"], ["cafe"], [], [], ["machine_learning"], []]
+    assert found == [[f"entities/{key}" for key in own] for own in names]
+
+
 def test_spans_are_of_the_text_as_written(view: SnapshotView) -> None:
     text = "Où? Le\tFlore — Café  de Flore."
     found = view.match_names(text)

@@ -36,7 +36,7 @@ def test_the_cosine_of_a_code_lies_within_its_bound(dimension):
     norms = np.linalg.norm(values.astype(np.float64), axis=1).astype(np.float32)
     rows, asked = code_rows(values, norms), unit_rows(clustered(1, dimension, seed=9))[0]
     question = code_question(asked)
-    near, off = bounds(question, multiply(rows.codes, question.parts), rows)
+    near, off = bounds(question, multiply(rows.codes, question.parts[None])[0], rows)
     exact = (values.astype(np.float64) @ asked) / norms
     assert (np.abs(near - exact) <= off).all()
     assert off.max() < 0.05
@@ -52,6 +52,16 @@ def test_a_search_by_codes_gives_the_same_rows_and_scores_as_a_comparison_with_a
         rows, scores = plain.nearest(asked, limit, None)
         found, worth = coded.nearest(asked, limit, None)
         assert rows.tolist() == found.tolist()
+        assert scores.tolist() == worth.tolist()
+
+
+@pytest.mark.parametrize("limit", [1, 10, 500])
+def test_one_scan_for_several_questions_finds_what_a_scan_for_each_finds(limit):
+    coded = space(clustered(500, 64), coded=True)
+    asked = list(unit_rows(clustered(3, 64, seed=5)))
+    for (rows, scores), one in zip(coded.nearest_each(asked, limit), asked, strict=True):
+        alone, worth = coded.nearest(one, limit, None)
+        assert rows.tolist() == alone.tolist()
         assert scores.tolist() == worth.tolist()
 
 
@@ -83,7 +93,7 @@ def test_cells_find_nearly_all_of_the_nearest():
     asked = unit_rows(clustered(50, 32, seed=11))
     for one in asked:
         exact = np.argsort(-(values @ one), kind="stable")[:10]
-        candidates = coded.candidates(one, 10)
+        candidates = coded.candidates([one], 10)[0]
         assert len(candidates) < len(values) / 10
         held += len(np.intersect1d(exact, candidates))
     assert held / (10 * len(asked)) >= 0.98
