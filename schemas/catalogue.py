@@ -50,7 +50,8 @@ class EdgeShape:
 class Collection:
     """A collection: its record, its indexes, what full-text search reads, and its shape if it holds edges.
 
-    `name_fields` are found whole, ignoring case and accents; over ArangoDB in the same view as the text.
+    `name_fields` are found whole, ignoring case and accents; over ArangoDB in the same view as the text. `described_in`
+    are indexed in that view for queries of users. Retrieval leaves them out: the sentences that they quote are chunks.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Collection:
     vector_field: str | None = None
     edge: EdgeShape | None = None
     name_fields: tuple[str, ...] = ()
+    described_in: tuple[str, ...] = ()
     followed: bool = False  # indexes in processes follow its changes
 
     @property
@@ -107,7 +109,8 @@ COLLECTIONS: tuple[Collection, ...] = (
             Index(("name_lower",), sparse=True),
             Index(("deg_out",), broad=True),
         ),
-        text_fields=("name", "summary"),
+        text_fields=("name",),
+        described_in=("summary",),
         vector_field="embedding",
         name_fields=("name", "canonical_name", "aliases"),
     ),

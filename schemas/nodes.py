@@ -86,7 +86,7 @@ class Entity(Keyed):
     embedding: Vector | None = None
     embedding_model: str | None = Field(None, description="tag of the model that made the vector")
     vector_of: str | None = Field(None, description="what the vector is of: its `name`, or the `document` it titles")
-    summary: str = ""
+    summary: str = Field("", description="a whole sentence of the corpus that says what it is")
     deg_out: int = Field(0, ge=0, description="out-degree, for hub demotion")
     domain: str | None = Field(None, description="the first domain of the documents that mention it most")
     domains: tuple[str, ...] = Field((), description="domains of all documents that mention it")

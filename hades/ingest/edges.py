@@ -36,7 +36,7 @@ from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entity_vectors import similar_edges, with_vectors
 from hades.ingest.openie import remove_unused, with_extractions
-from hades.ingest.order_edges import next_edges, next_table
+from hades.ingest.reference_edges import reference_edges, reference_table
 from hades.ingest.report import Progress, silent
 from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
 from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_writes, difference
@@ -47,7 +47,7 @@ from schemas.catalogue import collection_named
 from schemas.ids import node_id
 from schemas.record import repeated
 
-DERIVE_VERSION = 6  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 7  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 4_000  # from here on a child process costs less than it gives
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 
@@ -73,7 +73,7 @@ class _Corpus:
     documents: pa.Table
     chunks: pa.Table
     code: Future[CodeDerivation]  # a worker process may still be at it
-    following: list[dict[str, Any]]
+    references: list[dict[str, Any]]
 
 
 def derive_edges(
@@ -150,7 +150,7 @@ def _read(store: RowStore, pool: WorkerPool) -> _Corpus:
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span"])
     files = _all(store, "files", ["_key", "document"])
     code = _start_code(pool, documents, chunks, funcs, files)
-    return _Corpus(documents, chunks, code, next_edges(documents, chunks))
+    return _Corpus(documents, chunks, code, reference_edges(documents, chunks))
 
 
 def _start_code(
@@ -201,7 +201,7 @@ def _derive_all(
         "entities": _with_degrees(_defaults("entities", entities), relations),
         "relations": relations,
         "mentions": _defaults("mentions", _one_each(mentions)),
-        "references": next_table(corpus.following),
+        "references": reference_table(corpus.references),
         **code.tables,
         "merge_log": derived.merge_log,
     }

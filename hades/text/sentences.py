@@ -19,21 +19,23 @@ _ABBREVIATION = re.compile(
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Spans [start, end) of the sentences of a text, without the blanks around them; together they hold every word."""
-    found: list[tuple[int, int]] = []
+    return list(each_sentence(text))
+
+
+def each_sentence(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of `sentences` one at a time, for callers that need the first ones only."""
     start, written = 0, len(text.rstrip())
     for match in _ends(text):
         if text[match.start()] == "." and match.end() < written and _is_abbreviation(text, start, match.start()):
             continue
-        _append(found, text, start, match.end())
+        yield from _strip(text, start, match.end())
         start = match.end()
-    _append(found, text, start, len(text))
-    return found
+    yield from _strip(text, start, len(text))
 
 
 def first_sentence(text: str) -> str:
     """The first sentence of a text; all of it when it has only one."""
-    spans = sentences(text)
-    return text[slice(*spans[0])] if spans else ""
+    return next((text[begin:end] for begin, end in each_sentence(text)), "")
 
 
 def _ends(text: str) -> Iterator[re.Match[str]]:
@@ -55,7 +57,8 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
 
 
-def _append(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+def _strip(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The span without the blanks around it; nothing where it holds nothing else."""
     piece = text[start:end]
     if piece.strip():
-        found.append((start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())))
+        yield start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())

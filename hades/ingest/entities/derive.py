@@ -21,6 +21,7 @@ from hades.ingest.entities.aliases import (
     propose_aliases,
     propose_middle_names,
 )
+from hades.ingest.entities.coreference import link_short_forms
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_domains import entity_domains
 from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
@@ -38,6 +39,7 @@ from hades.ingest.entities.reading import Reading, read_names, read_stated_names
 from hades.ingest.entities.resolve import SenseResolution, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import state_senses
+from hades.ingest.entities.summaries import entity_summaries
 from hades.ingest.entities.tables import relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
 from hades.text.arrays import Flags, Longs, distinct
@@ -91,6 +93,7 @@ def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
         link_titles(linked, given),
         link_triples(linked, _triples(linked, resolved, numbered)),
         link_companions(linked, rules),
+        link_short_forms(linked, numbered.of_sense[resolved.of_name[reading.name]].astype(np.int64), numbered.senses),
     ]
     documents = [node_id("documents", document.key) for document in corpus.documents]
     return DerivedRows(
@@ -99,6 +102,7 @@ def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
             _spellings(linked, resolved, numbered, stated, written, stated_strings),
             frequency,
             entity_domains(linked, given),
+            entity_summaries(linked),
         ),
         mentions,
         relations_table(relations, ids, documents, corpus.created),

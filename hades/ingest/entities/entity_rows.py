@@ -79,9 +79,13 @@ def _tell_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str
 
 
 def entities_table(
-    numbered: EntityNumbers, spellings: Spellings, frequency: Longs, domains: Sequence[EntityDomains]
+    numbered: EntityNumbers,
+    spellings: Spellings,
+    frequency: Longs,
+    domains: Sequence[EntityDomains],
+    summaries: Sequence[str],
 ) -> pa.Table:
-    """The entities with their other spellings, their domains, how often and why their names are known."""
+    """The entities with their other spellings, their domains, summaries, how often and why their names are known."""
     senses = numbered.senses
     names = [sense.name for sense in senses]
     for row, short in _short_symbols(senses).items():
@@ -100,6 +104,7 @@ def entities_table(
             "type": pa.array([str(sense.type) for sense in senses], pa.string()),
             "canonical_name": pa.array(names, pa.string()),
             "aliases": pa.array(aliases, pa.list_(pa.string())),
+            "summary": pa.array(summaries, pa.string()),
             "frequency": pa.array(frequency),
             "domain": pa.array([one.main for one in domains], pa.string()),
             "domains": pa.array([list(one.every) for one in domains], pa.list_(pa.string())),

@@ -30,12 +30,12 @@ def describe_corpus(store: GraphStore) -> dict[str, Any]:
         "formats": dict(Counter(row["mime"] for row in documents).most_common()),
         "sources": dict(Counter(row["source"] for row in documents).most_common()),
         "names": [{"id": f"entities/{row['_key']}", "name": row["name"], "type": row["type"],
-                   "mentions": row["frequency"]} for row in entities[:MAX_NAMES]],
+                   "summary": row["summary"], "mentions": row["frequency"]} for row in entities[:MAX_NAMES]],
         "questions": example_questions(store, entities),
     }  # fmt: skip
 
 
-_ENTITY_COLUMNS = ["_key", "name", "type", "frequency", "cluster_id", "vector_of"]
+_ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
 
 
 def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.graph import Kind, Numbers, Passage
+from hades.ports.store import Direction
 from hades.retrieval.channels.memory_recipe import RecollectRules, hear, was_said
 from hades.retrieval.channels.seeds import has_vectors
 from hades.retrieval.ranking.memory_features import Columns, Floats, first_look, second_look
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     Pick = Callable[[Columns, bool], Floats]
 
-TOLD = "references"  # the collection that holds the order in which a corpus is told
+TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
+_TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,6 @@ class _EvidenceSearch(WalkSearch):
 
     def gather(self, m: int) -> Evidence:
         view, question, rules = self._view, self._question, self._evidence_rules
-        is_told = bool(view.info.edges.get(TOLD))
         asked = time_asked(question.text, question.mask.as_of)
         named = named_entities(view, question.text, rules.walk.restart)
         if not named:
@@ -97,6 +98,7 @@ class _EvidenceSearch(WalkSearch):
         walked = chunk_scores(view, self.walk(mass), rules.channels.depth)
         candidates, heard = hear(view, question, asked, rules.channels, walked, self._clauses())
         first = first_look(heard)
+        is_told = self._is_told(candidates)
         order = candidates[np.argsort(-self._pick(first, is_told), kind="stable")].tolist()
         nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
         for _ in range(rules.walk.hops):
@@ -106,6 +108,13 @@ class _EvidenceSearch(WalkSearch):
             again = list(chunk_scores(view, self.walk(mass), m))
             nodes = self._read_first([*nodes, *_alternate(again, order)], m)
         return self._evidence(nodes, order, (candidates, first, heard.words), named, start, asked, is_told)
+
+    def _is_told(self, candidates: Numbers) -> bool:
+        """Whether the corpus states an order; links between pages lie in the same collection and state none."""
+        if not self._view.info.edges.get(TOLD) or not len(candidates):
+            return False
+        sample = candidates[:_TOLD_SAMPLE]
+        return bool(len(self._view.expand(sample, direction=Direction.ANY, types=[NEXT], fanout=1).target))
 
     def _clauses(self) -> list[dict[int, float]]:
         """The passages nearest to each clause of the question."""

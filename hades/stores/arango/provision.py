@@ -234,7 +234,7 @@ def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> I
 
 def _analyzers_of(collection: Collection) -> dict[str, list[str]]:
     """How each field in the view of a collection is found: by its words, whole as a name, or both."""
-    wanted = {field: [ANALYZER] for field in collection.text_fields}
+    wanted = {field: [ANALYZER] for field in (*collection.text_fields, *collection.described_in)}
     for field in collection.name_fields:
         wanted[field] = [*wanted.get(field, ()), NAME_ANALYZER]
     return wanted

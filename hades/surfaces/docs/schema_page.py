@@ -43,7 +43,7 @@ def schema_page() -> str:
             (
                 (code(c.view), ", ".join(map(code, fields)), code(analyzer))
                 for c in COLLECTIONS
-                for fields, analyzer in ((c.text_fields, ANALYZER), (c.name_fields, NAME_ANALYZER))
+                for fields, analyzer in (((*c.text_fields, *c.described_in), ANALYZER), (c.name_fields, NAME_ANALYZER))
                 if c.view and fields
             ),
         ),

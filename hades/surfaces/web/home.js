@@ -32,7 +32,7 @@ export async function home(view, { attempt }) {
     treemap(shown.slice(0, 40).map((topic) => ({ name: topic.name || topic.id, size: topic.size, group: topic.parent, topic })),
       ({ topic }) => { location.hash = `#topics/${encodeURIComponent(topic.id)}`; }));
   const names = overview.names.length > 0 && card("Named most often", el("p", { class: "chips" }, overview.names.map((one) =>
-    el("button", { type: "button", class: `chip type-${one.type}`, title: `${one.type}, ${count(one.mentions)} mentions`,
+    el("button", { type: "button", class: `chip type-${one.type}`, title: one.summary || `${one.type}, ${count(one.mentions)} mentions`,
       onclick: () => ask(one.type === "code_symbol" ? `What does ${one.name} do?` : `What is ${one.name}?`) },
       one.name, el("small", {}, ` ${count(one.mentions)}`)))));
   fill(view, form, tiles, el("div", { class: "columns" }, el("div", {}, map, last(runs)), el("div", {}, names, formats(overview))));

@@ -27,6 +27,8 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
         overview = describe_corpus(hades.store)
     assert overview["formats"] == {"text/markdown": 2}
     assert "What is Rhine?" in overview["questions"]
+    said = {one["name"]: one["summary"] for one in overview["names"]}
+    assert said["Rhine"] == "The Rhine flows from Basel to the North Sea."
     with closing(open_view(settings, before)) as older, closing(open_view(settings, after)) as newer:
         found = compare_views(older, newer)
     assert (found["before"], found["after"]) == (before, after)

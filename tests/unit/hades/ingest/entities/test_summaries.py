@@ -1,0 +1,71 @@
+"""The summary of an entity: a whole sentence of the corpus that says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from hades.ingest.entities.corpus import CorpusView
+from hades.ingest.entities.derive import derive
+from hades.ingest.entities.summaries import MAX_CHARS, opening_sentence
+
+Row = dict[str, Any]
+ViewOf = Callable[[Sequence[Row]], CorpusView]
+
+
+def summaries(view_of: ViewOf, *rows: Row) -> dict[str, str]:
+    table = derive(view_of(rows)).entities.select(["name", "summary"])
+    return {row["name"]: row["summary"] for row in table.to_pylist()}
+
+
+def test_an_entity_with_a_document_is_described_by_its_opening_sentence(view_of: ViewOf) -> None:
+    text = "Metz (pron. mess) is a city on the Moselle. It has a cathedral."
+    other = "Metz was a fortress of the Romans, as Teutberga knew."
+    found = summaries(
+        view_of, {"id": "d1", "title": "Metz", "text": text}, {"id": "d2", "title": "Teutberga", "text": other}
+    )
+    assert found["Metz"] == "Metz (pron. mess) is a city on the Moselle."
+
+
+def test_a_sentence_that_defines_comes_before_one_that_only_names(view_of: ViewOf) -> None:
+    text = (
+        "Anna Maria Vogel met Gaumont in Metz. Gaumont paid Anna Maria Vogel for Gaumont films. "
+        "Gaumont, founded in 1895, is a company in Paris. We saw Gaumont twice."
+    )
+    found = summaries(view_of, {"id": "d1", "text": text}, {"id": "d2", "text": "Gaumont closed. Paris wept for it."})
+    assert found["Gaumont"] == "Gaumont, founded in 1895, is a company in Paris."
+
+
+def test_without_a_definition_the_sentence_about_it_wins_and_then_the_one_that_names_it_most(view_of: ViewOf) -> None:
+    about = "Yesterday we heard of Gaumont again. Gaumont paid the bill of Anna Vogel in full. So did Anna Vogel."
+    often = "They say that Koblenz is not Koblenz by night. In Koblenz it rained all day long."
+    found = summaries(view_of, {"id": "d1", "text": about}, {"id": "d2", "text": often})
+    assert found["Gaumont"] == "Gaumont paid the bill of Anna Vogel in full."
+    assert found["Koblenz"] == "They say that Koblenz is not Koblenz by night."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# The pump\n\nThe pump lifts water to the roof. More follows.", "The pump lifts water to the roof."),
+        ("- a list of pumps and valves.\n\nIt is about Dr. Vogel's pump.", "It is about Dr. Vogel's pump."),
+        ("Pump\n\nno closing mark and no sentence either", ""),
+        ("x = {'a': 1}; print(x.pump.lift.water).", ""),
+        ('He said: "It is a pump for the roof." Then he left.', 'He said: "It is a pump for the roof."'),
+        ("A " + "very " * MAX_CHARS + "long sentence. A short sentence follows.", ""),
+        ("", ""),
+    ],
+)
+def test_only_a_whole_sentence_of_prose_is_quoted(text: str, expected: str) -> None:
+    assert opening_sentence(text) == expected
+
+
+def test_a_sentence_cut_at_a_chunk_is_not_quoted(view_of: ViewOf) -> None:
+    text = (
+        "The old mill of Gaumont stands beside the river near Koblenz and is closed. Gaumont sold the mill to Koblenz."
+    )
+    cut = text.index("beside")
+    found = summaries(view_of, {"id": "d1", "text": text, "cuts": [0, cut, len(text)]})
+    assert found["Gaumont"] == found["Koblenz"] == "Gaumont sold the mill to Koblenz."
