@@ -1,4 +1,4 @@
-"""Search by vector in a large collection: cells of 8-bit codes beside an exact scan of the same vectors.
+"""Search by vector in a large collection: signs in cells beside an exact scan of the same vectors.
 
     python benchmarks/bench_vectors.py [--vectors 1000000] [--dimension 384] [--questions 200] [--json FILE]
     python benchmarks/bench_vectors.py --homes HOME [HOME ...] --others
@@ -6,9 +6,9 @@
 With `--homes` the vectors of the current snapshots there (texts and names) are repeated with noise of length .5 until
 there are enough; questions are vectors that are left out. Without, vectors are drawn around centres that are drawn
 around other centres, with a fixed seed. Recall is the share of the exact first ten that the search finds. "Exact" scans
-every vector in float32, "codes" every code with the same result, "cells" the nearest cells only, as a snapshot does
-from `APPROXIMATE_FROM` vectors on. `--others` builds indexes of usearch and faiss over the same vectors, where they are
-installed. Processor time stands beside wall time.
+every vector in float32, "codes" every 8-bit code with the same result, "cells" the signs of the nearest cells, as a
+snapshot does from `APPROXIMATE_FROM` vectors on. `--others` builds indexes of usearch and faiss over the same vectors,
+where they are installed. Processor time stands beside wall time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.vector_indexes import build_others
-from hades.snapshot.coded_vectors import CodedVectors
+from hades.snapshot.coded_vectors import CodedVectors, VectorsInCells
 from hades.snapshot.vectors import cosines_with
-from models.vector_search.cells import cells_for, fit_cells
+from models.vector_search.cells import Cells, cells_for, fit_cells
 from models.vector_search.quantize import CodedRows, code_rows
+from models.vector_search.signs import SignedRows, sign_rows
 from models.vectors import unit_rows
 
 SEED, BLOCK, TOP = 7, 16_384, 10
@@ -72,21 +73,23 @@ def measure(values: Any, questions: Any, folder: Path | None = None) -> dict[str
     began = time.process_time()
     cells = fit_cells(lambda places: values[places], count, cells_for(count))
     fitted = time.process_time()
-    in_cells, in_order = code(values, norms, cells.places), code(values, norms, np.arange(count))
-    coded = (time.process_time() - fitted) / 2
+    in_cells = sign(values, cells)
+    signed = time.process_time()
+    in_order = code(values, norms)
     exact = [best(cosines_with(values, norms, one), np.arange(count)) for one in questions[:20]]
     ways: dict[str, Callable[[Any], Any]] = {
         "exact": lambda one: best(cosines_with(values, norms, one), np.arange(count)),
         "codes": lambda one: compare(values, norms, CodedVectors(in_order).candidates([one], TOP)[0], one),
-        "cells": lambda one: compare(values, norms, CodedVectors(in_cells, cells).candidates([one], TOP)[0], one),
+        "cells": lambda one: compare(values, norms, VectorsInCells(in_cells, cells).candidates([one], TOP)[0], one),
     }
     figures: dict[str, Any] = {
         "vectors": count,
         "dimension": dimension,
         "n_cells": len(cells.centres),
         "fit_cpu_s": fitted - began,
-        "code_cpu_s": coded,
-        "code_bytes": sum(getattr(in_cells, part).nbytes for part in ("codes", "steps", "slacks"))
+        "code_cpu_s": signed - fitted,
+        "code_bytes": in_cells.signs.nbytes
+        + in_cells.reaches.nbytes
         + cells.centres.nbytes
         + cells.places.nbytes
         + cells.starts.nbytes,
@@ -168,11 +171,18 @@ def _noise(chance: np.random.Generator, count: int, dimension: int) -> Any:
     return (chance.standard_normal((count, dimension), dtype=np.float32) * scale / np.linalg.norm(scale)).astype("f4")
 
 
-def code(values: Any, norms: Any, order: Any) -> CodedRows:
-    """The codes of the rows in this order."""
-    blocks = [code_rows(values[order[at : at + BLOCK]], norms[:BLOCK][: len(order[at : at + BLOCK])]) for at in
-              range(0, len(order), BLOCK)]  # fmt: skip
+def code(values: Any, norms: Any) -> CodedRows:
+    """The codes of the rows."""
+    blocks = [code_rows(values[at : at + BLOCK], norms[at : at + BLOCK]) for at in range(0, len(values), BLOCK)]
     return CodedRows(*(np.concatenate([getattr(one, part) for one in blocks]) for part in ("codes", "steps", "slacks")))
+
+
+def sign(values: Any, cells: Cells) -> SignedRows:
+    """The signs of the rows in the order of their cells."""
+    own = np.repeat(np.arange(len(cells.centres)), np.diff(cells.starts))
+    parts = [slice(at, at + BLOCK) for at in range(0, len(values), BLOCK)]
+    blocks = [sign_rows(values[cells.places[part]], cells.centres[own[part]]) for part in parts]
+    return SignedRows(*(np.concatenate([getattr(one, name) for one in blocks]) for name in ("signs", "reaches")))
 
 
 def compare(values: Any, norms: Any, places: Any, asked: Any) -> list[int]:
@@ -197,7 +207,7 @@ def timed(search: Callable[[Any], list[int]], questions: Any, truth: list[list[i
         wall.append((time.perf_counter() - began) * 1e3)
         cpu.append((time.process_time() - spent) * 1e3)
         held += len({*found} & {*wanted})
-    cuts = {}
+    cuts: dict[str, float] = {}
     for name, took in (("wall_ms_p", wall), ("cpu_ms_p", cpu)):
         cuts |= {f"{name}{share}": float(np.percentile(took, share)) for share in (50, 95)}
     return {**cuts, "recall": held / (TOP * len(questions))}
@@ -217,7 +227,7 @@ def show(figures: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"cells fitted in {figures['fit_cpu_s']:.1f} s of cpu, codes written in {figures['code_cpu_s']:.1f} s, "
+        f"cells fitted in {figures['fit_cpu_s']:.1f} s of cpu, signs written in {figures['code_cpu_s']:.1f} s, "
         f"{figures['code_bytes'] / 1e6:.0f} MB"
     )
     for name, one in figures.get("others", {}).items():

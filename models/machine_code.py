@@ -15,3 +15,9 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     except RuntimeError:  # numba says so when no place for a cache can be written
         compiled = numba.njit(nogil=True)(function)
     return compiled
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A small function for use inside a loop: its lines become lines of the loop."""
+    small: Callable[..., Any] = numba.njit(inline="always")(function)
+    return small

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +13,30 @@ from numpy.typing import NDArray
 from hades.ports.graph import Numbers
 from models.vector_search.cells import Cells
 from models.vector_search.quantize import CodedRows, bounds, code_question
+from models.vector_search.signs import SignedRows, sign_question
 
 Singles = NDArray[np.float32]
 
 KERNEL = "models.vector_search.scan"
-PROBED = 256  # cells that an approximate search scans at least: recall@10 is .987 at 100,000 vectors of texts and names
+PROBED = 400  # cells that an approximate search scans at least: recall@10 is .986 at a million vectors
 PROBED_SHARE = 0.05  # of all cells, where that is more
-COMPARED = 8  # candidates for each wanted hit that are compared exactly; rounding to codes reorders neighbours
-LEAST_COMPARED = 256
+COMPARED = 8  # candidates for each wanted hit that are compared exactly; signs reorder neighbours
+LEAST_COMPARED = 512
+FINE_BITS = 256  # signs that tell neighbours apart; of shorter vectors more are compared
 
 
 @dataclass(frozen=True)
 class CodedVectors:
-    """The codes of one space, in the order of its cells; without cells all codes are scanned."""
+    """The codes of one space, all of which are scanned."""
 
     rows: CodedRows
-    cells: Cells | None = None
-
-    @property
-    def is_approximate(self) -> bool:
-        """Whether a search scans a part of the vectors only."""
-        return self.cells is not None
+    is_approximate: ClassVar[bool] = False
 
     def candidates(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
         """For each question of length 1 the places of the vectors to compare exactly with it, in rising order.
 
-        Where all codes are scanned the best `limit` are surely among them; one scan serves every question.
+        The best `limit` are surely among them; one scan serves every question.
         """
-        if self.cells is None:
-            return self._surely_best(units, limit)
-        return [self._probably_best(self.cells, unit, limit) for unit in units]
-
-    def _surely_best(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
         from models.vector_search.scan import multiply
 
         if limit >= len(self.rows.steps):
@@ -58,32 +50,45 @@ class CodedVectors:
             found.append(np.flatnonzero(near + off >= bar))
         return found
 
-    def _probably_best(self, cells: Cells, unit: Singles, limit: int) -> Numbers:
-        from models.vector_search.scan import multiply_ranges
 
+@dataclass(frozen=True)
+class VectorsInCells:
+    """The signs of one space in the order of its cells; a search scans the nearest cells."""
+
+    rows: SignedRows
+    cells: Cells
+    is_approximate: ClassVar[bool] = True
+
+    def candidates(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
+        """For each question of length 1 the places of the vectors to compare exactly with it, in rising order.
+
+        Nearly all of the best `limit` are among them.
+        """
+        return [self._candidates(unit, limit) for unit in units]
+
+    def _candidates(self, unit: Singles, limit: int) -> Numbers:
+        from models.vector_search.scan import best_in_ranges
+
+        cells = self.cells
         probed = min(len(cells.centres), max(PROBED, round(PROBED_SHARE * len(cells.centres))))
-        towards = np.einsum("ij,j->i", cells.centres, unit)
-        chosen = np.sort(np.argpartition(towards, len(towards) - probed)[len(towards) - probed :])
+        towards = cells.centres @ unit
+        near = np.argpartition(towards, len(towards) - probed)[len(towards) - probed :]
+        chosen = near[np.argsort(-towards[near], kind="stable")]  # the nearest first: few later ones are better
+        wanted = max(LEAST_COMPARED, COMPARED * limit) * max(1, FINE_BITS // len(unit))
         starts, ends = cells.starts[chosen], cells.starts[chosen + 1]
-        question = code_question(unit)
-        products = multiply_ranges(self.rows.codes, question.parts, starts, ends)
-        at = np.concatenate([np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
-        near = products * self.rows.steps[at]
-        wanted = max(LEAST_COMPARED, COMPARED * limit)
-        if wanted < len(near):
-            at = at[np.argpartition(near, len(near) - wanted)[len(near) - wanted :]]
-        return np.sort(cells.places[at]).astype(np.int64)
+        best = best_in_ranges(self.rows, sign_question(unit), starts, ends, towards[chosen], wanted)
+        return np.sort(cells.places[best]).astype(np.int64)
 
 
-def read_coded(arrays: Mapping[str, NDArray[Any]] | Any, prefix: str) -> CodedVectors | None:
-    """The codes of a space; None where it has none."""
-    if f"{prefix}.code" not in arrays:
+def read_coded(arrays: Mapping[str, NDArray[Any]] | Any, prefix: str) -> CodedVectors | VectorsInCells | None:
+    """The codes of a space; None where it has none, as in a large space that an older version wrote."""
+    if f"{prefix}.sign" in arrays:
+        signed = SignedRows(arrays[f"{prefix}.sign"], arrays[f"{prefix}.reach"])
+        centres, places = arrays[f"{prefix}.centre"], arrays[f"{prefix}.cell_place"]
+        return VectorsInCells(signed, Cells(centres, places, arrays[f"{prefix}.cell_start"]))
+    if f"{prefix}.code" not in arrays or f"{prefix}.centre" in arrays:
         return None
-    rows = CodedRows(arrays[f"{prefix}.code"], arrays[f"{prefix}.step"], arrays[f"{prefix}.slack"])
-    if f"{prefix}.centre" not in arrays:
-        return CodedVectors(rows)
-    cells = Cells(arrays[f"{prefix}.centre"], arrays[f"{prefix}.cell_place"], arrays[f"{prefix}.cell_start"])
-    return CodedVectors(rows, cells)
+    return CodedVectors(CodedRows(arrays[f"{prefix}.code"], arrays[f"{prefix}.step"], arrays[f"{prefix}.slack"]))
 
 
 def is_kernel_loaded() -> bool:

@@ -11,6 +11,7 @@ from hades.errors import SnapshotError
 from hades.snapshot.arrays import Column, Folder
 from models.vector_search.cells import cells_for, fit_cells
 from models.vector_search.quantize import code_rows
+from models.vector_search.signs import sign_rows
 from models.vectors import unit_rows
 
 CODED_FROM = 4096  # vectors; fewer are compared one by one as fast
@@ -23,8 +24,9 @@ class VectorWriter:
 
     `value` (n, dimension) float32, `norm` (n,) float32, `row` (n,) which row of the collection each belongs to, and
     `place` the other way round, -1 for rows without a vector of that model. From `CODED_FROM` vectors on also `code`,
-    `step` and `slack` (`models/vector_search/quantize.py`), in the order of `value`; from `APPROXIMATE_FROM` on in the
-    order of their cells, with `centre`, `cell_start` and `cell_place`.
+    `step` and `slack` (`models/vector_search/quantize.py`), in the order of `value`. From `APPROXIMATE_FROM` on instead
+    `centre`, `cell_start` and `cell_place`, and in the order of the cells `sign` and `reach`
+    (`models/vector_search/signs.py`).
     """
 
     def __init__(self, folder: Folder, collection: str) -> None:
@@ -78,24 +80,34 @@ class VectorWriter:
         row.append(rows)
 
     def _code(self, prefix: str) -> None:
-        """Write the codes, in cells where there are many: a scan then reads a few of them."""
+        """Write what a scan reads instead of the vectors: codes, or signs in cells where there are many."""
         values, norms = self._folder[f"{prefix}.value"], self._folder[f"{prefix}.norm"]
-        order = np.arange(len(values), dtype=np.int32)
         if len(values) >= APPROXIMATE_FROM:
-            cells = fit_cells(lambda places: unit_rows(values[places]), len(values), cells_for(len(values)))
-            order = cells.places
-            self._folder.whole(f"{prefix}.centre", cells.centres)
-            self._folder.whole(f"{prefix}.cell_start", cells.starts)
-            self._folder.whole(f"{prefix}.cell_place", cells.places)
+            self._sign(prefix, values)
+            return
         code = self._folder.column(f"{prefix}.code", np.int8, (values.shape[1],))
         step, slack = (self._folder.column(f"{prefix}.{part}", np.float32) for part in ("step", "slack"))
-        for first in range(0, len(order), _BLOCK):
-            chosen = order[first : first + _BLOCK]
-            coded = code_rows(values[chosen], norms[chosen])
+        for first in range(0, len(values), _BLOCK):
+            coded = code_rows(values[first : first + _BLOCK], norms[first : first + _BLOCK])
             code.append(coded.codes)
             step.append(coded.steps)
             slack.append(coded.slacks)
         self._folder.finish(*(f"{prefix}.{part}" for part in ("code", "step", "slack")))
+
+    def _sign(self, prefix: str, values: NDArray[np.float32]) -> None:
+        cells = fit_cells(lambda places: unit_rows(values[places]), len(values), cells_for(len(values)))
+        self._folder.whole(f"{prefix}.centre", cells.centres)
+        self._folder.whole(f"{prefix}.cell_start", cells.starts)
+        self._folder.whole(f"{prefix}.cell_place", cells.places)
+        own = np.repeat(np.arange(len(cells.centres)), np.diff(cells.starts))
+        sign = self._folder.column(f"{prefix}.sign", np.uint64, (-(-values.shape[1] // 64),))
+        reach = self._folder.column(f"{prefix}.reach", np.float32)
+        for first in range(0, len(values), _BLOCK):
+            chosen = slice(first, first + _BLOCK)
+            signed = sign_rows(unit_rows(values[cells.places[chosen]]), cells.centres[own[chosen]])
+            sign.append(signed.signs)
+            reach.append(signed.reaches)
+        self._folder.finish(f"{prefix}.sign", f"{prefix}.reach")
 
     def _prefix(self, number: int) -> str:
         return f"vector.{self._collection}.{number}"

@@ -1,4 +1,4 @@
-"""The products of questions with many codes, as machine code; loaded when a search first needs it."""
+"""The products of questions with many codes or signs, as machine code; loaded when a search first needs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.machine_code import compile_loop
+from models.machine_code import compile_loop, inline
+from models.vector_search.signs import PLANES, SignedQuestion, SignedRows
 
 Longs = NDArray[np.int64]
 
@@ -18,30 +19,57 @@ def multiply(codes: NDArray[np.int8], parts: NDArray[np.int16]) -> NDArray[np.in
     Each code is read from memory once, which is most of the time that a question takes.
     """
     products = np.empty((len(parts), len(codes)), np.int32)
-    _multiply_several(codes, parts, products)
+    _multiply(codes, parts, products)
     return products
 
 
-def multiply_ranges(codes: NDArray[np.int8], parts: NDArray[np.int16], starts: Longs, ends: Longs) -> NDArray[np.int32]:
-    """Products of the codes at [start, end) of each range, one range after the other."""
-    products = np.empty(int((ends - starts).sum()), np.int32)
-    _multiply(codes, parts, starts, ends, products)
-    return products
+def best_in_ranges(
+    rows: SignedRows, question: SignedQuestion, starts: Longs, ends: Longs, towards: NDArray[np.float32], count: int
+) -> Longs:
+    """The `count` rows of the ranges with the greatest product by their signs; `towards` is that of each centre."""
+    scores, best = np.full(count, -np.inf, np.float32), np.full(count, -1, np.int64)
+    ways = (question.low, question.step, question.total)
+    _keep_best(rows.signs, rows.reaches, question.planes, ways, starts, ends, towards, scores, best)
+    return best[best >= 0]
 
 
-def _multiply_in_python(codes: Any, parts: Any, starts: Any, ends: Any, products: Any) -> None:  # pragma: no cover
-    dimension = len(parts)
-    at = 0
+@inline
+def _count_bits(word: Any) -> Any:  # pragma: no cover
+    """How many bits of a word are set; the compiler knows this form and uses the processor's own instruction."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+def _keep_best_in_python(
+    signs: Any, reaches: Any, planes: Any, ways: Any, starts: Any, ends: Any, towards: Any, scores: Any, best: Any
+) -> None:  # pragma: no cover
+    """Fill `scores` and `best`, a heap whose first entry is the least of them."""
+    low, step, total = ways
     for place in range(len(starts)):
         for row in range(starts[place], ends[place]):
-            total = np.int32(0)
-            for column in range(dimension):
-                total += np.int32(codes[row, column]) * np.int32(parts[column])
-            products[at] = total
-            at += 1
+            ones, weighted = np.int64(0), np.int64(0)
+            for word in range(signs.shape[1]):
+                bits = signs[row, word]
+                ones += np.int64(_count_bits(bits))
+                for plane in range(PLANES):
+                    weighted += np.int64(_count_bits(bits & planes[plane, word])) << plane
+            score = np.float32(towards[place] + reaches[row] * (2.0 * (low * ones + step * weighted) - total))
+            if score <= scores[0]:
+                continue
+            at, child = 0, 1
+            while child < len(scores):
+                if child + 1 < len(scores) and scores[child + 1] < scores[child]:
+                    child += 1
+                if scores[child] >= score:
+                    break
+                scores[at], best[at] = scores[child], best[child]
+                at, child = child, 2 * child + 1
+            scores[at], best[at] = score, row
 
 
-def _multiply_several_in_python(codes: Any, parts: Any, products: Any) -> None:  # pragma: no cover
+def _multiply_in_python(codes: Any, parts: Any, products: Any) -> None:  # pragma: no cover
     dimension = parts.shape[1]
     for row in range(len(codes)):
         for place in range(len(parts)):
@@ -52,4 +80,4 @@ def _multiply_several_in_python(codes: Any, parts: Any, products: Any) -> None: 
 
 
 _multiply = compile_loop(_multiply_in_python)
-_multiply_several = compile_loop(_multiply_several_in_python)
+_keep_best = compile_loop(_keep_best_in_python)

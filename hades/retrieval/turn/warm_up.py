@@ -101,12 +101,16 @@ def _load_scans() -> None:
     if _scans:
         return
     from models.postings import add_postings
-    from models.vector_search.scan import multiply
+    from models.vector_search.scan import best_in_ranges, multiply
+    from models.vector_search.signs import SignedRows, sign_question
 
     codes, rows, shares = np.zeros((1, 1), np.int8), np.zeros(1, np.int32), np.zeros(1, np.float32)
-    for array in (codes, rows, shares):
+    signs = np.zeros((1, 1), np.uint64)
+    for array in (codes, rows, shares, signs):
         array.setflags(write=False)  # as those of a snapshot are: machine code is kept by type
     multiply(codes, np.zeros((1, 1), np.int16))
+    first = np.zeros(1, np.int64)
+    best_in_ranges(SignedRows(signs, shares), sign_question(np.ones(1, np.float32)), first, first + 1, shares + 0, 1)
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
     _scans.append(True)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.snapshot.coded_vectors import CodedVectors
+from hades.snapshot.coded_vectors import VectorsInCells
 from hades.snapshot.vectors import VectorSpace, cosines_with
-from models.vector_search.cells import cells_for, fit_cells
+from models.vector_search.cells import Cells, cells_for, fit_cells
 from models.vector_search.quantize import bounds, code_question, code_rows
-from models.vector_search.scan import multiply
+from models.vector_search.scan import best_in_ranges, multiply
+from models.vector_search.signs import rotate, sign_question, sign_rows
 from models.vectors import unit_rows
 
 
@@ -84,16 +85,57 @@ def test_cells_hold_every_vector_once_and_are_the_same_each_time():
     assert (cells.places == again.places).all()
 
 
-def test_cells_find_nearly_all_of_the_nearest():
-    values = unit_rows(clustered(20_000, 32))
+@pytest.mark.parametrize("dimension", [32, 100, 384])
+def test_cells_find_nearly_all_of_the_nearest(dimension):
+    values = unit_rows(clustered(20_000, dimension))
     cells = fit_cells(lambda places: values[places], len(values), cells_for(len(values)))
-    rows = code_rows(values[cells.places], np.ones(len(values), np.float32))
-    coded = CodedVectors(rows, cells)
+    searched = VectorsInCells(sign_rows(values[cells.places], centres_of(cells)), cells)
     held = 0
-    asked = unit_rows(clustered(50, 32, seed=11))
+    asked = unit_rows(clustered(50, dimension, seed=11))
     for one in asked:
         exact = np.argsort(-(values @ one), kind="stable")[:10]
-        candidates = coded.candidates([one], 10)[0]
-        assert len(candidates) < len(values) / 10
+        candidates = searched.candidates([one], 10)[0]
+        assert len(candidates) <= 512 * max(1, 256 // dimension)
+        assert candidates.tolist() == sorted(set(candidates.tolist()))
         held += len(np.intersect1d(exact, candidates))
     assert held / (10 * len(asked)) >= 0.98
+
+
+def centres_of(cells: Cells) -> np.ndarray:
+    return np.repeat(cells.centres, np.diff(cells.starts), axis=0)
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 64, 100, 384])
+def test_a_rotation_keeps_lengths_and_products_and_spreads_what_lies_in_one_part(dimension):
+    rows = unit_rows(clustered(40, dimension))
+    turned = rotate(rows)
+    assert np.allclose(turned @ turned.T, rows @ rows.T, atol=1e-5)
+    if dimension >= 64:
+        one = np.zeros((1, dimension), np.float32)
+        one[0, dimension // 2] = 1.0
+        assert np.abs(rotate(one)).max() < 0.5
+
+
+@pytest.mark.parametrize("dimension", [5, 64, 100, 384])
+def test_the_machine_code_keeps_the_rows_that_a_plain_reading_of_the_signs_ranks_first(dimension):
+    values = unit_rows(clustered(900, dimension))
+    cells = fit_cells(lambda places: values[places], len(values), 12)
+    rows, asked = sign_rows(values[cells.places], centres_of(cells)), unit_rows(clustered(1, dimension, seed=9))[0]
+    question, towards = sign_question(asked), cells.centres @ asked
+    signs = np.unpackbits(rows.signs.view(np.uint8), axis=1, bitorder="little")[:, :dimension].astype(np.float64)
+    planes = np.unpackbits(question.planes.view(np.uint8), axis=1, bitorder="little")[:, :dimension]
+    parts = question.low + question.step * (planes * (1 << np.arange(len(planes)))[:, None]).sum(axis=0)
+    own = np.repeat(towards, np.diff(cells.starts))
+    plain = own + rows.reaches * (2.0 * (signs @ parts) - question.total)
+    found = best_in_ranges(rows, question, cells.starts[:-1], cells.starts[1:], towards, 50)
+    assert len(set(found.tolist())) == 50
+    assert plain[found].min() >= np.sort(plain)[-50] - 1e-5
+
+
+def test_fewer_rows_than_are_wanted_are_all_kept():
+    values = unit_rows(clustered(30, 64))
+    cells = fit_cells(lambda places: values[places], len(values), 3)
+    rows, asked = sign_rows(values[cells.places], centres_of(cells)), values[4]
+    towards = cells.centres @ asked
+    found = best_in_ranges(rows, sign_question(asked), cells.starts[:-1], cells.starts[1:], towards, 50)
+    assert sorted(found.tolist()) == list(range(30))
