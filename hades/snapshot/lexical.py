@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from hades.text.identifiers import with_identifiers
 K1 = 1.2
 B = 0.75
 _BLOCK_WORDS = 4_000_000
+_PORTION_TEXTS = 1_024  # that are looked up together
 _COMMON = 16  # a word in more than one of this number of rows is worth avoiding
 _LOOK_UP = 8  # what looking a row up in a posting costs, in entries of the posting that are added
 _ADDED = 500_000  # entries of postings that machine code adds faster than a common word is skipped
@@ -45,28 +47,31 @@ class LexicalWriter:
         self._digests: list[bytes] = []
         self._kept: list[NDArray[np.int32]] = []
         self._lengths: list[int] = []
-        self._words: list[int] = []
+        self._words: list[NDArray[np.int32]] = []
+        self._n_words = 0
         self._first_row = 0
         self._blocks: list[Path] = []
         self._rows_with: NDArray[np.int64] = np.zeros(0, np.int64)
 
     def append(self, texts: Iterable[str]) -> None:
         """Index more rows."""
-        for text in texts:
-            found = self._analyse(text)
-            self._lengths.append(len(found))
-            self._words += found
-            if len(self._words) >= _BLOCK_WORDS:
+        waiting = iter(texts)
+        while portion := list(islice(waiting, _PORTION_TEXTS)):
+            words, lengths = self._analyse(portion)
+            self._lengths += lengths.tolist()
+            self._words.append(words)
+            self._n_words += len(words)
+            if self._n_words >= _BLOCK_WORDS:
                 self._put_aside()
 
     def write(self, folder: Folder) -> None:
         """Merge the blocks. A term's share is idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))."""
         self._put_aside()
+        hashes = self._hash_terms()
         if self._known is not None:
             words = np.concatenate([np.zeros(0, np.int32), *self._kept])
-            self._known.keep(self._digests, self._lengths, words, tuple(self._vocabulary.terms))
+            self._known.keep(self._digests, self._lengths, words, tuple(self._vocabulary.terms), hashes)
         lengths = np.array(self._lengths, np.float64)
-        hashes = hash_texts(self._vocabulary.terms)
         order = np.argsort(hashes, kind="stable")
         order = order[self._rows_with[order] > 0]  # a term of an earlier publishing may be in no text of this one
         rows_with = self._rows_with[order]
@@ -95,24 +100,38 @@ class LexicalWriter:
             top = np.maximum.reduceat(shares, starts[:-1]) if len(order) else np.empty(0, np.float32)
             folder.whole(f"{self._name}.top", np.asarray(top))
 
-    def _analyse(self, text: str) -> list[int]:
-        """The term of each word; of a text that an earlier publishing met, as it was found then."""
+    def _analyse(self, texts: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The term of each word, and how many words each text has; of texts that are known, as it was found then."""
         if self._known is None:
-            return self._vocabulary.numbers(text)
-        digest = digest_text(text)
-        self._digests.append(digest)
-        found = self._known.find(digest)
-        return self._vocabulary.numbers(text) if found is None else found
+            return _join([self._vocabulary.numbers(text) for text in texts])
+        digests = [digest_text(text) for text in texts]
+        self._digests += digests
+        places = self._known.places(digests)
+        is_known = places >= 0
+        new, new_lengths = _join([self._vocabulary.numbers(texts[row]) for row in np.flatnonzero(~is_known).tolist()])
+        lengths = np.zeros(len(texts), np.int64)
+        lengths[is_known], lengths[~is_known] = self._known.lengths(places[is_known]), new_lengths
+        words = np.empty(int(lengths.sum()), np.int32)
+        from_known = np.repeat(is_known, lengths)
+        words[from_known], words[~from_known] = self._known.words(places[is_known]), new
+        return words, lengths
+
+    def _hash_terms(self) -> Hashes:
+        """The hash of each term; those of known terms, which are the first, were kept."""
+        if self._known is None:
+            return hash_texts(self._vocabulary.terms)
+        new = list(self._vocabulary.terms)[len(self._known.terms) :]
+        return np.concatenate([self._known.hashes, hash_texts(new)])
 
     def _put_aside(self) -> None:
         """Count the words since the last block and keep (term, row, times) on the disk, by term, then row."""
         rows = np.arange(self._first_row, len(self._lengths), dtype=np.int64)
         row = np.repeat(rows, np.array(self._lengths[self._first_row :], np.int64))
-        words = np.array(self._words, np.int64)
+        found = np.concatenate([np.zeros(0, np.int32), *self._words])
         if self._known is not None:
-            self._kept.append(words.astype(np.int32))
-        pairs, times = np.unique(words << 32 | row, return_counts=True)
-        self._first_row, self._words = len(self._lengths), []
+            self._kept.append(found)
+        pairs, times = np.unique(found.astype(np.int64) << 32 | row, return_counts=True)
+        self._first_row, self._words, self._n_words = len(self._lengths), [], 0
         term = pairs >> 32
         counts = np.bincount(term, minlength=len(self._vocabulary.terms))
         counts[: len(self._rows_with)] += self._rows_with
@@ -120,6 +139,12 @@ class LexicalWriter:
         if len(pairs):
             self._blocks.append(self._scratch / f"{self._name}.{len(self._blocks)}.npy")
             np.save(self._blocks[-1], np.stack([term, pairs & 0xFFFF_FFFF, times]))
+
+
+def _join(found: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The words of texts one after the other, and how many each has."""
+    words = np.array([number for text in found for number in text], np.int32)
+    return words, np.array([len(text) for text in found], np.int64)
 
 
 @lru_cache(_CACHED_QUESTIONS)

@@ -62,7 +62,7 @@ class NamesWriter:
         forms: list[str] = []
         numbers: list[int] = []
         for number, several in enumerate(names, first_number):
-            distinct = {normalise(name) for name in several} - {""}
+            distinct = {normalise(name) for name in set(several)} - {""}
             forms += distinct
             numbers += [number] * len(distinct)
         self.longest = max([self.longest, *(form.count(" ") + 1 for form in forms)])

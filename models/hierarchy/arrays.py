@@ -20,11 +20,13 @@ NONE = -1
 
 def centroids(vectors: Vectors, labels: Labels, groups: int) -> Vectors:
     """(groups, dim): the mean direction of each group's vectors; zero for a group without any."""
-    from scipy import sparse
-
     held = np.flatnonzero(labels != NONE)
-    member = sparse.csr_matrix((np.ones(len(held), np.float32), (labels[held], held)), shape=(groups, len(labels)))
-    return unit_rows(np.asarray(member @ vectors, np.float32))
+    held = held[np.argsort(labels[held], kind="stable")]
+    starts = np.searchsorted(labels[held], np.arange(groups + 1)).tolist()
+    sums = np.zeros((groups, vectors.shape[1]), np.float32)
+    for group in range(groups):
+        sums[group] = vectors[held[starts[group] : starts[group + 1]]].sum(axis=0)
+    return unit_rows(sums)
 
 
 def dense_labels(labels: Labels) -> Labels:

@@ -7,11 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from models.hierarchy.arrays import NONE, Labels
 from models.hierarchy.stop_words import STOP_WORDS
@@ -24,43 +22,57 @@ MIN_SENTENCE, MAX_SENTENCE = 40, 320
 
 @dataclass(frozen=True)
 class TermCounts:
-    """How often each name says each term: (names, terms) sparse, and the terms in alphabetical order."""
+    """Every term that names say, as often as they say it: the name's row and the term's code.
 
-    counts: Any
-    terms: NDArray[np.str_]
+    A word has its place in `words` as its code; a pair of words has one beyond them.
+    """
+
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    words: list[str]
+
+    def term(self, code: int) -> str:
+        """The term of a code."""
+        if code < len(self.words):
+            return self.words[code]
+        first, second = divmod(code - len(self.words), len(self.words))
+        return f"{self.words[first]} {self.words[second]}"
 
 
 def term_counts(names: Sequence[str]) -> TermCounts:
     """Words and word pairs of names, without stop words and numbers; there may be none."""
     numbers: dict[str, int] = {}
-    columns: list[int] = []
-    ends = [0]
+    said: list[int] = []
+    lengths: list[int] = []
     for name in names:
-        words = [word for word in _TERM.findall(name.lower()) if word not in STOP_WORDS]
-        said = [*words, *(f"{first} {second}" for first, second in pairwise(words))]
-        columns += [numbers.setdefault(term, len(numbers)) for term in said]
-        ends.append(len(columns))
-    terms = sorted(numbers)
-    place = np.empty(len(terms), np.int64)
-    place[[numbers[term] for term in terms]] = np.arange(len(terms))
-    found = place[np.array(columns, np.int64)]
-    counts = sparse.csr_matrix((np.ones(len(found), np.int64), found, ends), shape=(len(names), len(terms)))
-    counts.sum_duplicates()
-    return TermCounts(counts, np.array(terms, str))
+        before = len(said)
+        said += [
+            numbers.setdefault(word, len(numbers)) for word in _TERM.findall(name.lower()) if word not in STOP_WORDS
+        ]
+        lengths.append(len(said) - before)
+    words = np.array(said, np.int64)
+    rows = np.repeat(np.arange(len(names)), lengths)
+    paired = np.flatnonzero(rows[1:] == rows[:-1])
+    pairs = len(numbers) * (words[paired] + 1) + words[paired + 1]
+    return TermCounts(np.concatenate([rows, rows[paired]]), np.concatenate([words, pairs]), list(numbers))
 
 
-def characteristic_terms(said: TermCounts, labels: Labels, groups: int, limit: int) -> list[dict[str, float]]:
-    """For each group the terms that mark it, heaviest first: how often it says them against how common they are.
+def characteristic_terms(
+    said: TermCounts, labels: Labels, groups: int, limit: int, wanted: Sequence[int] | None = None
+) -> dict[int, dict[str, float]]:
+    """For each wanted group, or each, the terms that mark it, heaviest first: how often against how common they are.
 
     Class-based TF-IDF (Grootendorst 2022): frequency in the group times log(1 + mean group length / frequency overall).
     """
-    held = np.flatnonzero(labels != NONE)
-    member = sparse.csr_matrix((np.ones(len(held)), (labels[held], held)), shape=(groups, len(labels)))
-    by_group = (member @ said.counts).tocsr()
-    by_group.sort_indices()
-    overall = np.asarray(by_group.sum(axis=0)).ravel()
-    weigh = np.log1p(by_group.sum() / max(1, groups) / np.maximum(overall, 1))
-    return [_top(by_group[group], weigh, said.terms, limit) for group in range(groups)]
+    label = labels[said.rows]
+    label, codes = label[label != NONE], said.codes[label != NONE]
+    terms, places, overall = np.unique(codes, return_inverse=True, return_counts=True)
+    weigh = np.log1p(len(codes) / max(1, groups) / np.maximum(overall, 1))
+    found = {}
+    for group in range(groups) if wanted is None else wanted:
+        held, counts = np.unique(places[label == group], return_counts=True)
+        found[group] = _top(said, terms[held], np.round(counts * weigh[held], 4), limit)
+    return found
 
 
 def topic_name(terms: Mapping[str, float], parts: int = 3) -> str:
@@ -99,10 +111,13 @@ def _is_finished(sentence: str) -> bool:
     return _FINISHED.search(sentence) is not None and not sentence[:1].islower()
 
 
-def _top(row: Any, weigh: np.ndarray, terms: NDArray[np.str_], limit: int) -> dict[str, float]:
-    score = np.round(row.data * weigh[row.indices], 4)
-    heaviest = np.argsort(-score, kind="stable")[:limit]  # equal ones in alphabetical order, as the columns are
-    return {str(terms[row.indices[place]]): float(score[place]) for place in heaviest}
+def _top(said: TermCounts, codes: NDArray[np.int64], scores: NDArray[np.float64], limit: int) -> dict[str, float]:
+    """The heaviest terms; equal ones in alphabetical order."""
+    if len(codes) > limit:
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        codes, scores = codes[scores >= least], scores[scores >= least]
+    told = [(-score, said.term(code)) for score, code in zip(scores.tolist(), codes.tolist(), strict=True)]
+    return {term: -score for score, term in sorted(told)[:limit]}
 
 
 def _says(sentence: str, terms: Mapping[str, float]) -> float:

@@ -34,7 +34,7 @@ def as_table(rows: dict[str, tuple[int, str | None]]) -> pa.Table:
 
 
 def contents(connection: sqlite3.Connection, tree: Tree) -> list[tuple[str, int, str | None]]:
-    return [tuple(row.values()) for batch in pages.scan(connection, tree, 3) for row in batch.to_pylist()]
+    return [tuple(row.values()) for batch in pages.scan(connection, tree, batch_pages=3) for row in batch.to_pylist()]
 
 
 @given(steps=STEPS, page_bytes=st.sampled_from([1, 200, 5_000]))

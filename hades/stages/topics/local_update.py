@@ -9,8 +9,8 @@ import numpy as np
 from hades.stages.topics.drift import topic_drift
 from hades.stages.topics.previous_hierarchy import PreviousHierarchy
 from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_points import core_rows, points_of
 from hades.stages.topics.topic_rules import HierarchyRules
-from hades.stages.topics.topic_tree import core_rows, points_of
 from hades.stages.topics.tree_shape import BUCKET, BUCKET_ABOVE, Shape, with_bucket
 from models.hierarchy.arrays import NONE, Flags, Labels, Vectors
 from models.hierarchy.placement import place

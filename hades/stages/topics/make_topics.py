@@ -14,7 +14,6 @@ from hades.ports.store import GraphStore
 from hades.ports.text import LanguageModel
 from hades.stages.contracts.last_result import keep_results
 from hades.stages.topics.drift import mean_drift, too_far, too_many_changes
-from hades.stages.topics.full_build import build_afresh
 from hades.stages.topics.local_update import changes_since, reassign
 from hades.stages.topics.membership_journal import Move, gone_by_topic, moves_between, moving_topics
 from hades.stages.topics.previous_hierarchy import PreviousHierarchy, read_standing
@@ -78,7 +77,7 @@ def make_hierarchy(
         moving = moving_topics(decided.shape, moves, gone)
         topics, above = _words(writer, decided, {one.cluster for one in moving})
     progress("hierarchy", 3, STEPS)
-    rows = make_rows(material, decided.shape, topics, above, rules, model)
+    rows = make_rows(material, decided.shape, topics, above, rules, model, standing)
     build = ledger.digest_of(digest, last.generation if last else "")[:25]
     report = replace(
         _report(decided, standing, moves, topics),
@@ -125,6 +124,8 @@ def _decide(
                 )
                 said += f", drift {drift:.4f}" + (f"; a full build is due: {why}" if why else "")
                 return _Decision(shape, "incremental", said, drift, entities_at_full, changed)
+    from hades.stages.topics.full_build import build_afresh  # clustering libraries, which a small change does not need
+
     return _Decision(build_afresh(material, standing, rules, model), "full", why, drift, len(material), 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import orjson
@@ -13,16 +13,17 @@ from hades.ports.store import RowStore
 from schemas.edges import ClusterEdgeType
 
 EDGE_COLUMNS = ("_from", "_to", "type", "weight", "noise", "basis")
+_ENTITIES, _CLUSTERS = "entities/", "clusters/"
 EdgeRow: TypeAlias = tuple[str, str, str, float, bool, str]  # in the order of the columns
 
 
-@dataclass(frozen=True)
-class Member:
-    """Where an entity is, what that was decided from, and whether density called it noise."""
+class Member(NamedTuple):
+    """Where an entity is, what that was decided from, whether density called it noise, and the edge that says so."""
 
     topic: str
     basis: str
     noise: bool
+    edge: str
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,10 @@ def read_standing(store: RowStore) -> PreviousHierarchy:
     for batch in store.scan("cluster_edges", columns=["_key", *EDGE_COLUMNS]):
         columns = (batch.column(name).to_pylist() for name in EDGE_COLUMNS)
         edges.update(zip(batch.column("_key").to_pylist(), zip(*columns, strict=True), strict=True))
+    part_of = str(ClusterEdgeType.PART_OF)
     members = {
-        source.partition("/")[2]: Member(target.partition("/")[2], basis, noise)
-        for source, target, kind, _, noise, basis in edges.values()
-        if kind == ClusterEdgeType.PART_OF
+        source[len(_ENTITIES) :]: Member(target[len(_CLUSTERS) :], basis, noise, key)
+        for key, (source, target, kind, _, noise, basis) in edges.items()
+        if kind == part_of
     }
     return PreviousHierarchy(clusters, members, edges)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from hades.ports.store import RowStore
 from hades.stages.topics.fingerprints import basis_of, key_hashes
 from models.hierarchy.arrays import Flags, Graph, Vectors
-from models.hierarchy.neighbours import symmetric_graph
+from models.hierarchy.links import Links, join_links
 from schemas.catalogue import collection_named
 from schemas.nodes import EntityType
 
@@ -30,13 +31,18 @@ class Material:
     of_name: Flags
     is_person: Flags
     is_symbol: Flags
-    edges: Graph
+    links: Links
     hashes: np.ndarray
     basis: list[str]
     held: list[str | None]
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @cached_property
+    def edges(self) -> Graph:
+        """The relations as a matrix, for a full build."""
+        return self.links.matrix()
 
     @property
     def of_document(self) -> Flags:
@@ -59,7 +65,7 @@ def read_material(store: RowStore, model: str) -> Material:
         of_name=_is(entities, "vector_of", NAME),
         is_person=_is(entities, "type", str(EntityType.PERSON)),
         is_symbol=_is(entities, "type", str(EntityType.CODE_SYMBOL)),
-        edges=symmetric_graph(tails, heads, strength, len(keys)),
+        links=join_links(tails, heads, strength, len(keys)),
         hashes=hashes,
         basis=basis_of(vectors, hashes, tails, heads, kinds, strength),
         held=entities.column("cluster_id").to_pylist(),

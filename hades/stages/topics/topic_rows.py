@@ -57,6 +57,7 @@ def make_rows(
     above: Sequence[Wording],
     rules: HierarchyRules,
     model: str,
+    standing: PreviousHierarchy,
 ) -> HierarchyRows:
     """Clusters by key, and an edge from each entity to its topic and from each topic to its super-topic."""
     sizes = shape.sizes()
@@ -73,7 +74,8 @@ def make_rows(
         _cluster(2, key, above[number], shape.above_centroids[number], int(above_sizes[number]), shape, rules, model)
         for number, key in enumerate(shape.above)
     ]
-    edges = {edge_key(row[0], row[2], row[1]): row for row in (*_memberships(material, shape), *_subtopics(shape))}
+    edges = dict(_memberships(material, shape, standing))
+    edges |= {edge_key(row[0], row[2], row[1]): row for row in _subtopics(shape)}
     return HierarchyRows(sorted(clusters, key=lambda cluster: cluster.key), edges)
 
 
@@ -137,12 +139,17 @@ def _cluster(
     )
 
 
-def _memberships(material: Material, shape: Shape) -> Iterator[EdgeRow]:
+def _memberships(material: Material, shape: Shape, standing: PreviousHierarchy) -> Iterator[tuple[str, EdgeRow]]:
+    """The edge of each entity by its key, which is a hash; whoever stays in a topic has it already."""
+    part_of = str(ClusterEdgeType.PART_OF)
     weights = _cosines(material.vectors, shape.centroids[shape.labels] if len(shape.topics) else shape.centroids)
     topics = [node_id("clusters", key) for key in shape.topics]
     columns = (material.keys, shape.labels.tolist(), weights, shape.noise.tolist(), material.basis)
     for key, label, weight, noise, basis in zip(*columns, strict=True):
-        yield node_id("entities", key), topics[label], str(ClusterEdgeType.PART_OF), weight, noise, basis
+        entity, topic, before = node_id("entities", key), topics[label], standing.members.get(key)
+        stays = before is not None and before.topic == shape.topics[label]
+        edge = before.edge if before is not None and stays else edge_key(entity, part_of, topic)
+        yield edge, (entity, topic, part_of, weight, noise, basis)
 
 
 def _subtopics(shape: Shape) -> Iterator[EdgeRow]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.stages.topics.topic_inputs import Material
+from hades.stages.topics.topic_points import core_rows, points_of
 from hades.stages.topics.topic_rules import HierarchyRules
-from models.hierarchy.arrays import NONE, Flags, Graph, Labels, Vectors, Weights, centroids, dense_labels
+from models.hierarchy.arrays import NONE, Flags, Graph, Labels, Vectors, centroids, dense_labels
 from models.hierarchy.community import communities
 from models.hierarchy.consensus import consensus_labels, without_small
 from models.hierarchy.density import density_labels
-from models.hierarchy.neighbours import hop_graph, nearest_edges, nearest_graph
-from models.hierarchy.placement import Points, place
+from models.hierarchy.neighbours import hop_graph, nearest_graph
+from models.hierarchy.placement import place
 from models.hierarchy.reduce import reduce
 
 
@@ -44,37 +45,6 @@ def find_topics(material: Material, rules: HierarchyRules) -> TopicAssignment:
     middles = centroids(material.vectors, labels, int(labels.max()) + 1)
     labels = place(points_of(material, rules, ~is_core, is_core), labels, middles, ~is_core)
     return TopicAssignment(labels, noise, middles, is_core)
-
-
-def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
-    """Whom to cluster: entities that stand for a text, and those that no text is within two hops of.
-
-    The others, mostly names, say less by their vector than by the texts they stand in. Where nothing stands for a text
-    everyone with a vector is clustered. Beyond `core_limit` a sample fixed by the keys' hashes is.
-    """
-    texts = material.of_document
-    if texts.any():
-        near = texts | (material.edges @ texts.astype(np.float32) > 0)
-        reached = near | (material.edges @ near.astype(np.float32) > 0)
-        joined = np.diff(material.edges.indptr) > 0
-        chosen = np.flatnonzero(texts | (material.has_vector & ~reached & joined))
-    else:
-        chosen = np.flatnonzero(material.has_vector)
-    if len(chosen) > rules.core_limit:
-        chosen = np.sort(chosen[np.argsort(material.hashes[chosen], kind="stable")[: rules.core_limit]])
-    return chosen
-
-
-def points_of(material: Material, rules: HierarchyRules, asked: Flags, is_core: Flags) -> Points:
-    """The material as placement sees it: how far each vector is to be trusted, and who votes.
-
-    An asked text is also joined to the clustered texts nearest to it: they tell its topic better than a centroid does.
-    """
-    trust: Weights = np.where(material.of_name, rules.name_trust, rules.text_trust).astype(np.float32)
-    trust[material.of_name & material.is_person] = rules.person_trust
-    texts = np.flatnonzero(asked & (material.of_document | is_core))
-    near = nearest_edges(material.vectors, texts, np.flatnonzero(is_core & ~asked), rules.neighbours)
-    return Points(material.vectors, (material.edges + rules.nearness_votes * near).tocsr(), trust)
 
 
 def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: HierarchyRules) -> Graph:

@@ -109,9 +109,9 @@ def terms_said(material: Material, shape: Shape) -> TermCounts:
 def word_topics(writer: Writer, shape: Shape, said: TermCounts, wanted: Iterable[int]) -> dict[int, Wording]:
     """Name and summary of the wanted topics, by their number. Reads a few chunks a topic, never whole documents."""
     labels = _speakers(writer.material, shape)
-    terms = characteristic_terms(said, labels, len(shape.topics), TERMS)
-    of_code = code_topics(writer.material, shape.labels, len(shape.topics))
     chosen = sorted(wanted)
+    terms = characteristic_terms(said, labels, len(shape.topics), TERMS, chosen)
+    of_code = code_topics(writer.material, shape.labels, len(shape.topics))
     chunks = _chunks_near(writer, shape, labels, chosen)
     worded = {}
     for number in chosen:
@@ -130,10 +130,11 @@ def word_above(
     speakers = _speakers(writer.material, shape)
     labels = np.where(speakers == NONE, NONE, shape.parents[speakers])
     of_code = code_topics(writer.material, shape.above_labels(), len(shape.above))
-    terms = characteristic_terms(said, labels, len(shape.above), TERMS)
+    chosen = sorted(wanted)
+    terms = characteristic_terms(said, labels, len(shape.above), TERMS, chosen)
     sizes = shape.sizes()
     worded = {}
-    for number in sorted(wanted):
+    for number in chosen:
         children = sorted(
             np.flatnonzero(shape.parents == number).tolist(), key=lambda topic: (-sizes[topic], shape.topics[topic])
         )

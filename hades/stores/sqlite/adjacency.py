@@ -124,9 +124,12 @@ class EdgePages:
             )
             yield stop - start, 0, b"".join((_HEADER.pack(*map(len, parts)), *parts))
 
-    def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
+    def decode(
+        self, tree: Tree, layout: int, absent: int, data: bytes, names: tuple[str, ...] | None = None
+    ) -> pa.RecordBatch:
         """The page as Arrow, for merging."""
-        return self._decode(tree, [data])
+        batch = self._decode(tree, [data])
+        return batch if names is None else batch.select(list(names))
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
         """Thousands of small pages cost what one large page of the same rows would."""

@@ -88,8 +88,10 @@ def write(
     return pa.concat_tables(replaced) if replaced else make_table([], tree.schema), grown
 
 
-def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_PAGES) -> Iterator[pa.RecordBatch]:
-    """Every page in sort order; keeps no cursor open between steps."""
+def scan(
+    connection: sqlite3.Connection, tree: Tree, names: tuple[str, ...] | None = None, batch_pages: int = _GROUP_PAGES
+) -> Iterator[pa.RecordBatch]:
+    """Every page in sort order, with these columns or all; keeps no cursor open between steps."""
     after = None
     while True:
         # The first page's fence is '', which nothing is greater than when asked with '>': begin before it.
@@ -97,8 +99,8 @@ def scan(connection: sqlite3.Connection, tree: Tree, batch_pages: int = _GROUP_P
             _PAGES_AFTER if after is not None else _PAGES_AFTER.replace("first > ?", "first >= ?"),
             (tree.id, after or "", batch_pages),
         ).fetchall()
-        for _, *page in rows:
-            batch = tree.codec.decode(tree, *page)
+        for _, layout, absent, data in rows:
+            batch = tree.codec.decode(tree, layout, absent, data, names)
             if batch.num_rows:
                 yield batch
         if len(rows) < batch_pages:

@@ -276,12 +276,13 @@ class Session:
         needed = list(dict.fromkeys([*names, *(term.column for term in terms)]))
         source: Iterator[pa.RecordBatch]
         if keys is None:
-            source = (batch.select(needed) for batch in pages.scan(self._connection, tree))
+            source = pages.scan(self._connection, tree, tuple(needed))
         else:
             source = self._rows_by_key(collection, keys, needed)
         for batch in source:
             keep = questions.matches(batch, terms)
-            kept = batch.select(names) if keep is None else batch.select(names).filter(keep)
+            kept = batch if len(needed) == len(names) else batch.select(names)
+            kept = kept if keep is None else kept.filter(keep)
             if kept.num_rows:
                 yield kept
 

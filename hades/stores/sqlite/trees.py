@@ -14,6 +14,7 @@ from schemas.record import repeated
 MAX_PAGE_ROWS = 4_096
 
 Page = tuple[int, int, bytes]  # layout, bits of the columns left out, bytes
+Choice = tuple[pa.Schema, list[int | pa.Array]]  # some columns: where each stands in a page, or nulls in its place
 
 
 class Codec(Protocol):
@@ -22,8 +23,10 @@ class Codec(Protocol):
     def encode(self, tree: Tree, rows: pa.RecordBatch, per_page: int) -> Iterator[tuple[int, int, bytes]]:
         """Pages of `per_page` rows: how many rows, bits of the columns left out, bytes. No rows give one empty page."""
 
-    def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
-        """The rows of a page, in the tree's current schema."""
+    def decode(
+        self, tree: Tree, layout: int, absent: int, data: bytes, names: tuple[str, ...] | None = None
+    ) -> pa.RecordBatch:
+        """The rows of a page, in the tree's current schema; with `names` only these columns, in their order."""
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
         """The rows of neighbouring pages together, in the tree's current schema."""
@@ -43,6 +46,7 @@ class Tree:
     codec: Codec
     partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
     gaps: dict[tuple[int, int], list[pa.Array | None]] = field(default_factory=dict, compare=False)
+    choices: dict[tuple[int, tuple[str, ...]], Choice] = field(default_factory=dict, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -64,18 +68,40 @@ class ArrowPages:
                 page = pa.RecordBatch.from_arrays(kept, schema=_present(tree, tree.layout, absent))
             yield min(per_page, rows.num_rows - start), absent, page.serialize()
 
-    def decode(self, tree: Tree, layout: int, absent: int, data: bytes) -> pa.RecordBatch:
+    def decode(
+        self, tree: Tree, layout: int, absent: int, data: bytes, names: tuple[str, ...] | None = None
+    ) -> pa.RecordBatch:
         """The message as rows, with what was left out or came later filled in."""
         batch = pa.ipc.read_record_batch(pa.py_buffer(data), _present(tree, layout, absent))
+        if names is not None and layout == tree.layout:
+            schema, chosen = _choose(tree, absent, names)
+            rows = batch.num_rows
+            arrays = [batch.column(one) if isinstance(one, int) else one.slice(0, rows) for one in chosen]
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
         if absent:
             columns, rows = iter(batch.columns), batch.num_rows
             filled = [next(columns) if nulls is None else nulls.slice(0, rows) for nulls in _gaps(tree, layout, absent)]
             batch = pa.RecordBatch.from_arrays(filled, schema=tree.schemas[layout])
-        return batch if layout == tree.layout else _upgrade(tree, batch)
+        whole = batch if layout == tree.layout else _upgrade(tree, batch)
+        return whole if names is None else whole.select(list(names))
 
     def decode_run(self, tree: Tree, pages: Iterable[Page]) -> pa.Table:
         """One table, one chunk a page."""
         return pa.Table.from_batches((self.decode(tree, *page) for page in pages), schema=tree.schema)
+
+
+def _choose(tree: Tree, absent: int, names: tuple[str, ...]) -> Choice:
+    """Some columns of a page in the current layout; kept, because a scan asks the same of every page."""
+    choice = tree.choices.get((absent, names))
+    if choice is None:
+        numbers = [tree.schema.get_field_index(name) for name in names]
+        present = [number for number in range(len(tree.schema)) if not absent >> number & 1]
+        chosen = [
+            present.index(number) if number in present else _many_nulls(tree.schema.field(number).type)
+            for number in numbers
+        ]
+        choice = tree.choices[absent, names] = pa.schema([tree.schema.field(number) for number in numbers]), chosen
+    return choice
 
 
 def _gaps(tree: Tree, layout: int, absent: int) -> list[pa.Array | None]:

@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from models.hierarchy.arrays import NONE, centroids, dense_labels
 from models.hierarchy.community import communities
 from models.hierarchy.consensus import agreement, consensus_labels, without_small
 from models.hierarchy.density import density_labels
-from models.hierarchy.neighbours import hop_graph, nearest_graph, symmetric_graph
+from models.hierarchy.links import Links, add_links, join_links
+from models.hierarchy.neighbours import hop_graph, nearest_graph
 from models.hierarchy.placement import Points, place
 from models.hierarchy.reduce import principal_components, reduce
 from models.hierarchy.supertopics import supertopics
 from tests.unit.models.hierarchy.points import planted, same_partition
 
 
-def graph_of(n: int, *edges: tuple[int, int]) -> sparse.csr_matrix:
+def links_of(n: int, *edges: tuple[int, int]) -> Links:
     """Undirected edges of weight one."""
-    ends = np.array(edges).reshape(-1, 2)
-    return symmetric_graph(ends[:, 0], ends[:, 1], np.ones(len(ends)), n)
+    ends = np.array(edges, np.int64).reshape(-1, 2)
+    return join_links(ends[:, 0], ends[:, 1], np.ones(len(ends)), n)
+
+
+def graph_of(n: int, *edges: tuple[int, int]) -> sparse.csr_matrix:
+    """The same as a matrix."""
+    return links_of(n, *edges).matrix()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_links_give_what_the_matrices_of_scipy_give(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, topics = 60, 5
+    tails, heads = rng.integers(0, n, (2, 300))
+    first, second = (join_links(tails[half], heads[half], rng.random(150), n) for half in (slice(150), slice(150, 300)))
+    both, matrix = add_links(first, second, 0.7), (first.matrix() + 0.7 * second.matrix()).tocsr()
+    assert both.matrix().indices.tolist() == matrix.indices.tolist()
+    assert both.weights.tolist() == matrix.data.tolist()
+    chosen = rng.random(n) < 0.3
+    assert both.beside(chosen).tolist() == (matrix @ chosen.astype(np.float32) > 0).tolist()
+    labels = rng.integers(-1, topics, n)
+    member = sparse.csr_matrix((np.ones(n, np.float32), (np.arange(n), labels + 1)), shape=(n, topics + 1))
+    voice = sparse.diags((1.0 / np.maximum(np.diff(matrix.indptr), 1)).astype(np.float32))
+    votes = np.asarray((matrix @ voice @ member).todense())[:, 1:]
+    vectors = rng.random((n, 4)).astype(np.float32)
+    points = Points(vectors, both, np.zeros(n, np.float32))
+    placed = place(points, labels, np.zeros((topics, 4), np.float32), np.arange(n) == 7)
+    assert placed[7] == (votes[7].argmax() if votes[7].any() else 0)
 
 
 def test_density_finds_planted_groups_and_calls_the_rest_noise() -> None:
@@ -118,7 +146,7 @@ def test_placement_listens_to_neighbours_then_to_theirs_then_to_the_vector() -> 
     vectors = np.zeros((7, 4), np.float32)
     vectors[0], vectors[1] = middles
     vectors[4] = middles[1]  # has a vector only
-    edges = graph_of(7, (0, 2), (2, 3))  # 2 knows 0; 3 knows 2; 5 and 6 know nobody
+    edges = links_of(7, (0, 2), (2, 3))  # 2 knows 0; 3 knows 2; 5 and 6 know nobody
     points = Points(vectors, edges, np.ones(7, np.float32))
     labels = np.array([0, 1, NONE, NONE, NONE, NONE, 1])
     asked = np.array([False, False, True, True, True, True, False])
@@ -127,7 +155,7 @@ def test_placement_listens_to_neighbours_then_to_theirs_then_to_the_vector() -> 
 
 def test_a_hub_says_less_than_a_close_neighbour() -> None:
     # 2 is asked: it knows the hub 0 (topic 0, five neighbours) and 1 (topic 1, one neighbour)
-    edges = graph_of(7, (2, 0), (2, 1), (0, 3), (0, 4), (0, 5), (0, 6))
+    edges = links_of(7, (2, 0), (2, 1), (0, 3), (0, 4), (0, 5), (0, 6))
     points = Points(np.zeros((7, 2), np.float32), edges, np.ones(7, np.float32))
     labels = np.array([0, 1, NONE, 0, 0, 0, 0])
     assert place(points, labels, np.eye(2, dtype=np.float32), labels == NONE)[2] == 1
@@ -136,7 +164,7 @@ def test_a_hub_says_less_than_a_close_neighbour() -> None:
 def test_loyalty_keeps_an_entity_where_little_speaks_for_leaving() -> None:
     middles = np.eye(2, dtype=np.float32)
     vectors = np.array([[0.69, 0.72]], np.float32)
-    points = Points(vectors, sparse.csr_matrix((1, 1), dtype=np.float32), np.ones(1, np.float32))
+    points = Points(vectors, links_of(1), np.ones(1, np.float32))
     asked = np.array([True])
     assert place(points, np.array([0]), middles, asked).tolist() == [1]
     assert place(points, np.array([0]), middles, asked, loyalty=0.2).tolist() == [0]
