@@ -48,7 +48,7 @@ from schemas.ids import node_id
 from schemas.record import repeated
 
 DERIVE_VERSION = 7  # raise it with any change of what is derived: the next run derives all edges again
-MANY_SYMBOLS = 4_000  # from here on a child process costs less than it gives
+MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.

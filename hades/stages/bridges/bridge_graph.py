@@ -32,6 +32,7 @@ class BridgeGraph:
     super_topic: Longs
     edges: pa.Array
     types: pa.Array
+    provenance: pa.Array
     tail: Longs
     head: Longs
     weight: Floats
@@ -78,7 +79,7 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     topics = _table(store, "clusters", ["_key"], [Term("level", "==", 1)]).column("_key")
     entities = _table(store, "entities", ["_key", "cluster_id"])
     ids = pc.binary_join_element_wise("entities", entities.column("_key"), "/")
-    columns = ["_key", "_from", "_to", "type", "weight", "layer_bridge", "valid_until", "retracted_at"]
+    columns = ["_key", "_from", "_to", "type", "weight", "layer_bridge", "valid_until", "retracted_at", "provenance"]
     edges = _table(store, "relations", columns)
     weight = edges.column("weight").to_numpy(zero_copy_only=False).astype(np.float64)
     known = [str(kind) for kind in RelationType]
@@ -91,6 +92,7 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
         super_topic=_super_topics(store, topics),
         edges=edges.column("_key"),
         types=edges.column("type"),
+        provenance=edges.column("provenance"),
         tail=_places(edges.column("_from"), ids),
         head=_places(edges.column("_to"), ids),
         weight=weight,

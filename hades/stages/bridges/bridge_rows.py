@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from hades.ports.store import RowStore
 from hades.stages.bridges.bridge_graph import BridgeGraph
 from hades.stages.bridges.bridge_rules import BridgeRules
-from models.bridges.score import Flags, path_cost, path_weight
+from models.bridges.score import path_cost, path_weight
 from models.bridges.search import TopicPath
 from schemas.bridges import Bridge
 from schemas.ids import content_key
@@ -58,18 +59,42 @@ class CachedBridge:
         return None if self.path is None else BridgePath(self.path, self.region, self.of, self.rules, self.at)
 
 
+@dataclass(frozen=True)
+class _GraphFacts:
+    """What bridges are held against, as lists: single places of a list are read faster than those of an array."""
+
+    tail: list[int]
+    head: list[int]
+    weight: list[float]
+    walkable: list[bool]
+    topic: list[int]
+    topics: list[str]
+
+    @classmethod
+    def of(cls, graph: BridgeGraph) -> Self:
+        """The facts of a graph."""
+        return cls(
+            tail=graph.tail.tolist(),
+            head=graph.head.tolist(),
+            weight=graph.weight.tolist(),
+            walkable=graph.walkable().tolist(),
+            topic=graph.topic.tolist(),
+            topics=graph.topics.to_pylist(),
+        )
+
+
 def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
     """Every cached bridge against the graph: its edges stand and join its nodes, its ends are in the topics it says."""
     columns = ["_key", "from_cluster", "to_cluster", "nodes", "edges", "provenance", "pinned"]
     rows = [row for batch in store.scan("bridge_cache", columns=columns) for row in batch.to_pylist()]
     nodes = _numbers((one for row in rows for one in row["nodes"]), graph.entities)
     keys = _numbers((one.removeprefix("relations/") for row in rows for one in row["edges"]), graph.edges)
-    walkable = graph.walkable()
+    facts = _GraphFacts.of(graph)
     kept = []
     for row in rows:
         walk = [nodes[one] for one in row["nodes"]]
         edges = [keys[one.removeprefix("relations/")] for one in row["edges"]]
-        problem = _problem(graph, walkable, row, walk, edges)
+        problem = _problem(facts, row, walk, edges)
         told = orjson.loads(row["provenance"])
         search = told.get("search", {})
         weights = [step["weight"] for step in told.get("edges", ())]
@@ -82,7 +107,7 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
                 of=search.get("paths", 0),
                 path=None if problem else TopicPath(tuple(walk), tuple(edges)),
                 problem=problem,
-                is_same=not problem and weights == graph.weight[edges].tolist(),
+                is_same=not problem and weights == [facts.weight[edge] for edge in edges],
                 rules=search.get("rules", ""),
                 at=search.get("at", ""),
             )
@@ -97,7 +122,6 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
 
 
 def bridge_table(
-    store: RowStore,
     graph: BridgeGraph,
     found: dict[str, BridgePath],
     pinned: set[str],
@@ -108,7 +132,7 @@ def bridge_table(
 ) -> pa.Table:
     """Rows of `bridge_cache`, by key, with where each edge was read."""
     used = sorted({edge for one in found.values() for edge in one.path.edges})
-    read = _provenance(store, graph, used)
+    read = _provenance(graph, used)
     walked = sorted({node for one in found.values() for node in one.path.nodes})
     identifier = dict(zip(walked, graph.entities.take(pa.array(walked, pa.int64())).to_pylist(), strict=True))
     topics = graph.topics.to_pylist()
@@ -141,45 +165,43 @@ def _search(found: BridgePath) -> dict[str, Any]:
     return {"region": found.region, "paths": found.of, "rules": found.rules, "at": found.at}
 
 
-def _problem(
-    graph: BridgeGraph, walkable: Flags, row: dict[str, Any], walk: Sequence[int], edges: Sequence[int]
-) -> str:
+def _problem(facts: _GraphFacts, row: dict[str, Any], walk: Sequence[int], edges: Sequence[int]) -> str:
     """Why a row is no bridge of the graph as it is now; empty when it is one."""
     for name, edge in zip(row["edges"], edges, strict=True):
-        if edge < 0 or not walkable[edge]:
+        if edge < 0 or not facts.walkable[edge]:
             return f"{name} no longer stands"
-    if min(walk, default=-1) < 0 or not _joins(graph, walk, edges):
+    if min(walk, default=-1) < 0 or not _joins(facts, walk, edges):
         return "its edges do not join its nodes"
-    ends = [int(graph.topic[walk[place]]) for place in (0, -1)]
-    if [graph.topics[end].as_py() if end >= 0 else None for end in ends] != [row["from_cluster"], row["to_cluster"]]:
+    ends = [facts.topic[walk[place]] for place in (0, -1)]
+    if [facts.topics[end] if end >= 0 else None for end in ends] != [row["from_cluster"], row["to_cluster"]]:
         return "an end of it moved to another topic"
     return ""
 
 
-def _provenance(store: RowStore, graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
-    keys = graph.edges.take(pa.array(edges, pa.int64())).to_pylist()
-    rows = store.get("relations", keys, columns=["_key", "type", "weight", "provenance"]).to_pylist()
-    read = {row["_key"]: row for row in rows}
+def _provenance(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """What each edge says and where it was read."""
+    rows = pa.array(edges, pa.int64())
+    columns = [one.take(rows).to_pylist() for one in (graph.edges, graph.types, graph.provenance)]
+    weights = graph.weight[np.array(edges, np.int64)].tolist()
     steps = {}
-    for edge, key in zip(edges, keys, strict=True):
-        source = read[key]["provenance"] or {"doc": "", "span": None}
+    for edge, key, kind, source, weight in zip(edges, *columns, weights, strict=True):
+        place = source or {"doc": "", "span": None}
         steps[edge] = {
             "id": f"relations/{key}",
-            "type": read[key]["type"],
-            "weight": read[key]["weight"],
-            "doc": source["doc"],
-            "span": source["span"],
+            "type": kind,
+            "weight": weight,
+            "doc": place["doc"],
+            "span": place["span"],
         }
     return steps
 
 
-def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
+def _joins(facts: _GraphFacts, walk: Sequence[int], edges: Sequence[int]) -> bool:
     """Whether a walk is a loopless path along these edges."""
     if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
         return False
     return all(
-        {int(graph.tail[edge]), int(graph.head[edge])} == {walk[place], walk[place + 1]}
-        for place, edge in enumerate(edges)
+        {facts.tail[edge], facts.head[edge]} == {walk[place], walk[place + 1]} for place, edge in enumerate(edges)
     )
 
 

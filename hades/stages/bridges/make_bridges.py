@@ -46,7 +46,7 @@ def make_bridges(
     served = serve_pairs(graph, heat, pairs, kept, trust, deadline, progress)
     notes = _keep_pinned(kept, served.found)
     pinned = {one.key for one in kept if one.pinned}
-    table = bridge_table(store, graph, served.found, pinned, rules, generation=generation, as_of=as_of)
+    table = bridge_table(graph, served.found, pinned, rules, generation=generation, as_of=as_of)
     stale = sorted({one.key for one in kept} - set(served.found))
     contents = table.select(["_key", "weight", "cost", "pinned"]).to_pylist()
     report = replace(

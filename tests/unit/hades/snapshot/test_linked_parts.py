@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from random import Random
+
+import pytest
 
 from hades.snapshot import analysed_texts, lexical, manifest
 from hades.snapshot.analysed_texts import AnalysedTexts
@@ -95,6 +98,21 @@ def test_known_texts_are_not_analysed_and_forgotten_words_leave_the_cache(tmp_pa
     assert "sea" in AnalysedTexts(cache).terms
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_any_history_of_texts_gives_the_index_of_a_build_from_nothing(tmp_path: Path, monkeypatch, seed: int) -> None:
+    monkeypatch.setattr(lexical, "_PORTION_TEXTS", 3)
+    monkeypatch.setattr(lexical, "_BLOCK_WORDS", 20)
+    random, cache = Random(seed), tmp_path / "cache.npz"
+    words = ["river", "rivers", "sea", "Flow", "naïve", "zeppelin", "x_1", "the", ""]
+    texts: list[str] = []
+    for night in range(5):
+        texts = [text for text in texts if random.random() < 0.7]
+        texts += [" ".join(random.choices(words, k=random.randrange(6))) for _ in range(random.randrange(6))]
+        random.shuffle(texts)
+        known = lexical_files(tmp_path / f"known{night}", texts, AnalysedTexts(cache))
+        assert known == lexical_files(tmp_path / f"fresh{night}", texts, None)
+
+
 def test_a_torn_cache_or_that_of_another_analyser_is_ignored(tmp_path: Path, monkeypatch) -> None:
     cache = tmp_path / "cache.npz"
     lexical_files(tmp_path / "a", ["rivers flow"], AnalysedTexts(cache))
@@ -102,4 +120,4 @@ def test_a_torn_cache_or_that_of_another_analyser_is_ignored(tmp_path: Path, mon
     assert AnalysedTexts(cache).terms == ()
     monkeypatch.undo()
     cache.write_bytes(cache.read_bytes()[:40])
-    assert AnalysedTexts(cache).find(analysed_texts.digest_text("rivers flow")) is None
+    assert AnalysedTexts(cache).places([analysed_texts.digest_text("rivers flow")]).tolist() == [-1]
