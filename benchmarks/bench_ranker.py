@@ -4,8 +4,9 @@
 
 HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is made up. Both networks
 see the same features and edges, and take a step on the same loss in a full batch: processor seconds are compared, each
-side's fastest epoch. `fit` is what fitting the states to the end takes, `peak_mb` what it holds. Ranking is the part
-that grows with the candidates: states looked up, products, three heads, confidence; reading texts is not in it.
+side's fastest epoch. `sample` is drawing the neighbourhoods of one step of a graph that is fitted by parts. `fit` is
+what fitting the states to the end takes, `peak_mb` what it holds. Ranking is the part that grows with the candidates:
+states looked up, products, three heads, confidence; reading texts is not in it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+from numpy_sampler import sample_in_numpy
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +32,7 @@ from models.ranker.dataset import Graph, undirected
 from models.ranker.features import HEADS
 from models.ranker.fit_states import StateRules, fit_states
 from models.ranker.infer import Head, RankerModel, node_states
+from models.ranker.sampler import NeighbourSampler
 
 NODES, EDGES, WIDTH, DIMENSION = 65_000, 218_000, 396, 384
 EPOCHS = 4
@@ -62,6 +65,7 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
     model = RankerModel({}, {**arrays, "tower": np.ones((DIMENSION, 64), np.float32)})
     states_seconds, states = timed(lambda: node_states(model, graph.features, graph.starts, graph.targets))
     milliseconds = ranking(model, states, candidates)
+    in_numpy, compiled = sampling(graph)
     return {
         "nodes": len(graph),
         "edges": len(graph.targets) // 2,
@@ -72,6 +76,9 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
         "fit_epochs": len(curve.fitted),
         "states_in_numpy_s": states_seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "sample_in_numpy_ms": in_numpy,
+        "sample_compiled_ms": compiled,
+        "sample_compiled_over_numpy": compiled / in_numpy,
         "candidates": candidates,
         "rank_p50_ms": float(np.quantile(milliseconds, 0.5)),
         "rank_p95_ms": float(np.quantile(milliseconds, 0.95)),
@@ -120,6 +127,16 @@ def own_epoch(graph: Graph) -> float:
     return float(np.diff(marks)[1:].min())
 
 
+def sampling(graph: Graph) -> tuple[float, float]:
+    """Processor milliseconds of drawing the neighbourhoods of one step, by numpy and compiled; each side's fastest."""
+    rules, sampler = StateRules(), NeighbourSampler(graph.starts, graph.targets)
+    random = np.random.default_rng(0)
+    asked = np.unique(random.integers(0, len(graph), 3 * rules.batch))
+    in_numpy = fastest(lambda: sample_in_numpy(graph.starts, graph.targets, asked, rules.fanouts, random))
+    compiled = fastest(lambda: sampler.sample(asked, rules.fanouts, random))
+    return in_numpy * 1000, compiled * 1000
+
+
 def ranking(model: RankerModel, states: np.ndarray, candidates: int) -> np.ndarray:
     """Milliseconds of ranking so many candidates, again and again."""
     random = np.random.default_rng(0)
@@ -163,7 +180,7 @@ def made_up() -> Graph:
     return Graph(features, *undirected(*_csr(left, right), *_csr(right, left)))
 
 
-def fastest(work: Callable[[], None]) -> float:
+def fastest(work: Callable[[], object]) -> float:
     """Processor seconds of the fastest of a few runs, after one to warm up."""
     work()
     taken = []

@@ -10,7 +10,7 @@ import numpy as np
 from models.ranker.dataset import Choices, Graph, Longs
 from models.ranker.features import Singles
 from models.ranker.fit_curve import Curve, Told, rectangle
-from models.ranker.sampler import sample
+from models.ranker.sampler import NeighbourSampler
 
 if TYPE_CHECKING:
     import torch
@@ -124,6 +124,13 @@ class _Batch:
     rules: StateRules
     random: np.random.Generator
     kept: dict[str, torch.Tensor] = field(default_factory=dict)
+    samplers: list[NeighbourSampler] = field(default_factory=list)
+
+    def sampler(self) -> NeighbourSampler:
+        """Draws from the edges that are not held out; made once."""
+        if not self.samplers:
+            self.samplers.append(NeighbourSampler(self.edges.starts, self.edges.targets))
+        return self.samplers[0]
 
     def features(self) -> torch.Tensor:
         """What is known of every node, put on the device once."""
@@ -203,7 +210,7 @@ def _part_states(network: States, batch: _Batch, asked: Longs) -> torch.Tensor:
     from models.ranker.network import edge_list
 
     rules = batch.rules
-    part = sample(batch.edges.starts, batch.edges.targets, asked, rules.fanouts, batch.random)
+    part = batch.sampler().sample(asked, rules.fanouts, batch.random)
     features = batch.features()[torch.from_numpy(part.nodes).to(rules.device)]
     edges = edge_list(torch.from_numpy(part.source), torch.from_numpy(part.target)).to(rules.device)
     return network.nodes(features, edges, rules.dropout)[: len(asked)]

@@ -1,6 +1,7 @@
 """Neighbours drawn from a CSR adjacency: mini-batches for graphs that do not fit a full batch.
 
-PyG's own loader needs extension wheels that do not exist for every platform; this is numpy only and seeded.
+PyG's own loader needs extension wheels that do not exist for every platform. This one is machine code by numba, which
+is a dependency anyway; the same seed draws the same neighbours on every machine.
 """
 
 from __future__ import annotations
@@ -22,47 +23,29 @@ class SampledGraph:
     target: Longs
 
 
-def sample(
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    asked: Longs,
-    fanouts: tuple[int, ...],
-    random: np.random.Generator,
-) -> SampledGraph:
-    """The asked nodes (each once) with at most `fanouts[i]` neighbours of each node that hop i reaches."""
-    nodes = np.asarray(asked, np.int64)
-    frontier = nodes
-    sources: list[Longs] = []
-    ends: list[Longs] = []
+class NeighbourSampler:
+    """Draws neighbourhoods from one adjacency; it holds one number for each node of the graph between two draws."""
+
+    def __init__(self, starts: NDArray[np.int64], targets: NDArray[np.int32]) -> None:
+        from models.ranker.sample_kernel import draw_neighbours  # loads the compiler
+
+        self._draw = draw_neighbours
+        self._starts, self._targets = starts, targets
+        self._place = np.full(len(starts) - 1, -1, np.int64)  # where a node stands in the part that is being drawn
+
+    def sample(self, asked: Longs, fanouts: tuple[int, ...], random: np.random.Generator) -> SampledGraph:
+        """The asked nodes (each once) with at most `fanouts[i]` different neighbours of each that hop i reaches."""
+        asked, limits = np.asarray(asked, np.int64), np.asarray(fanouts, np.int64)
+        seed = int(random.integers(0, np.iinfo(np.int64).max))
+        size = _most(len(asked), fanouts, len(self._place))
+        nodes, source, target = self._draw(self._starts, self._targets, asked, limits, seed, self._place, size)
+        return SampledGraph(nodes, source, target)
+
+
+def _most(n_asked: int, fanouts: tuple[int, ...], n_nodes: int) -> int:
+    """How many edges a draw may have."""
+    edges, frontier = 0, n_asked
     for fanout in fanouts:
-        at, near = _draw(starts, targets, frontier, fanout, random)
-        sources.append(near)
-        ends.append(at)
-        fresh = np.setdiff1d(near, nodes)
-        nodes, frontier = np.concatenate([nodes, fresh]), fresh
-    order = np.argsort(nodes, kind="stable")
-    place = order[np.searchsorted(nodes, np.concatenate([*sources, *ends]), sorter=order)]
-    half = len(place) // 2
-    return SampledGraph(nodes, place[:half], place[half:])
-
-
-def _draw(
-    starts: NDArray[np.int64], targets: NDArray[np.int32], nodes: Longs, fanout: int, random: np.random.Generator
-) -> tuple[Longs, Longs]:
-    """Pairs (node, neighbour): all neighbours of those that have few, `fanout` draws of the others."""
-    counts = starts[nodes + 1] - starts[nodes]
-    few = counts <= fanout
-    kept = counts[few]
-    at = np.repeat(nodes[few], kept)
-    entries = np.repeat(starts[nodes[few]], kept) + _ranges(kept)
-    many = nodes[~few]
-    draws = (random.random((len(many), fanout)) * counts[~few][:, None]).astype(np.int64)
-    drawn = (starts[many][:, None] + draws).ravel()
-    pairs_at = np.concatenate([at, np.repeat(many, fanout)])
-    return pairs_at, targets[np.concatenate([entries, drawn])].astype(np.int64)
-
-
-def _ranges(counts: Longs) -> Longs:
-    """0, 1, ..., c - 1 for each count c, one after the other."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        edges += frontier * fanout
+        frontier = min(frontier * fanout, n_nodes)
+    return edges
