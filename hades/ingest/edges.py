@@ -7,17 +7,16 @@ with it what later stages built on rows that go (`hades/ingest/cleanup`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.build_state import ledger
-from hades.build_state.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
+from hades.build_state.entity_edits import EDITS, Edits, fingerprint, refresh_entities, standing_edits
 from hades.ingest import manifest
 from hades.ingest.arrow_bytes import to_bytes
 from hades.ingest.cleanup.logs import redact_logs
@@ -28,28 +27,26 @@ from hades.ingest.code.tables import (
     CodeDerivation,
     derive_code,
     derive_code_bytes,
-    symbol_mentions,
 )
+from hades.ingest.derived_tables import CorpusRows, build_tables
 from hades.ingest.entities.corpus import CorpusView
-from hades.ingest.entities.derive import DerivedRows, derive
+from hades.ingest.entities.derive import derive
 from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entity_vectors import similar_edges, with_vectors
+from hades.ingest.entity_vectors import BASIS, EntityVectors
+from hades.ingest.last_derivation import LastDerivation
 from hades.ingest.openie import remove_unused, with_extractions
-from hades.ingest.reference_edges import reference_edges, reference_table
+from hades.ingest.reference_edges import reference_edges
 from hades.ingest.report import Progress, silent
-from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
-from hades.ingest.sync_rows import Change, Difference, apply_removals, apply_writes, difference
+from hades.ingest.sync_rows import Change, Comparison, Difference, apply_removals, apply_writes, find_difference
 from hades.ingest.worker_pool import WorkerPool
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
-from schemas.record import repeated
 
 DERIVE_VERSION = 7  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
-_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
@@ -64,16 +61,6 @@ _FOREIGN = {
     "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
 }  # fmt: skip
 _BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
-
-
-@dataclass(frozen=True)
-class _Corpus:
-    """Documents, chunks and functions as read from the store."""
-
-    documents: pa.Table
-    chunks: pa.Table
-    code: Future[CodeDerivation]  # a worker process may still be at it
-    references: list[dict[str, Any]]
 
 
 def derive_edges(
@@ -99,14 +86,24 @@ def derive_edges(
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
+    last = LastDerivation(scratch) if scratch is not None else None
+    before = last.load(manifest.derive_digest(store)) if last else {}
+    vectors = EntityVectors.of_titles(store, embedder, derived.titles, progress)
     cache = PairCache(scratch) if scratch is not None else None
-    wanted = _derive_all(store, embedder, corpus, derived, edits, cache, progress)
+    wanted = build_tables(corpus, derived, edits, vectors, cache, before)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
-        changes = _write(inside, wanted)
-        laid = _catch_up(inside, embedder, edits)
+        changes = _write(inside, wanted, replace(vectors, store=inside), before)
+        laid, is_behind = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, _digest_with(digest, laid))
+    if last and is_behind:
+        last.clear()
+    elif last:
+        last.keep(
+            _digest_with(digest, laid),
+            {name: table.select(_find_compared(name, table)) for name, table in wanted.items()},
+        )
     progress("edges", 4, 4)
     return changes
 
@@ -132,25 +129,29 @@ def _digest_with(digest: str, edits: Edits) -> str:
     return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
 
 
-def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
-    """Lay on what curators said meanwhile; what remains of the edits that this derivation worked from."""
+def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> tuple[Edits, bool]:
+    """Lay on what curators said meanwhile; what remains of the edits worked from, and whether any had to be laid on."""
     now = standing_edits(store)
     behind = [key for key in {*seen, *now} if seen.get(key) != now.get(key)]
     if behind:
         refresh_entities(store, behind, embedder)
-    return {key: edits for key, edits in seen.items() if key in now}
+    return {key: edits for key, edits in seen.items() if key in now}, bool(behind)
 
 
-def _read(store: RowStore, pool: WorkerPool) -> _Corpus:
+def _read(store: RowStore, pool: WorkerPool) -> CorpusRows:
     columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
-    chunks = _all(store, "doc_chunks", ["_key", "document", "text", "span", "title", "symbol", "kind"])
+    chunks = _all(
+        store,
+        "doc_chunks",
+        ["_key", "document", "text", "span", "title", "symbol", "kind", "sha256", "embedding_model"],
+    )
     documents = with_extractions(store, documents, chunks)
     chunks = blank_code(chunks, documents)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span"])
     files = _all(store, "files", ["_key", "document"])
     code = _start_code(pool, documents, chunks, funcs, files)
-    return _Corpus(documents, chunks, code, reference_edges(documents, chunks))
+    return CorpusRows(documents, chunks, code, reference_edges(documents, chunks))
 
 
 def _start_code(
@@ -165,102 +166,48 @@ def _start_code(
     return pool.submit(derive_code_bytes, *map(to_bytes, read))
 
 
-def _derive_all(
-    store: RowStore,
-    embedder: Embedder,
-    corpus: _Corpus,
-    derived: DerivedRows,
-    edits: Edits,
-    cache: PairCache | None,
-    progress: Progress,
-) -> dict[str, pa.Table]:
-    """Every derived collection as it should be."""
-    titles = dict(
-        zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
-    )
-    rows = corpus.documents.to_pylist()
-    symbols = symbols_of(derived.entities)
-    code = corpus.code.result()
-    stated = read_stated_relations(
-        StatedCorpus(
-            documents=[{**row, "facts": read_facts(row["facts"]) if _LINKS in row["facts"] else {}} for row in rows],
-            calls=code.calls,
-            bases=code.bases,
-            func_spans=code.funcs,
-            title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
-            symbol_entity=symbols,
-            paths=code.paths,
-        )
-    )
-    mentions = pa.concat_tables([derived.mentions, symbol_mentions(code, symbols)], promote_options="default")
-    entities = with_vectors(store, embedder, with_edits(derived.entities, edits), derived.titles, progress)
-    similar = similar_edges(entities, cache)
-    relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
-    relations = _defaults("relations", relations)
-    return {
-        "entities": _with_degrees(_defaults("entities", entities), relations),
-        "relations": relations,
-        "mentions": _defaults("mentions", _one_each(mentions)),
-        "references": reference_table(corpus.references),
-        **code.tables,
-        "merge_log": derived.merge_log,
-    }
-
-
-def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
+def _write(
+    store: RowStore, wanted: dict[str, pa.Table], vectors: EntityVectors, before: Mapping[str, pa.Table]
+) -> dict[str, Change]:
     found: dict[str, Difference] = {}
     for name in _ORDER:
-        table = wanted.pop(name)
-        found[name] = difference(store, name, table, _find_owned(name, table))
+        held = before.get(name)
+        comparison = Comparison(name, _find_owned(name, wanted[name]), _find_compared(name, wanted[name]))
+        if name == "entities":
+            comparison = replace(comparison, complete=vectors.fill, suspects=_edited_once(store))
+        found[name] = find_difference(store, comparison, wanted[name], held)
     pa.default_memory_pool().release_unused()
     for name in reversed(_ORDER):
         if name != "entities":
             apply_removals(store, name, found[name])
-    gone = found["entities"]
+    gone, moved = found["entities"], found["relations"]
+    changed = [node_id("entities", key) for key in gone.stale]
+    changed += [node_id("relations", key) for key in (*moved.stale, *moved.changed.column("_key").to_pylist())]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
     left = detach_entities(store, gone.stale)
     apply_removals(store, "entities", gone)
-    return changes | left | clear_up(store)
+    return changes | left | clear_up(store, changed if before else None)
+
+
+def _edited_once(store: RowStore) -> list[str]:
+    """Entities that a curator edited at any time: their rows may have been written since the last derivation."""
+    scan = store.scan(EDITS, columns=["entity"])
+    return sorted({key for batch in scan for key in batch.column("entity").to_pylist()})
 
 
 def _find_owned(collection: str, table: pa.Table) -> list[str]:
+    """The columns that derivation fills."""
+    names = [name for name in table.column_names if name != BASIS]
+    if collection == "entities" and "embedding" not in names:
+        names.append("embedding")
     foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
-    return [name for name in table.column_names if name not in foreign]
+    return [name for name in names if name not in foreign]
 
 
-def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
-    """`deg_out`: how many relations leave each entity."""
-    counted = pc.value_counts(relations.column("_from").combine_chunks())
-    degree = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
-    values = [degree.get(node_id("entities", key), 0) for key in entities.column("_key").to_pylist()]
-    index = entities.schema.get_field_index("deg_out")
-    return entities.set_column(index, "deg_out", pa.array(values, pa.int64()))
-
-
-def _one_each(relations: pa.Table) -> pa.Table:
-    """Each key once; of two sources of one relation the first given stays."""
-    keys = relations.column("_key").to_pylist()
-    first: dict[str, int] = {}
-    for row, key in enumerate(keys):
-        first.setdefault(key, row)
-    return relations if len(first) == len(keys) else relations.take(pa.array(list(first.values())))
-
-
-def _defaults(collection: str, table: pa.Table) -> pa.Table:
-    """Nulls of columns that have a default replaced by it, so that what is compared is what is stored."""
-    declared = collection_named(collection)
-    assert declared is not None
-    for column in declared.columns:
-        index = table.schema.get_field_index(column.name)
-        if column.default is None or column.nullable:
-            continue
-        filled = repeated(column.default, column.type, table.num_rows)
-        if index < 0:
-            table = table.append_column(column.name, filled)
-        elif table.column(index).null_count:
-            values = table.column(index).combine_chunks()
-            table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
-    return table
+def _find_compared(collection: str, table: pa.Table) -> list[str]:
+    """The columns by which two derivations are compared: vectors by what they are made of."""
+    foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
+    return [name for name in table.column_names if name not in foreign and name != "embedding"]
 
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:

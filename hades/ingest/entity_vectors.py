@@ -1,11 +1,14 @@
 """Vectors of entities: of the document an entity titles, else of its name; what is already there is kept.
 
-From these vectors follow the `similar_to` edges.
+An entity whose name and whose documents' chunks are those of the last derivation has the vector it had; only the others
+are worked out. From the vectors of names follow the `similar_to` edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from hades.ingest.embeddings import as_lists
 from hades.ingest.entities.pair_cache import PairCache
-from hades.ingest.entities.similar import similar_pairs
+from hades.ingest.entities.similar import find_similar_pairs
 from hades.ingest.report import Progress, silent
 from hades.ports.store import RowStore, Term
 from hades.ports.text import Embedder
@@ -23,81 +26,155 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType
 
 NAME, DOCUMENT = "name", "document"
+BASIS = "vector_basis"  # a digest of the chunks that an entity's vector is the mean of; "" for a vector of a name
 WINDOW = 4_096
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
+FEW = 2_000  # rows that are read by key; more are read in one scan
+
+Matrix = NDArray[np.float32]
 
 
-def with_vectors(
-    store: RowStore, embedder: Embedder, entities: pa.Table, titles: pa.Table, progress: Progress = silent
-) -> pa.Table:
-    """The entities with embedding, embedding_model and vector_of filled in."""
-    tag = embedder.model.tag
-    keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
-    vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
-    has_vector = _keep_names(store, tag, keys, names, vectors)
-    of_document = document_vectors(store, titles, tag, embedder.model.dimension)
-    rows = pc.index_in(pa.array(list(of_document), pa.string()), value_set=keys)
-    is_titled = np.zeros(len(keys), dtype=np.bool_)
-    for row, vector in zip(rows.to_pylist(), of_document.values(), strict=True):
-        if row is not None:
-            vectors[row], is_titled[row] = vector, True
-    missing = np.flatnonzero(~(has_vector | is_titled))
-    for start in range(0, len(missing), WINDOW):
-        part = missing[start : start + WINDOW]
-        vectors[part] = embedder.embed(names.take(pa.array(part)).to_pylist())
-        progress("names", min(start + WINDOW, len(missing)), len(missing))
-    entities = _replace(entities, "embedding", as_lists(vectors))
-    entities = _replace(entities, "embedding_model", pa.array([tag] * len(keys), pa.string()))
-    return _replace(entities, "vector_of", pc.if_else(pa.array(is_titled), DOCUMENT, NAME))
+@dataclass
+class EntityVectors:
+    """Makes and reads vectors of entities; those it made are held until they are written."""
+
+    store: RowStore
+    embedder: Embedder
+    documents: Mapping[str, Sequence[str]]  # the documents (`_id`) that each entity (key) titles
+    progress: Progress = silent
+    made: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    is_document: dict[str, bool] = field(default_factory=dict)
+    newest: tuple[pa.Array, NDArray[np.float32]] | None = None  # what was made last, whole
+
+    @classmethod
+    def of_titles(
+        cls, store: RowStore, embedder: Embedder, titles: pa.Table, progress: Progress = silent
+    ) -> EntityVectors:
+        """For the titles of a derivation: columns document and entity, both `_id`."""
+        documents: dict[str, list[str]] = {}
+        for document, entity in zip(*(titles.column(name).to_pylist() for name in ("document", "entity")), strict=True):
+            documents.setdefault(entity.partition("/")[2], []).append(document)
+        return cls(store, embedder, documents, progress)
+
+    def make(self, keys: pa.Array, names: pa.Array) -> None:
+        """Work out the vectors of these entities, unless that was done before."""
+        fresh = [row for row, key in enumerate(keys.to_pylist()) if key not in self.made]
+        if not fresh:
+            return
+        keys, names = keys.take(pa.array(fresh, pa.int64())), names.take(pa.array(fresh, pa.int64()))
+        vectors = np.zeros((len(keys), self.embedder.model.dimension), dtype=np.float32)
+        has_vector = self._keep_names(keys, names, vectors)
+        of_document = self._document_vectors(keys.to_pylist())
+        is_titled = np.zeros(len(keys), dtype=np.bool_)
+        for row, key in enumerate(keys.to_pylist()):
+            if key in of_document:
+                vectors[row], is_titled[row] = of_document[key], True
+        missing = np.flatnonzero(~(has_vector | is_titled))
+        for start in range(0, len(missing), WINDOW):
+            part = missing[start : start + WINDOW]
+            vectors[part] = self.embedder.embed(names.take(pa.array(part)).to_pylist())
+            self.progress("names", min(start + WINDOW, len(missing)), len(missing))
+        self.made.update(zip(keys.to_pylist(), vectors, strict=True))
+        self.newest = keys, vectors
+        self.is_document.update(zip(keys.to_pylist(), is_titled.tolist(), strict=True))
+
+    def read(self, keys: Sequence[str]) -> Matrix:
+        """(n_keys, dim) of vectors: those made here, else those stored; zeros where there is none."""
+        vectors = np.zeros((len(keys), self.embedder.model.dimension), dtype=np.float32)
+        stored: dict[str, int] = {}
+        for row, key in enumerate(keys):
+            if key in self.made:
+                vectors[row] = self.made[key]
+            else:
+                stored[key] = row
+        for batch in self._entities(pa.array(list(stored), pa.string())):
+            held = batch.filter(pc.is_valid(batch.column("embedding")))
+            rows = [stored[key] for key in held.column("_key").to_pylist()]
+            vectors[rows] = _matrix(held.column("embedding"))
+        return vectors
+
+    def fill(self, entities: pa.Table) -> pa.Table:
+        """The entities as they are stored, with their vectors."""
+        entities = entities.drop_columns([BASIS])
+        keys = entities.column("_key").combine_chunks()
+        self.make(keys, entities.column("name").combine_chunks())
+        is_whole = self.newest is not None and self.newest[0].equals(keys)  # all in one: no second copy
+        vectors = self.newest[1] if self.newest is not None and is_whole else self.read(keys.to_pylist())
+        return _replace(entities, "embedding", as_lists(vectors))
+
+    def _entities(self, keys: pa.Array) -> list[pa.RecordBatch]:
+        """Stored rows of vectors by the embedder in use."""
+        where = [Term("embedding_model", "==", self.embedder.model.tag)]
+        if len(keys) <= FEW:
+            where.append(Term("_key", "in", keys.to_pylist()))
+        columns = ["_key", "name", "vector_of", "embedding"]
+        batches = self.store.scan("entities", where=where, columns=columns) if len(keys) else ()
+        return [batch.filter(pc.is_in(batch.column("_key"), value_set=keys)) for batch in batches]
+
+    def _keep_names(self, keys: pa.Array, names: pa.Array, vectors: Matrix) -> NDArray[np.bool_]:
+        """Copy vectors of names that were embedded before and are still called so; which rows have one."""
+        has_vector = np.zeros(len(keys), dtype=np.bool_)
+        for held in self._entities(keys):
+            batch = held.filter(
+                pc.and_(pc.equal(held.column("vector_of"), NAME), pc.is_valid(held.column("embedding")))
+            )
+            place = pc.index_in(batch.column("_key"), value_set=keys)
+            is_same = pc.fill_null(pc.equal(names.take(place), batch.column("name")), False)
+            rows = place.filter(is_same).to_numpy()
+            vectors[rows], has_vector[rows] = _matrix(batch.column("embedding").filter(is_same), vectors.shape[1]), True
+        return has_vector
+
+    def _document_vectors(self, keys: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        """Entity key to the mean vector of the chunks of the documents it titles, unit length.
+
+        Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
+        """
+        entity_of = {document: key for key in keys for document in self.documents.get(key, ())}
+        where = [Term("embedding_model", "==", self.embedder.model.tag)]
+        if len(entity_of) <= FEW:
+            where.append(Term("document", "in", sorted(entity_of)))
+        sums: dict[str, NDArray[np.float64]] = {}
+        batches = self.store.scan("doc_chunks", where=where, columns=["document", "embedding"]) if entity_of else ()
+        for batch in batches:
+            rows = _matrix(batch.column("embedding"))
+            for document, vector in zip(batch.column("document").to_pylist(), rows, strict=True):
+                entity = entity_of.get(document)
+                if entity is not None:
+                    held = sums.get(entity)
+                    if held is None:
+                        sums[entity] = vector.astype(np.float64)
+                    else:
+                        held += vector
+        norms = {key: float(np.sqrt(np.einsum("i,i->", total, total))) for key, total in sums.items()}
+        return {key: (total / norms[key]).astype(np.float32) for key, total in sums.items() if norms[key] > 0}
 
 
-def document_vectors(store: RowStore, titles: pa.Table, tag: str, dimension: int) -> Mapping[str, NDArray[np.float32]]:
-    """Entity key to the mean vector of the chunks of the documents it titles, unit length.
+def mark_vectors(vectors: EntityVectors, entities: pa.Table, chunks: pa.Table, before: pa.Table | None) -> pa.Table:
+    """The entities with embedding_model, vector_of and what their vectors are made of; new vectors are made.
 
-    Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
+    `chunks` have _key, document, sha256 and embedding_model; `before` are the entities of the last derivation.
     """
-    entity_of = dict(
-        zip(
-            titles.column("document").to_pylist(),
-            (identifier.partition("/")[2] for identifier in titles.column("entity").to_pylist()),
-            strict=True,
-        )
-    )
-    sums: dict[str, NDArray[np.float64]] = {}
-    where = [Term("embedding_model", "==", tag)]
-    for batch in store.scan("doc_chunks", where=where, columns=["document", "embedding"]):
-        rows = batch.column("embedding").flatten().to_numpy().reshape(-1, dimension)
-        for document, vector in zip(batch.column("document").to_pylist(), rows, strict=True):
-            entity = entity_of.get(document)
-            if entity is not None:
-                held = sums.get(entity)
-                if held is None:
-                    sums[entity] = vector.astype(np.float64)
-                else:
-                    held += vector
-    norms = {key: float(np.sqrt(np.einsum("i,i->", total, total))) for key, total in sums.items()}
-    return {key: (total / norms[key]).astype(np.float32) for key, total in sums.items() if norms[key] > 0}
+    tag = vectors.embedder.model.tag
+    keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
+    basis = pa.array(_find_basis(keys.to_pylist(), vectors.documents, chunks, tag), pa.string())
+    origin = pa.nulls(len(keys), pa.string())
+    if before is not None and before.num_rows:
+        place = pc.index_in(keys, value_set=before.column("_key").combine_chunks())
+        held = before.select(["name", BASIS, "embedding_model", "vector_of"]).take(place)
+        is_same = pc.and_(pc.equal(held.column("name"), names), pc.equal(held.column(BASIS), basis))
+        is_same = pc.fill_null(pc.and_(is_same, pc.equal(held.column("embedding_model"), tag)), False)
+        origin = pc.if_else(is_same, held.column("vector_of"), None).combine_chunks()
+    stale = pc.is_null(origin)
+    vectors.make(keys.filter(stale), names.filter(stale))
+    made = [DOCUMENT if vectors.is_document[key] else NAME for key in keys.filter(stale).to_pylist()]
+    entities = _replace(entities, "vector_of", pc.replace_with_mask(origin, stale, pa.array(made, pa.string())))
+    entities = _replace(entities, "embedding_model", pa.repeat(tag, len(keys)))
+    return _replace(entities, BASIS, basis)
 
 
-def _keep_names(
-    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: NDArray[np.float32]
-) -> NDArray[np.bool_]:
-    """Copy vectors of names that were embedded before and are still called so into their rows; which rows have one."""
-    where = [Term("embedding_model", "==", tag), Term("vector_of", "==", NAME)]
-    has_vector = np.zeros(len(keys), dtype=np.bool_)
-    for batch in store.scan("entities", where=where, columns=["name", "embedding"]):
-        lists = batch.column("embedding")
-        held = lists.flatten().to_numpy().reshape(len(lists), -1)
-        place = pc.index_in(batch.column("_key"), value_set=keys)
-        is_same = pc.fill_null(pc.equal(names.take(place), batch.column("name")), False).to_numpy(zero_copy_only=False)
-        rows = place.filter(pa.array(is_same)).to_numpy()
-        vectors[rows], has_vector[rows] = held[is_same], True
-    return has_vector
-
-
-def similar_edges(entities: pa.Table, cache: PairCache | None) -> pa.Table:
+def similar_edges(vectors: EntityVectors, entities: pa.Table, cache: PairCache | None) -> pa.Table:
     """`similar_to` between names whose vectors nearly agree, among the most frequent entities.
 
     Code symbols are left out: those of one class share most of their qualified name and would all be similar.
@@ -108,11 +185,19 @@ def similar_edges(entities: pa.Table, cache: PairCache | None) -> pa.Table:
     )
     frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
     order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
-    chosen = np.sort(order[frequency[order] >= 0])
-    left, right, cosine = similar_pairs(_matrix_of(entities, chosen), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY, cache)
-    keys = entities.column("_key").to_pylist()
+    chosen = pa.array(np.sort(order[frequency[order] >= 0]))
+    keys, names = (entities.column(name).take(chosen).to_pylist() for name in ("_key", "name"))
+    tag = vectors.embedder.model.tag
+    digests = np.array([_digest(f"{tag}\n{name}") for name in names], dtype="S32")
+    left, right, cosine = find_similar_pairs(
+        digests,
+        lambda rows: vectors.read([keys[row] for row in rows.tolist()]),
+        SIMILAR_THRESHOLD,
+        SIMILAR_PER_ENTITY,
+        cache,
+    )
     ends = [
-        (node_id("entities", keys[chosen[i]]), node_id("entities", keys[chosen[j]]))
+        (node_id("entities", keys[i]), node_id("entities", keys[j]))
         for i, j in zip(left.tolist(), right.tolist(), strict=True)
     ]
     kind = str(RelationType.SIMILAR_TO)
@@ -127,11 +212,28 @@ def similar_edges(entities: pa.Table, cache: PairCache | None) -> pa.Table:
     )
 
 
-def _matrix_of(entities: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """(n_rows, dim) of the entities' vectors."""
-    lists = pc.take(entities.column("embedding"), pa.array(rows)).combine_chunks()
-    flat: NDArray[np.float32] = lists.flatten().to_numpy()
-    return flat.reshape(len(rows), len(flat) // max(1, len(rows)))
+def _find_basis(keys: Sequence[str], documents: Mapping[str, Sequence[str]], chunks: pa.Table, tag: str) -> list[str]:
+    """For each entity a digest of the chunks of its documents that have a vector of this model, "" without any."""
+    held = chunks.filter(pc.fill_null(pc.equal(chunks.column("embedding_model"), tag), False))
+    said: dict[str, list[str]] = {}
+    columns = (held.column(name).to_pylist() for name in ("_key", "document", "sha256"))
+    for key, document, sha256 in zip(*columns, strict=True):
+        said.setdefault(document, []).append(f"{key} {sha256}")
+    found = []
+    for key in keys:
+        parts = sorted(part for document in documents.get(key, ()) for part in said.get(document, ()))
+        found.append(_digest("\n".join(parts)).decode() if parts else "")
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
+
+
+def _matrix(lists: pa.Array, dimension: int = 0) -> Matrix:
+    """(n_rows, dim) of a list column without nulls."""
+    flat: Matrix = lists.flatten().to_numpy()
+    return flat.reshape(len(lists), dimension or len(flat) // max(1, len(lists)))
 
 
 def _replace(table: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -1,12 +1,13 @@
 """Bringing a collection to what it should hold: write what is new or changed, remove what is stale, leave the rest.
 
 Derived rows are a function of the documents, so they are computed whole and compared; only the difference is written.
+They are compared with the rows of the last derivation where these are at hand, else with all that the store holds.
 Columns that other builds fill in (weights, topics, vectors) are not compared and survive a change of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 PORTION_BYTES = 128 * 1024 * 1024
+_MANY = 4  # a collection of which more than one row in so many changed is compared whole
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,64 @@ class Difference:
     stale: list[str]
 
 
-def difference(store: RowStore, collection: str, wanted: pa.Table, owned: Sequence[str]) -> Difference:
-    """What separates the collection from the wanted rows (each key once), by the owned columns."""
-    schema = pa.schema([_declare(collection).field(name) for name in owned])
-    held = pa.Table.from_batches(store.scan(collection, columns=owned), schema=schema).combine_chunks()
+@dataclass(frozen=True)
+class Comparison:
+    """How a collection is compared: `owned` columns with the store, `compared` ones with the last derivation.
+
+    `complete` adds columns that cost much to rows that are to be written. `suspects` are keys of rows that somebody
+    else may have written since; they are always compared with the store.
+    """
+
+    collection: str
+    owned: Sequence[str]
+    compared: Sequence[str]
+    complete: Callable[[pa.Table], pa.Table] = lambda table: table
+    suspects: Sequence[str] = ()
+
+
+def find_difference(store: RowStore, how: Comparison, wanted: pa.Table, before: pa.Table | None) -> Difference:
+    """What separates the collection from the wanted rows (each key once).
+
+    With the rows of the last derivation only those that differ from them are read from the store. A count tells whether
+    the others are still there; otherwise everything is compared.
+    """
+    keys = _find_suspects(how, wanted, before) if before is not None else None
+    if before is not None and keys is not None and len(keys) * _MANY <= before.num_rows:
+        held = store.get(how.collection, keys.to_pylist(), columns=list(how.owned))
+        known = pc.is_in(keys, value_set=before.column("_key").combine_chunks())
+        absent = pc.invert(pc.is_in(keys, value_set=held.column("_key").combine_chunks()))
+        lost = pc.sum(pc.and_(known, absent)).as_py() or 0
+        found = pc.sum(pc.and_(pc.invert(known), pc.invert(absent))).as_py() or 0
+        if store.count(how.collection) == before.num_rows - lost + found:
+            chosen = wanted.filter(pc.is_in(wanted.column("_key"), value_set=keys))
+            return _compare_all(how, held, chosen)
+    schema = pa.schema([_declare(how.collection).field(name) for name in how.owned])
+    held = pa.Table.from_batches(store.scan(how.collection, columns=how.owned), schema=schema)
+    return _compare_all(how, held, wanted)
+
+
+def _find_suspects(how: Comparison, wanted: pa.Table, before: pa.Table) -> pa.Array | None:
+    """Keys of rows that are not those of the last derivation; None when it had other columns."""
+    if set(before.column_names) != set(how.compared):
+        return None
+    change = _compare(before, wanted.select(how.compared), how.compared)
+    keys = [*change.added.column("_key").to_pylist(), *change.changed.column("_key").to_pylist()]
+    return pa.array(sorted({*keys, *change.stale, *how.suspects}), pa.string())
+
+
+def _compare_all(how: Comparison, held: pa.Table, wanted: pa.Table) -> Difference:
+    return _compare(held, how.complete(wanted), how.owned)
+
+
+def _compare(held: pa.Table, wanted: pa.Table, owned: Sequence[str]) -> Difference:
+    """Rows that are new or differ in the owned columns, and keys that are not wanted."""
     if not held.num_rows:
         return Difference(wanted, wanted.slice(0, 0).select(owned), [])
-    wanted = wanted.combine_chunks()
+    held, wanted = held.combine_chunks(), wanted.combine_chunks()
     place = pc.index_in(wanted.column("_key"), value_set=held.column("_key").combine_chunks())
     known = pc.is_valid(place)
     both = wanted.filter(known).select(owned)
-    before = held.take(pc.drop_null(place))
+    before = held.select(owned).take(pc.drop_null(place))
     changed = both.filter(pa.array(~_equal_rows(before, both.cast(before.schema))))
     stale = pc.invert(pc.is_in(held.column("_key"), value_set=wanted.column("_key").combine_chunks()))
     return Difference(wanted.filter(pc.invert(known)), changed, held.column("_key").filter(stale).to_pylist())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.ingest.manifest import as_table
 from hades.ingest.sync_rows import Change
@@ -15,12 +17,14 @@ from schemas.record import canonical_json
 _COLUMNS = ["_key", "nodes", "edges", "provenance"]
 
 
-def correct_bridges(store: RowStore) -> Change:
+def correct_bridges(store: RowStore, changed_ids: Sequence[str] | None = None) -> Change:
     """Drop bridges whose nodes or edges are gone; name the present source of every edge of the others.
 
-    A pinned bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
+    With the ids of the entities and relations that went or changed only bridges over these are looked at. A pinned
+    bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
     """
-    rows = [row for batch in store.scan("bridge_cache", columns=_COLUMNS) for row in batch.to_pylist()]
+    batches = store.scan("bridge_cache", columns=_COLUMNS) if changed_ids is None or changed_ids else ()
+    rows = [row for batch in batches for row in _over(batch, changed_ids).to_pylist()]
     if not rows:
         return Change()
     nodes = _standing(store, "entities", (node for row in rows for node in row["nodes"]), ["_key"])
@@ -39,6 +43,16 @@ def correct_bridges(store: RowStore) -> Change:
     if changed:
         store.patch("bridge_cache", as_table("bridge_cache", changed))
     return Change(changed=len(changed), removed=len(broken))
+
+
+def _over(batch: pa.RecordBatch, ids: Sequence[str] | None) -> pa.RecordBatch:
+    """The bridges that pass over one of these nodes or edges; all of them where no ids are given."""
+    if ids is None:
+        return batch
+    rows = [pc.list_parent_indices(batch.column(name)) for name in ("nodes", "edges")]
+    hits = [pc.is_in(pc.list_flatten(batch.column(name)), value_set=pa.array(ids)) for name in ("nodes", "edges")]
+    touched = pa.concat_arrays([row.filter(hit) for row, hit in zip(rows, hits, strict=True)])
+    return batch.take(pc.unique(touched))
 
 
 def _standing(

@@ -29,9 +29,12 @@ def detach_entities(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     return {**changes, JOURNAL: Change(removed=noted), EDITS: Change(removed=corrections)}
 
 
-def clear_up(store: RowStore) -> dict[str, Change]:
-    """Correct what points at nodes and relations that are gone; call it when they are."""
-    return {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
+def clear_up(store: RowStore, changed_ids: Sequence[str] | None = None) -> dict[str, Change]:
+    """Correct what points at nodes and relations that are gone; call it when they are.
+
+    `changed_ids` are the entities and relations that went or changed, where they are known.
+    """
+    return {"bridge_cache": correct_bridges(store, changed_ids), "query_logs": redact_logs(store)}
 
 
 def reopen_stages(store: RowStore, changes: dict[str, Change]) -> None:

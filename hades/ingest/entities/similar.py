@@ -6,21 +6,24 @@ does not depend on how the rows were blocked, nor on which rows were nominated b
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ingest.entities.pair_cache import Longs, PairCache, vector_digests
+from hades.ingest.entities.pair_cache import Digests, KnownPairs, Longs, Matrix, PairCache, vector_digests
 from hades.text.arrays import place_in_run
 
 _BLOCK = 1024
 _SLACK = 1e-3  # float32 products may fall this much short of the exact cosine
 
+Fetch = Callable[[Longs], Matrix]
 Pairs = tuple[Longs, Longs, NDArray[np.float64]]
 _NONE: Longs = np.zeros(0, dtype=np.int64)
 
 
 def similar_pairs(
-    vectors: NDArray[np.float32], threshold: float = 0.8, max_per_node: int = 32, cache: PairCache | None = None
+    vectors: Matrix, threshold: float = 0.8, max_per_node: int = 32, cache: PairCache | None = None
 ) -> Pairs:
     """Pairs (i, j, cosine) with i < j and cosine >= threshold, in order; each row keeps its `max_per_node` nearest.
 
@@ -28,11 +31,21 @@ def similar_pairs(
     pair stays when it is among the nearest of both its rows, ties going to the smaller row number. With a cache only
     vectors that it does not know are compared with the others.
     """
+    digests = vector_digests(vectors, np.arange(len(vectors)))
+    return find_similar_pairs(digests, vectors.__getitem__, threshold, max_per_node, cache)
+
+
+def find_similar_pairs(
+    digests: Digests, fetch: Fetch, threshold: float, max_per_node: int, cache: PairCache | None = None
+) -> Pairs:
+    """The pairs of rows that are known by digests; equal digests mean equal vectors.
+
+    `fetch` gives the vectors of rows. It is asked for those that the cache does not know and for those of the pairs.
+    """
     if max_per_node < 1 or not 0.0 < threshold <= 1.0:
         raise ValueError(f"need 0 < threshold <= 1 and max_per_node >= 1, not {threshold} and {max_per_node}")
-    usable = np.flatnonzero(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
-    left, right = _nominate(vectors, vector_digests(vectors, usable), usable, threshold, cache)
-    cosine = _measure(vectors, left, right)
+    left, right = _nominate(digests, fetch, threshold, cache)
+    cosine = _measure(fetch, left, right)
     near = cosine >= threshold
     left, right, cosine = left[near], right[near], cosine[near]
     keep = _nearest(left, right, cosine, max_per_node)
@@ -48,57 +61,64 @@ def _scale(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     return scaled
 
 
-def _measure(vectors: NDArray[np.float32], left: Longs, right: Longs) -> NDArray[np.float64]:
-    """The cosine of each pair of rows; only rows that stand in a pair are scaled."""
+def _measure(fetch: Fetch, left: Longs, right: Longs) -> NDArray[np.float64]:
+    """The cosine of each pair of rows; only rows that stand in a pair are read and scaled."""
+    if not len(left):
+        return np.zeros(0, dtype=np.float64)
     rows, place = np.unique(np.concatenate([left, right]), return_inverse=True)
-    unit = _scale(vectors[rows])
+    unit = _scale(fetch(rows))
     cosine: NDArray[np.float64] = np.einsum("ij,ij->i", unit[place[: len(left)]], unit[place[len(left) :]])
     return np.minimum(cosine, 1.0)
 
 
-def _nominate(
-    vectors: NDArray[np.float32],
-    digests: NDArray[np.bytes_],
-    usable: Longs,
-    threshold: float,
-    cache: PairCache | None,
-) -> tuple[Longs, Longs]:
-    """Pairs left < right of usable rows whose product in single precision comes near the threshold."""
+def _nominate(digests: Digests, fetch: Fetch, threshold: float, cache: PairCache | None) -> tuple[Longs, Longs]:
+    """Pairs left < right of rows whose product in single precision comes near the threshold."""
     distinct, first, of = np.unique(digests, return_index=True, return_inverse=True)
-    known, left, right = cache.find(distinct, threshold) if cache else (np.zeros(len(distinct), bool), _NONE, _NONE)
-    fresh = np.flatnonzero(~known)
-    made = _compare(vectors, usable[first], np.concatenate([fresh, np.flatnonzero(known)]), len(fresh), threshold)
-    left, right = np.concatenate([left, made[0]]), np.concatenate([right, made[1]])
+    known = cache.find(distinct, threshold) if cache else KnownPairs.none(len(distinct))
+    fresh = np.flatnonzero(~known.is_known)
+    units = known.units
+    if len(fresh):
+        made = fetch(first[fresh])
+        is_usable = np.isfinite(made).all(axis=1) & made.any(axis=1)
+        fresh, units = (
+            fresh[is_usable],
+            np.concatenate([*_unit_blocks(made[is_usable]), *([units] if len(units) else ())]),
+        )
+    order = np.concatenate([fresh, np.flatnonzero(known.is_known)])  # beside `units`
+    one, two = _compare(units, len(fresh), threshold)
+    left, right = np.concatenate([known.left, order[one]]), np.concatenate([known.right, order[two]])
     if cache:
-        cache.keep(distinct, left, right, threshold)
-    one, two = _spread(left, right, of)
-    return usable[np.minimum(one, two)], usable[np.maximum(one, two)]
+        cache.keep(distinct, order, units, (left, right), threshold)
+    usable = np.zeros(len(distinct), dtype=np.bool_)
+    usable[order] = True
+    rows = np.flatnonzero(usable[of])
+    here, there = _spread(left, right, of[rows], len(distinct))
+    return rows[np.minimum(here, there)], rows[np.maximum(here, there)]
 
 
-def _compare(
-    vectors: NDArray[np.float32], rows: Longs, order: Longs, n_fresh: int, threshold: float
-) -> tuple[Longs, Longs]:
-    """Pairs of distinct vectors near the threshold, each once: of the first `n_fresh` of `order` with all after it."""
-    if not n_fresh:
-        return _NONE, _NONE
+def _unit_blocks(vectors: Matrix) -> Iterator[Matrix]:
+    """The rows at unit length, some at a time: in double precision all of them would take much room."""
+    for begin in range(0, max(1, len(vectors)), _BLOCK):
+        yield _scale(vectors[begin : begin + _BLOCK]).astype(np.float32)
+
+
+def _compare(units: Matrix, n_fresh: int, threshold: float) -> tuple[Longs, Longs]:
+    """Pairs of rows near the threshold, each once: of the first `n_fresh` with all after them."""
     lefts, rights = [_NONE], [_NONE]
-    blocks = (rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK))
-    unit = np.concatenate([_scale(vectors[block]).astype(np.float32) for block in blocks])
     for begin in range(0, n_fresh, _BLOCK):
-        block = order[begin : min(begin + _BLOCK, n_fresh)]
-        for other in range(begin, len(order), _BLOCK):
-            against = order[other : other + _BLOCK]
-            one, two = np.nonzero(unit[block] @ unit[against].T >= threshold - _SLACK)
+        block = units[begin : min(begin + _BLOCK, n_fresh)]
+        for other in range(begin, len(units), _BLOCK):
+            one, two = np.nonzero(block @ units[other : other + _BLOCK].T >= threshold - _SLACK)
             is_new = begin + one < other + two
-            lefts.append(block[one[is_new]])
-            rights.append(against[two[is_new]])
+            lefts.append(begin + one[is_new])
+            rights.append(other + two[is_new])
     return np.concatenate(lefts), np.concatenate(rights)
 
 
-def _spread(left: Longs, right: Longs, of: Longs) -> tuple[Longs, Longs]:
+def _spread(left: Longs, right: Longs, of: Longs, n_distinct: int) -> tuple[Longs, Longs]:
     """Pairs of distinct vectors as pairs of the rows that have them, and every pair of rows with the same vector."""
     members = np.argsort(of, kind="stable")
-    count = np.bincount(of)
+    count = np.bincount(of, minlength=n_distinct)
     begin = np.cumsum(count) - count
     twins = np.flatnonzero(count > 1)
     left, right = np.concatenate([left, twins]), np.concatenate([right, twins])

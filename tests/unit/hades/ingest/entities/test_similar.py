@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hades.ingest.entities import similar
 from hades.ingest.entities.pair_cache import PairCache, vector_digests
-from hades.ingest.entities.similar import similar_pairs
+from hades.ingest.entities.similar import find_similar_pairs, similar_pairs
 from tests.patience import examples
 
 
@@ -58,9 +58,24 @@ def test_only_vectors_that_the_cache_does_not_know_are_compared(tmp_path: Path) 
     rows, cache = vectors(5, 30), PairCache(tmp_path)
     digests = np.unique(vector_digests(rows, np.arange(30)))
     similar_pairs(rows[:29], 0.8, cache=cache)
-    known, _, _ = cache.find(digests, 0.8)
-    assert np.count_nonzero(~known) == 1
-    assert not cache.find(digests, 0.7)[0].any()
+    assert np.count_nonzero(~cache.find(digests, 0.8).is_known) == 1
+    assert not cache.find(digests, 0.7).is_known.any()
+
+
+def test_only_vectors_that_are_new_or_in_a_pair_are_read(tmp_path: Path) -> None:
+    rows, cache = vectors(5, 30), PairCache(tmp_path)
+    digests, asked = vector_digests(rows, np.arange(30)), []
+
+    def fetch(wanted: NDArray[np.int64]) -> NDArray[np.float32]:
+        asked.append(wanted.tolist())
+        return rows[wanted]
+
+    find_similar_pairs(digests[:29], fetch, 0.95, 8, cache)
+    asked.clear()
+    left, right, _ = find_similar_pairs(digests, fetch, 0.95, 8, cache)
+    assert asked[0] == [29]
+    assert set(left.tolist()) | set(right.tolist()) <= set(asked[1])
+    assert len(asked[1]) < 29
 
 
 @pytest.mark.parametrize("damage", [b"", b"no archive", None])

@@ -1,0 +1,110 @@
+"""Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.build_state.entity_edits import Edits, with_edits
+from hades.ingest.code.tables import CodeDerivation, symbol_mentions
+from hades.ingest.entities.derive import DerivedRows
+from hades.ingest.entities.pair_cache import PairCache
+from hades.ingest.entity_vectors import EntityVectors, mark_vectors, similar_edges
+from hades.ingest.reference_edges import reference_table
+from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
+from schemas.catalogue import collection_named
+from schemas.ids import node_id
+from schemas.record import repeated
+
+_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
+
+
+@dataclass(frozen=True)
+class CorpusRows:
+    """Documents, chunks and functions as read from the store."""
+
+    documents: pa.Table
+    chunks: pa.Table
+    code: Future[CodeDerivation]  # a worker process may still be at it
+    references: list[dict[str, Any]]
+
+
+def build_tables(
+    corpus: CorpusRows,
+    derived: DerivedRows,
+    edits: Edits,
+    vectors: EntityVectors,
+    cache: PairCache | None,
+    before: Mapping[str, pa.Table],
+) -> dict[str, pa.Table]:
+    """All derived tables, entities without their vectors; `before` are those of the last derivation, or nothing."""
+    titles = dict(
+        zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
+    )
+    rows = corpus.documents.to_pylist()
+    symbols = symbols_of(derived.entities)
+    code = corpus.code.result()
+    stated = read_stated_relations(
+        StatedCorpus(
+            documents=[{**row, "facts": read_facts(row["facts"]) if _LINKS in row["facts"] else {}} for row in rows],
+            calls=code.calls,
+            bases=code.bases,
+            func_spans=code.funcs,
+            title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
+            symbol_entity=symbols,
+            paths=code.paths,
+        )
+    )
+    mentions = pa.concat_tables([derived.mentions, symbol_mentions(code, symbols)], promote_options="default")
+    entities = mark_vectors(vectors, with_edits(derived.entities, edits), corpus.chunks, before.get("entities"))
+    similar = similar_edges(vectors, entities, cache)
+    relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
+    relations = _defaults("relations", relations)
+    return {
+        "entities": _with_degrees(_defaults("entities", entities), relations),
+        "relations": relations,
+        "mentions": _defaults("mentions", _one_each(mentions)),
+        "references": reference_table(corpus.references),
+        **code.tables,
+        "merge_log": derived.merge_log,
+    }
+
+
+def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
+    """`deg_out`: how many relations leave each entity."""
+    counted = pc.value_counts(relations.column("_from").combine_chunks())
+    degree = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
+    values = [degree.get(node_id("entities", key), 0) for key in entities.column("_key").to_pylist()]
+    index = entities.schema.get_field_index("deg_out")
+    return entities.set_column(index, "deg_out", pa.array(values, pa.int64()))
+
+
+def _one_each(relations: pa.Table) -> pa.Table:
+    """Each key once; of two sources of one relation the first given stays."""
+    keys = relations.column("_key").to_pylist()
+    first: dict[str, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    return relations if len(first) == len(keys) else relations.take(pa.array(list(first.values())))
+
+
+def _defaults(collection: str, table: pa.Table) -> pa.Table:
+    """Nulls of columns that have a default replaced by it, so that what is compared is what is stored."""
+    declared = collection_named(collection)
+    assert declared is not None
+    for column in declared.columns:
+        index = table.schema.get_field_index(column.name)
+        if column.default is None or column.nullable:
+            continue
+        filled = repeated(column.default, column.type, table.num_rows)
+        if index < 0:
+            table = table.append_column(column.name, filled)
+        elif table.column(index).null_count:
+            values = table.column(index).combine_chunks()
+            table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
+    return table

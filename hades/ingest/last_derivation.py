@@ -1,0 +1,74 @@
+"""The rows of the last derivation, kept in the scratch folder: the next one compares with them instead of the store.
+
+They count only while the store says that its derived rows come from the same documents, edits and rules (one digest),
+and while every file has the checksum it was written with. A folder that is absent, damaged or of another state costs a
+comparison with the whole store, never a result.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+
+FORMAT = 1  # raise it with any change of what is kept
+_STATE = "state.json"
+
+
+class LastDerivation:
+    """Tables by collection below one folder, one file each, and the digest of what they were derived from."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._folder = scratch / "last-derivation"
+
+    def load(self, digest: str | None) -> dict[str, pa.Table]:
+        """The tables of the derivation with this digest, mapped into memory; none when they cannot be trusted."""
+        try:
+            state = orjson.loads((self._folder / _STATE).read_bytes())
+            if not digest or state["format"] != FORMAT or state["digest"] != digest:
+                return {}
+            return {name: _read(self._folder / file, checksum) for name, (file, checksum) in state["files"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+            return {}
+
+    def keep(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
+        """Replace what is kept; the state is written last, so that a stopped run leaves nothing that would be read."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        files = {name: _write(self._folder, f"{name}-{digest[:16]}.arrow", table) for name, table in tables.items()}
+        partial = self._folder / f"{_STATE}.partial"
+        partial.write_bytes(orjson.dumps({"format": FORMAT, "digest": digest, "files": files}))
+        partial.replace(self._folder / _STATE)
+        self._remove_others({_STATE, *(file for file, _ in files.values())})
+
+    def clear(self) -> None:
+        """Remove everything: the rows quote the documents they were derived from."""
+        self._remove_others(set())
+
+    def _remove_others(self, names: set[str]) -> None:
+        for file in list(self._folder.glob("*")):
+            if file.name not in names:
+                with suppress(OSError):  # another process may hold or have removed it
+                    file.unlink()
+
+
+def _read(path: Path, checksum: int) -> pa.Table:
+    source = pa.memory_map(str(path))
+    data = source.read_buffer()
+    if zlib.crc32(data) != checksum:
+        raise ValueError(f"{path} is damaged; it is derived again")
+    return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+
+
+def _write(folder: Path, name: str, table: pa.Table) -> tuple[str, int]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data = sink.getvalue()
+    partial = folder / f"{name}.partial"
+    partial.write_bytes(data)
+    partial.replace(folder / name)
+    return name, zlib.crc32(data)
