@@ -40,7 +40,8 @@ class Entry:
 
     def after(self, phase: str, digest: str) -> Entry:
         """The entry once the phase is done."""
-        return replace(self, phases={**self.phases, phase: digest})
+        phases = {**self.phases, str(phase): digest}
+        return Entry(self.key, self.source, self.corpus, self.origin, self.sha256, phases, self.place)
 
 
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from hades.ingest import chunks, forget, manifest
+from hades.ingest.collector import collect_seldom
 from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
@@ -69,7 +70,7 @@ def ingest(
 ) -> IngestReport:
     """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document."""
     report = IngestReport(str(source.kind))
-    with WorkerPool(context.workers) as pool:
+    with WorkerPool(context.workers) as pool, collect_seldom():
         work = {
             Phase.NODES: lambda: read_nodes(context, source, report, pool, domain),
             Phase.CHUNKS: lambda: cut_chunks(context, report, pool),
@@ -182,7 +183,7 @@ def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeBatch], 
     manifest.record(
         store,
         (
-            Entry(key, kind, source.corpus, origin, digest, {Phase.NODES: digest}, source.place)
+            Entry(key, kind, source.corpus, origin, digest, {str(Phase.NODES): digest}, source.place)
             for batch in changed
             for key, origin, digest in zip(batch.keys, batch.origins, batch.digests, strict=True)
         ),

@@ -7,7 +7,6 @@ when its input ends, so none outlives its parent, however the parent ends.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import pickle
@@ -24,7 +23,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
+from hades.ingest.collector import set_seldom
 from hades.ingest.pipe_messages import receive_message, send_message
+from schemas.arrays import hide_pandas_from_arrow
 
 _GRACE_SECONDS = 60.0
 # The child looks for modules where its parent does, in whatever way the parent came to look there.
@@ -194,7 +195,8 @@ def _usable_cores() -> int:
 def serve() -> None:
     """The child: answers calls until its input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
-    gc.set_threshold(100_000, 50, 100)  # calls make many objects and hardly a cycle
+    set_seldom()
+    hide_pandas_from_arrow()  # or Arrow would load it, which takes .6 s
     requests, answers = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # whatever a library prints must not look like an answer
     while True:

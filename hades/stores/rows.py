@@ -20,7 +20,7 @@ from schemas.ids import ID_PATTERN, KEY_PATTERN
 from schemas.record import TIME, Column, canonical_json, repeated
 
 REV = "_rev"
-_MANY_ROWS = 100_000
+_MANY_ROWS = 20_000
 _FEW_ROWS = 16
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
 

@@ -23,20 +23,29 @@ from schemas.catalogue import Collection, EdgeShape
 
 _OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
 _DIGITS = 19
-_MANY_ROWS = 100_000
+_MANY_ROWS = 20_000
 
 
-Entries = list[Callable[[], pa.Table | None]]  # one for each look-up of a collection, in order
+Entries = list[Callable[[], pa.Table | None]]  # one for each look-up concerned, in order
+
+
+def lookups_over(collection: Collection, columns: Sequence[str] | None) -> list[Lookup]:
+    """The look-ups that hold one of these columns; None stands for all columns and the key."""
+    if columns is None:
+        return list(lookups_of(collection))
+    return [one for one in lookups_of(collection) if not _columns_of(one, collection.edge).isdisjoint(columns)]
 
 
 @contextmanager
-def prepare(registry: Registry, collection: Collection, rows: pa.Table | None) -> Iterator[Entries]:
-    """The look-ups' entries for rows about to be written.
+def prepare(
+    registry: Registry, collection: Collection, concerned: Sequence[Lookup], rows: pa.Table | None
+) -> Iterator[Entries]:
+    """The entries of some look-ups for rows about to be written.
 
     Sorting is Arrow's work and leaves other threads running; rows are prepared while the rows themselves are
     being written.
     """
-    kept = [(registry.lookup(collection, lookup), lookup) for lookup in lookups_of(collection)]
+    kept = [(registry.lookup(collection, lookup), lookup) for lookup in concerned]
     if rows is None:
         yield [lambda: None for _ in kept]
     elif rows.num_rows < _MANY_ROWS:
@@ -47,10 +56,15 @@ def prepare(registry: Registry, collection: Collection, rows: pa.Table | None) -
 
 
 def maintain(
-    connection: sqlite3.Connection, registry: Registry, collection: Collection, old: pa.Table, new: Entries
+    connection: sqlite3.Connection,
+    registry: Registry,
+    collection: Collection,
+    concerned: Sequence[Lookup],
+    old: pa.Table,
+    new: Entries,
 ) -> None:
-    """Make every look-up of the collection follow a change of rows from `old` to the ones prepared."""
-    for lookup, prepared_entries in zip(lookups_of(collection), new, strict=True):
+    """Make these look-ups of the collection follow a change of rows from `old` to the ones prepared."""
+    for lookup, prepared_entries in zip(concerned, new, strict=True):
         tree = registry.lookup(collection, lookup)
         entries, gone = prepared_entries(), make_entries(tree, collection, lookup, old)
         if entries is not None and (entries.equals(gone) if gone.num_rows else not entries.num_rows):
@@ -141,6 +155,13 @@ def last_keys(connection: sqlite3.Connection, tree: Tree, same: object, at_most:
     return keys[:limit]
 
 
+def _columns_of(lookup: Lookup, shape: EdgeShape | None) -> set[str]:
+    """The columns of a row that its entry in the look-up is made of, but for the key."""
+    if not lookup.far or shape is None:
+        return set(lookup.fields)
+    return {*lookup.fields, lookup.far, shape.type_field, shape.weight_field, shape.cost_field or "", *VALIDITY}
+
+
 def _edge_columns(far: str, shape: EdgeShape, rows: pa.Table) -> list[pa.ChunkedArray]:
     """What a traversal needs of each edge, in the order of the look-up's schema."""
     nulls = pa.chunked_array([pa.nulls(rows.num_rows, pa.float64())])
@@ -170,6 +191,8 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 
 def _encode(value: object) -> str:
+    if isinstance(value, str):
+        return value
     array = pa.array([value]) if not hasattr(value, "tzinfo") else pa.array([value], pa.timestamp("us", tz="UTC"))
     text: str = _as_text(array)[0].as_py()
     return text

@@ -85,7 +85,7 @@ class Session:
                 self._refuse_missing(target, given, present)
             for name in changes.column_names:
                 present = present.set_column(present.schema.get_field_index(name), name, changes.column(name))
-            self._put(target, present)
+            self._put(target, present, changes.column_names)
             written, batches = written + changes.num_rows, batches + 1
         return WriteReport(written, batches)
 
@@ -247,22 +247,27 @@ class Session:
         by_tail, by_head = (lookup for lookup in lookups_of(collection) if lookup.far)
         return self._registry.lookup(collection, by_tail), self._registry.lookup(collection, by_head)
 
-    def _put(self, collection: Collection, table: pa.Table) -> None:
+    def _put(self, collection: Collection, table: pa.Table, changed: Sequence[str] | None = None) -> None:
+        """Write rows. `changed` are the columns that may differ from the rows that are there; None: rows may be new."""
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
         new = table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
         schema = self._registry.rows(collection).schema
-        self._replace(collection, pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema), ())
+        new = pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema)
+        self._replace(collection, new, (), changed)
 
-    def _replace(self, collection: Collection, new: pa.Table | None, drop: Sequence[str]) -> int:
-        """Put rows and remove keys, with every look-up and the full text; by how many rows the collection grew."""
-        tree = self._registry.rows(collection)
-        with lookups.prepare(self._registry, collection, new) as entries:
+    def _replace(
+        self, collection: Collection, new: pa.Table | None, drop: Sequence[str], changed: Sequence[str] | None = None
+    ) -> int:
+        """Put rows and remove keys, with look-ups and the full text; by how many rows the collection grew."""
+        tree, concerned = self._registry.rows(collection), lookups.lookups_over(collection, changed)
+        with lookups.prepare(self._registry, collection, concerned, new) as entries:
             old, grown = pages.write(self._connection, tree, new, drop)
             self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
-            lookups.maintain(self._connection, self._registry, collection, old, entries)
-        fulltext.maintain(self._connection, collection, old, new)
+            lookups.maintain(self._connection, self._registry, collection, concerned, old, entries)
+        if changed is None or not set(collection.text_fields).isdisjoint(changed):
+            fulltext.maintain(self._connection, collection, old, new)
         if collection.followed:
             change_log.record(
                 self._connection, tree, [*(new.column("_key").to_pylist() if new is not None else ()), *drop]

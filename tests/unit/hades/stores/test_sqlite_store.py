@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode, Term
+from hades.stores.rows import require
 from hades.stores.sqlite import connection as connections
+from hades.stores.sqlite import lookups, pages
+from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.store import SqliteStore
-from tests.contract.examples import entity, keys, put
+from tests.contract.examples import entity, keys, put, relation, table
 
 
 @pytest.fixture
@@ -92,3 +98,32 @@ def test_a_flipped_bit_in_a_page_is_found(path: Path) -> None:
         )
     file.close()
     assert any("checksum" in problem for problem in SqliteStore.open(path, Mode.READ_WRITE).check())
+
+
+@pytest.mark.parametrize(
+    ("collection", "changed"),
+    [
+        ("entities", {"name_lower": "gamma", "type": "person"}),
+        ("entities", {"frequency": 7}),
+        ("relations", {"weight": 0.25}),
+        ("relations", {"cost": 3.0}),
+        ("relations", {"valid_until": datetime(2024, 1, 1, tzinfo=UTC)}),
+        ("relations", {"strength": 0.5}),
+    ],
+)
+def test_look_ups_hold_what_the_rows_say_after_any_patch(path: Path, collection: str, changed: dict[str, Any]) -> None:
+    store = SqliteStore.open(path, Mode.ADMIN)
+    edge = relation("a", "b")
+    put(store, "relations", edge)
+    key = {"entities": "a", "relations": edge["_key"]}[collection]
+    store.patch(collection, table(collection, [{"_key": key, **changed}]))
+    assert store.get(collection, [key], columns=list(changed)).to_pylist() == [changed]
+    store.close()
+    with sqlite3.connect(path) as file:
+        registry, declared = Registry(file), require(collection)
+        rows = pa.Table.from_batches(pages.scan(file, registry.rows(declared)))
+        for lookup in lookups_of(declared):
+            tree = registry.lookup(declared, lookup)
+            held = pa.Table.from_batches(pages.scan(file, tree), schema=tree.schema)
+            assert held.to_pylist() == lookups.make_entries(tree, declared, lookup, rows).to_pylist()
+    file.close()
