@@ -36,6 +36,7 @@ from schemas.telemetry import Feedback, JudgedRanks
 if TYPE_CHECKING:
     from hades.memory.service import Memory
     from hades.retrieval.turn.answers import Answers
+    from hades.retrieval.turn.turn_log import TurnLog
 
 
 class Hades:
@@ -54,7 +55,7 @@ class Hades:
         history: HistoryRules | None = None,
         ingest_workers: int = 0,
     ) -> None:
-        self.store = store
+        self._store = store
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
@@ -71,6 +72,13 @@ class Hades:
         self.ingest = Ingest(self._context)
         self._build_context = build_context
         self._open_answers = answers or (lambda: self._plain_answers(tokenizer))
+
+    @property
+    def store(self) -> GraphStore:
+        """The store, with the log of every question that was answered."""
+        if "_turns" in self.__dict__:
+            self._turns.flush()
+        return self._store
 
     def embed_again(self) -> IngestReport:
         """Every vector by the embedder in use, and what is derived from vectors."""
@@ -119,12 +127,20 @@ class Hades:
         """What the stages of a build work with."""
         if self._build_context is None:
             raise SettingsError("this graph was opened without a registry; open it with `open_hades` to build it")
+        if "_turns" in self.__dict__:
+            self._turns.flush()
         return self._build_context
 
     @cached_property
     def answers(self) -> Answers:
         """What answers questions; loaded with the first one, so that a build does not pay for it."""
         return self._open_answers()
+
+    @cached_property
+    def _turns(self) -> TurnLog:
+        from hades.retrieval.turn.turn_log import TurnLog
+
+        return TurnLog(self._store, self._store, may_drop=False)
 
     def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
         from hades.retrieval.ranking.served_fusion import ServedFusion
@@ -160,8 +176,8 @@ class Hades:
         level: str = PASSAGE,
         anyway: bool = False,
     ) -> Retrieval:
-        """Answer a question from the published graph, and log the turn."""
-        from hades.retrieval.turn.query_log import log_if_possible, log_of
+        """Answer a question from the published graph; the turn is logged beside the next question."""
+        from hades.retrieval.turn.query_log import log_of
 
         answer = self.answers.retrieve(
             text,
@@ -176,7 +192,7 @@ class Hades:
             level=level,
             anyway=anyway,
         )
-        log_if_possible(self.store, log_of(answer, utc_now()))
+        self._turns.add(log_of(answer, utc_now()))
         return answer
 
     def feed_back(
@@ -189,9 +205,11 @@ class Hades:
 
     def close(self) -> None:
         """Give back files and connections."""
+        if "_turns" in self.__dict__:
+            self._turns.close()
         if "answers" in self.__dict__:
             self.answers.close()
-        self.store.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self

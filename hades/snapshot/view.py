@@ -27,7 +27,7 @@ from hades.ports.graph import (
 from hades.snapshot import csr
 from hades.snapshot.bridge_index import BridgeIndex
 from hades.snapshot.domains import DomainIndex
-from hades.snapshot.expansion import Filter, follow, gather, merge, visible
+from hades.snapshot.expansion import Filter, follow, follow_quickly, gather, merge, visible
 from hades.snapshot.facts import Facts
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.lookup import find, hash_texts
@@ -59,6 +59,7 @@ class SnapshotView:
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in _BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(csr.read(arrays, "out"), csr.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
+        self._flags: dict[tuple[str, ...], Flags] = {}
         self._facts = Facts(contents, arrays)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
@@ -286,17 +287,28 @@ class SnapshotView:
         no_loops: bool = False,
     ) -> Expansion:
         rows = self._adjacency.out if outbound else self._adjacency.into
-        keep = self._filter(rows, types, mask, no_loops)
-        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
+        wanted = None if types is None else self._wanted(tuple(types))
+        found = None
+        if mask.is_open or self._adjacency.validity is None:
+            found = follow_quickly(rows, asked, wanted, no_loops, fanout, max_work)
+        if found is None:
+            found = follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
+        return gather(rows, found, outbound)
 
-    def _filter(self, rows: port.Csr, types: Sequence[str] | None, mask: Mask, no_loops: bool) -> Filter | None:
+    def _wanted(self, types: tuple[str, ...]) -> Flags:
+        """By code, whether an edge type is among these."""
+        flags = self._flags.get(types)
+        if flags is None:
+            flags = np.zeros(len(self._codes), np.bool_)
+            flags[[self._code(name) for name in types]] = True
+            self._flags[types] = flags
+        return flags
+
+    def _filter(self, rows: port.Csr, wanted: Flags | None, mask: Mask, no_loops: bool) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""
         validity = None if mask.is_open else self._adjacency.validity
-        if types is None and validity is None and not no_loops:
+        if wanted is None and validity is None and not no_loops:
             return None
-        wanted = None if types is None else np.zeros(len(self._codes), np.bool_)
-        if wanted is not None:
-            wanted[[self._code(name) for name in types or ()]] = True
 
         def keep(entry: Numbers, near: Numbers) -> Flags:
             kept = np.ones(len(entry), np.bool_)

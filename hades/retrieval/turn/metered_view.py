@@ -244,7 +244,7 @@ class MeteredView:
         """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
         if len(vectors) < 2 or not self._is_local or not isinstance(self._view, BatchView):
             return
-        depth = max(limit, SEARCH_DEPTH)
+        depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit  # later steps ask for more passages only
         found = self._view.nearest_each(vectors, kind=kind, model=model, limit=depth)
         for vector, hits in zip(vectors, found, strict=True):
             self.turn.approximate_searches += hits.is_approximate

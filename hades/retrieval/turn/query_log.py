@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hades.errors import HadesError, StoreError
+from hades.errors import HadesError
 from schemas.retrieval import Retrieval
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
 if TYPE_CHECKING:  # the store port loads pyarrow, which a question does not need before it is logged
     from hades.ports.store import RowStore
-
-logger = logging.getLogger(__name__)
 
 QUERY_LOGS = "query_logs"
 
@@ -46,16 +43,6 @@ def write_log(store: RowStore, log: QueryLog) -> None:
     from schemas.record import to_table
 
     store.upsert(QUERY_LOGS, to_table(QueryLog, [log]))
-
-
-def log_if_possible(store: RowStore, log: QueryLog) -> bool:
-    """Keep the row where the store can be written; an answer is worth more than its log."""
-    try:
-        write_log(store, log)
-    except StoreError as error:
-        logger.warning("query %s was answered but not logged, so it cannot be judged: %s", log.key, error)
-        return False
-    return True
 
 
 def read_log(store: RowStore, query_id: str) -> QueryLog:

@@ -100,6 +100,7 @@ def main() -> None:
 def _load_scans() -> None:
     if _scans:
         return
+    from models.adjacency import take_entries
     from models.postings import add_postings
     from models.vector_search.scan import best_in_ranges, multiply
     from models.vector_search.signs import SignedRows, sign_question
@@ -112,6 +113,10 @@ def _load_scans() -> None:
     first = np.zeros(1, np.int64)
     best_in_ranges(SignedRows(signs, shares), sign_question(np.ones(1, np.float32)), first, first + 1, shares + 0, 1)
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
+    starts, types = np.array([0, 1], np.int64), np.zeros(1, np.uint8)
+    for array in (starts, types):
+        array.setflags(write=False)
+    take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
     _scans.append(True)
 
 

@@ -12,8 +12,8 @@ from hades.retrieval.answer.context_window import WindowSize
 from hades.retrieval.cached_answers import CachedAnswers
 from hades.retrieval.turn.answers import Answers
 from hades.retrieval.turn.plan import clamp
+from hades.retrieval.turn.turn_log import TurnLog
 from hades.settings import Settings
-from hades.surfaces.access.turn_log import TurnLog
 from hades.surfaces.capabilities.capability import JsonReply
 from hades.surfaces.capabilities.query import QueryRequest, turn_arguments
 from schemas.plan import Plan, Profile, Reason

@@ -10,6 +10,7 @@ import anyio
 from hades.ports.store import GraphStore, Mode
 from hades.ports.text import Embedder
 from hades.retrieval.turn.answers import Answers
+from hades.retrieval.turn.turn_log import TurnLog
 from hades.settings import Settings
 from hades.surfaces.access.callers import Caller, Door
 from hades.surfaces.access.limits import Limits
@@ -17,7 +18,6 @@ from hades.surfaces.access.questions import Questions, open_questions
 from hades.surfaces.access.rate_limit import Rates
 from hades.surfaces.access.service_context import ServiceContext
 from hades.surfaces.access.tokens import Tokens
-from hades.surfaces.access.turn_log import TurnLog
 from hades.telemetry.audit import Audit
 from hades.wiring import open_answers, open_embedder, open_store
 

@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from hades.errors import HadesError
 from hades.ports.store import GraphStore, Mode
 from hades.retrieval.turn.answers import Answers
+from hades.retrieval.turn.turn_log import TurnLog
 from hades.settings import Settings
 from hades.surfaces.access.callers import Caller, require
 from hades.surfaces.access.limits import Limits
@@ -22,7 +23,6 @@ from hades.surfaces.access.metrics import Exposition
 from hades.surfaces.access.questions import Questions, open_questions
 from hades.surfaces.access.service_context import ServiceContext
 from hades.surfaces.access.tokens import Tokens
-from hades.surfaces.access.turn_log import TurnLog
 from hades.telemetry.audit import Audit, CallMode
 from hades.wiring import open_answers, open_store, open_written_store
 

@@ -9,7 +9,8 @@ import pytest
 
 from hades.ports.store import Mode
 from hades.retrieval.answer.query_report import write_dashboard
-from hades.retrieval.turn.query_log import UnknownQuery, judge, log_if_possible, log_of, read_log, write_log
+from hades.retrieval.turn.query_log import UnknownQuery, judge, log_of, read_log, write_log
+from hades.retrieval.turn.turn_log import TurnLog
 from hades.stores.sqlite.store import SqliteStore
 from schemas.retrieval import Retrieval
 from schemas.telemetry import JudgedRanks, ShownResults
@@ -66,7 +67,10 @@ def test_what_was_not_shown_cannot_be_judged(store, found):
 def test_an_answer_survives_a_store_that_cannot_be_written(store, found, tmp_path):
     store.close()
     read_only = SqliteStore.open(tmp_path / "graph.db", Mode.READ_ONLY)
-    assert log_if_possible(read_only, log_of(found, NOON)) is False
+    turns = TurnLog(read_only, read_only)
+    turns.add(log_of(found, NOON))
+    turns.close()
+    assert turns.dropped == 1
 
 
 def test_the_page_shows_stages_reasons_and_conveyance(store, found, tmp_path):

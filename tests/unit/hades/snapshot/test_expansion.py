@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import Csr, Validity
 from hades.snapshot import csr, expansion
-from hades.snapshot.expansion import follow, gather, heaviest_first, instant, merge, microseconds, visible
+from hades.snapshot.expansion import (
+    follow,
+    follow_quickly,
+    gather,
+    heaviest_first,
+    instant,
+    merge,
+    microseconds,
+    visible,
+)
 from schemas.intervals import Mask
 from tests.contract.examples import day
 
@@ -75,6 +84,40 @@ def test_follow_equals_brute_force(
     parts = (found.row, found.edge, found.target, found.weight)
     assert list(zip(*(part.tolist() for part in parts), strict=True)) == expected
     assert not found.capped
+
+
+@given(
+    EDGES,
+    st.lists(st.integers(0, NODES - 1), max_size=8),
+    st.none() | st.sets(st.integers(0, 2)),
+    st.booleans(),
+    st.none() | st.integers(1, 9),
+    st.none() | st.integers(0, 60),
+)
+def test_machine_code_follows_as_arrays_do(
+    edges: list[Edge],
+    asked: list[int],
+    types: set[int] | None,
+    no_loops: bool,
+    fanout: int | None,
+    max_work: int | None,
+) -> None:
+    import models.adjacency  # noqa: F401 - machine code is used once this is loaded
+
+    rows, numbers = rows_of(edges, True), np.array(asked, np.int64)
+    wanted = None if types is None else np.isin(np.arange(3), list(types))
+
+    def passes(entry: np.ndarray, near: np.ndarray) -> np.ndarray:
+        kept = np.ones(len(entry), np.bool_) if wanted is None else wanted[rows.type[entry]]
+        return kept & (rows.target[entry] != near) if no_loops else kept
+
+    plain = follow(rows, numbers, None if wanted is None and not no_loops else passes, fanout, max_work)
+    quick = follow_quickly(rows, numbers, wanted, no_loops, fanout, max_work)
+    if quick is None:
+        assert max_work is not None
+        return
+    assert (quick.row.tolist(), quick.entry.tolist()) == (plain.row.tolist(), plain.entry.tolist())
+    assert (quick.work, quick.capped) == (plain.work, plain.capped)
 
 
 @given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.none() | st.integers(1, 4))

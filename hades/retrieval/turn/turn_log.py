@@ -1,11 +1,13 @@
-"""Turns that a service answered, kept so that they can be explained and judged.
+"""Turns that were answered, kept so that they can be explained and judged.
 
-A service that may write puts them into `query_logs` from one thread of its own, many rows to a transaction: no request
-waits for the store. One that may only read keeps its last turns in memory and writes nothing.
+Who may write puts them into `query_logs` from one thread, many rows to a transaction: no question waits for the store.
+Who may only read keeps the last turns in memory and writes nothing. Closing, and the end of the process, write what is
+left.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import queue
 import threading
@@ -25,10 +27,13 @@ _BATCH = 256
 
 
 class TurnLog:
-    """Remembers turns; with a `writable` store, also keeps them there."""
+    """Remembers turns; with a `writable` store, also keeps them there.
 
-    def __init__(self, readable: RowStore, writable: RowStore | None = None) -> None:
-        self._readable, self._writable = readable, writable
+    Where the store falls far behind, a service drops turns and counts them; with `may_drop=False` the next turn waits.
+    """
+
+    def __init__(self, readable: RowStore, writable: RowStore | None = None, *, may_drop: bool = True) -> None:
+        self._readable, self._writable, self._may_drop = readable, writable, may_drop
         self._recent: OrderedDict[str, QueryLog] = OrderedDict()
         self._lock = threading.Lock()
         self._queue: queue.Queue[QueryLog | None] = queue.Queue(_WAITING)
@@ -37,16 +42,17 @@ class TurnLog:
         if writable is not None:
             self._writer = threading.Thread(target=self._write, name="hades-turn-log", daemon=True)
             self._writer.start()
+            atexit.register(self.flush)
 
     def add(self, log: QueryLog) -> None:
-        """Remember a turn; never waits. Where the store falls far behind, turns are dropped and counted."""
+        """Remember a turn; it is written soon."""
         with self._lock:
             self._recent[log.key] = log
             while len(self._recent) > _REMEMBERED:
                 self._recent.popitem(last=False)
         if self._writer is not None:
             try:
-                self._queue.put_nowait(log)
+                self._queue.put(log, block=not self._may_drop)
             except queue.Full:
                 self.dropped += 1
 
@@ -67,15 +73,18 @@ class TurnLog:
             self._queue.put(None)
             self._writer.join()
             self._writer = None
+            atexit.unregister(self.flush)
 
     def _write(self) -> None:
         while True:
             batch = [self._queue.get()]
             while len(batch) < _BATCH and not self._queue.empty():
                 batch.append(self._queue.get())
-            self._store([log for log in batch if log is not None])
-            for _ in batch:
-                self._queue.task_done()
+            try:
+                self._store([log for log in batch if log is not None])
+            finally:
+                for _ in batch:
+                    self._queue.task_done()
             if None in batch:
                 return
 

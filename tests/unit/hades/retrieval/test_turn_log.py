@@ -1,15 +1,23 @@
 """Turns are remembered at once and written in batches; a service that only reads writes nothing."""
 
+import subprocess
+import sys
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from hades.api import Hades
 from hades.errors import StoreBusy
 from hades.ports.store import Mode
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.turn.query_log import UnknownQuery, read_log
+from hades.retrieval.turn.turn_log import TurnLog
 from hades.stores.sqlite.store import SqliteStore
-from hades.surfaces.access.turn_log import TurnLog
 from schemas.telemetry import QueryLog
+from tests.unit.hades.snapshot.homes import empty_store
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -53,6 +61,29 @@ def test_a_turn_is_found_before_it_is_written_and_after(store):
     assert TurnLog(store).find("q_1").query == "question 1"
     with pytest.raises(UnknownQuery):
         log.find("q_2")
+
+
+def test_the_end_of_the_process_writes_what_is_left(store, tmp_path):
+    program = f"""
+from tests.unit.hades.retrieval.test_turn_log import *
+store = SqliteStore.open(Path({str(tmp_path / "graph.db")!r}), Mode.READ_WRITE)
+log = TurnLog(store, store, may_drop=False)
+for number in range(300):
+    log.add(turn(number))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4])
+    assert store.count("query_logs") == 300
+
+
+def test_the_store_of_an_open_graph_holds_every_turn(tmp_path):
+    with Hades(empty_store(tmp_path / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), tmp_path) as hades:
+        hades.publish()
+        asked = [hades.retrieve(f"who came {number} times?").query_id for number in range(3)]
+        assert hades.store.count("query_logs") == 3
+        hades.feed_back(hades.retrieve("who went away?").query_id)
+    with closing(SqliteStore.open(tmp_path / "graph.db")) as again:
+        assert again.count("query_logs") == 4
+        assert [read_log(again, one).query for one in asked] == [f"who came {number} times?" for number in range(3)]
 
 
 def test_without_a_store_to_write_turns_are_remembered_only(store):
