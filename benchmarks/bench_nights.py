@@ -1,12 +1,12 @@
 """Nights after no change and after one document changed, and forgetting one document; all against the first night.
 
-    python benchmarks/bench_nights.py [--limit N] [--files N] [--only passages|files] [--json FILE]
+    python benchmarks/bench_nights.py [--limit N] [--files N] [--papers N] [--only passages|files|papers] [--json FILE]
 
-Reads `hotpotqa/corpus.jsonl.gz` below HADES_DATA (default ../shared/data) and, for the workspace, modules of the Python
-standard library, which every machine has. Each night is the command `hades run nightly` in a process of its own with
-the hashing embedder; seconds are those of the processor, user and system, the start of the process included. Modules
-are compiled once, as in an installed package. With --only one corpus is measured and the figures of the other stay in
-the JSON file.
+Reads `hotpotqa/corpus.jsonl.gz` and `arxiv/papers.jsonl.gz` below HADES_DATA (default ../shared/data) and, for the
+workspace, modules of the Python standard library, which every machine has. Of the papers one in a hundred changes.
+Each night is the command `hades run nightly` in a process of its own with the hashing embedder; seconds are those of
+the processor, user and system, the start of the process included. Modules are compiled once, as in an installed
+package. With --only one corpus is measured and the figures of the others stay in the JSON file.
 """
 
 from __future__ import annotations
@@ -23,32 +23,39 @@ import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CORPUS = DATA / "hotpotqa" / "corpus.jsonl.gz"
+PAPERS = DATA / "arxiv" / "papers.jsonl.gz"
+ONE_IN = 100  # papers, of which one changes
 ADDED = " Ada Lovelace wrote to Charles Babbage about the Analytical Engine."
 CHANGED_LINE = '\n\ndef describe_change() -> str:\n    """Say that this module was changed."""\n    return "changed"\n'
 
 
 def main() -> None:
-    """Measure both corpora and print one table."""
+    """Measure the corpora and print one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, help="only the first passages")
     parser.add_argument("--files", type=int, default=160, help="modules of the workspace")
-    parser.add_argument("--only", choices=("passages", "files"), help="measure one corpus")
+    parser.add_argument("--papers", type=int, help="only the first papers")
+    parser.add_argument("--only", choices=("passages", "files", "papers"), help="measure one corpus")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    if not CORPUS.is_file():
-        sys.exit(f"{CORPUS} is not there; set HADES_DATA. Nothing was measured.")
+    for corpus in (CORPUS, PAPERS):
+        if not corpus.is_file():
+            sys.exit(f"{corpus} is not there; set HADES_DATA. Nothing was measured.")
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.only != "files":
+        if arguments.only in (None, "passages"):
             figures |= measure_passages(Path(folder), arguments.limit)
-        if arguments.only != "passages":
+        if arguments.only in (None, "files"):
             figures |= measure_workspace(Path(folder), arguments.files)
+        if arguments.only in (None, "papers"):
+            figures |= measure_papers(Path(folder), arguments.papers)
     show(figures)
     if arguments.json:
         before = json.loads(arguments.json.read_text()) if arguments.only and arguments.json.is_file() else {}
@@ -57,14 +64,13 @@ def main() -> None:
 
 def measure_passages(folder: Path, limit: int | None) -> dict[str, float]:
     """Nights over passages, and forgetting one of them."""
-    with gzip.open(CORPUS, "rt") as lines:
-        passages = [json.loads(line) for line in lines][:limit]
+    passages = read_rows(CORPUS, limit)
     corpus, home = folder / "corpus.jsonl", folder / "passages"
-    write_passages(corpus, passages)
+    write_rows(corpus, passages)
     first = run_hades(home, "ingest", "passages", str(corpus)) + run_hades(home, "run", "nightly")
     same = run_hades(home, "run", "nightly")
     passages[len(passages) // 2]["text"] += ADDED
-    write_passages(corpus, passages)
+    write_rows(corpus, passages)
     changed = run_hades(home, "run", "nightly")
     forget = run_hades(home, "forget", str(passages[1]["id"]))
     return {
@@ -98,6 +104,25 @@ def measure_workspace(folder: Path, files: int) -> dict[str, float]:
     }
 
 
+def measure_papers(folder: Path, limit: int | None) -> dict[str, float]:
+    """Nights over abstracts, before and after one in a hundred of them changed."""
+    papers = read_rows(PAPERS, limit)
+    corpus, home = folder / "papers.jsonl", folder / "papers"
+    write_rows(corpus, papers)
+    first = run_hades(home, "ingest", "arxiv", str(corpus)) + run_hades(home, "run", "nightly")
+    for paper in papers[::ONE_IN]:
+        paper["abstract"] += ADDED
+    write_rows(corpus, papers)
+    changed = run_hades(home, "run", "nightly")
+    return {
+        "papers": len(papers),
+        "papers: changed": len(papers[::ONE_IN]),
+        "papers: first night": first,
+        "papers: night after 1% changed": changed,
+        "papers: 1% changed, of the first": round(changed / first, 3),
+    }
+
+
 def run_hades(home: Path, *arguments: str) -> float:
     """Processor seconds of one command."""
     environment = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "NO_COLOR": "1"}
@@ -112,9 +137,15 @@ def run_hades(home: Path, *arguments: str) -> float:
     return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2)
 
 
-def write_passages(path: Path, passages: Sequence[dict[str, object]]) -> None:
+def read_rows(path: Path, limit: int | None) -> list[dict[str, Any]]:
+    """The first rows of a corpus, or all."""
+    with gzip.open(path, "rt") as lines:
+        return [json.loads(line) for line in lines][:limit]
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """The corpus as the source reads it."""
-    path.write_text("".join(json.dumps(one) + "\n" for one in passages))
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
 
 
 def show(figures: dict[str, float]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
@@ -20,6 +20,8 @@ from models.bridges.search import TopicPath
 from schemas.bridges import Bridge
 from schemas.ids import content_key
 from schemas.record import arrow_schema, canonical_json
+
+LASTING = ("_key", "from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "provenance", "pinned")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class CachedBridge:
     """A row of the cache: the path it stands for now, or why there is none.
 
     `is_same` says that every edge also has the weight it was found with; `rules` and `at` are those of its search.
+    `row` is what the store holds of it.
     """
 
     key: str
@@ -53,6 +56,7 @@ class CachedBridge:
     is_same: bool = False
     rules: str = ""
     at: str = ""
+    row: Mapping[str, Any] = field(default_factory=dict)
 
     def found(self) -> BridgePath | None:
         """The path with what is known of its search, while it stands."""
@@ -85,8 +89,7 @@ class _GraphFacts:
 
 def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
     """Every cached bridge against the graph: its edges stand and join its nodes, its ends are in the topics it says."""
-    columns = ["_key", "from_cluster", "to_cluster", "nodes", "edges", "provenance", "pinned"]
-    rows = [row for batch in store.scan("bridge_cache", columns=columns) for row in batch.to_pylist()]
+    rows = [row for batch in store.scan("bridge_cache", columns=LASTING) for row in batch.to_pylist()]
     nodes = _numbers((one for row in rows for one in row["nodes"]), graph.entities)
     keys = _numbers((one.removeprefix("relations/") for row in rows for one in row["edges"]), graph.edges)
     facts = _GraphFacts.of(graph)
@@ -110,6 +113,7 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
                 is_same=not problem and weights == [facts.weight[edge] for edge in edges],
                 rules=search.get("rules", ""),
                 at=search.get("at", ""),
+                row=row,
             )
         )
     return kept
@@ -121,16 +125,10 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
     return content_key("bridge", graph.entities[path.nodes[0]].as_py(), *edges)
 
 
-def bridge_table(
-    graph: BridgeGraph,
-    found: dict[str, BridgePath],
-    pinned: set[str],
-    rules: BridgeRules,
-    *,
-    generation: str,
-    as_of: datetime,
-) -> pa.Table:
-    """Rows of `bridge_cache`, by key, with where each edge was read."""
+def bridge_rows(
+    graph: BridgeGraph, found: dict[str, BridgePath], pinned: set[str], rules: BridgeRules
+) -> list[dict[str, Any]]:
+    """What `bridge_cache` holds of each bridge from build to build, by key, with where each edge was read."""
     used = sorted({edge for one in found.values() for edge in one.path.edges})
     read = _provenance(graph, used)
     walked = sorted({node for one in found.values() for node in one.path.nodes})
@@ -152,13 +150,37 @@ def bridge_table(
                 "weight": path_weight(logs, rules.length_penalty),
                 "cost": path_cost(logs),
                 "provenance": canonical_json({"edges": steps, "search": _search(one)}),
-                "generation": generation,
                 "pinned": key in pinned,
-                "created": as_of,
-                "expires": None if key in pinned else as_of + rules.ttl,
             }
         )
-    return pa.Table.from_pylist(rows, schema=arrow_schema(Bridge))
+    return rows
+
+
+def write_bridges(
+    store: RowStore,
+    rows: Sequence[dict[str, Any]],
+    kept: Sequence[CachedBridge],
+    rules: BridgeRules,
+    *,
+    generation: str,
+    as_of: datetime,
+) -> None:
+    """Bring `bridge_cache` to these rows: whole where one is new or differs, else what every build says again."""
+    held = {one.key: one.row for one in kept}
+    schema = arrow_schema(Bridge)
+    whole, same = [], []
+    for row in rows:
+        expires = None if row["pinned"] else as_of + rules.ttl
+        stamp = {"_key": row["_key"], "generation": generation, "created": as_of, "expires": expires}
+        if held.get(row["_key"]) == row:
+            same.append(stamp)
+        else:
+            whole.append(row | stamp)
+    if whole:
+        store.upsert("bridge_cache", pa.Table.from_pylist(whole, schema=schema))
+    if same:
+        stamped = pa.schema([schema.field(name) for name in same[0]])
+        store.patch("bridge_cache", pa.Table.from_pylist(same, schema=stamped))
 
 
 def _search(found: BridgePath) -> dict[str, Any]:

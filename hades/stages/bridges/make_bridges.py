@@ -12,7 +12,7 @@ from hades.ports.progress import Progress
 from hades.ports.store import GraphStore
 from hades.stages.bridges.bridge_graph import read_graph
 from hades.stages.bridges.bridge_pairs import choose_pairs
-from hades.stages.bridges.bridge_rows import BridgePath, CachedBridge, bridge_table, read_rows
+from hades.stages.bridges.bridge_rows import BridgePath, CachedBridge, bridge_rows, read_rows, write_bridges
 from hades.stages.bridges.bridge_rules import BridgeReport, BridgeRules
 from hades.stages.bridges.bridge_search import BridgeSearchResult, Trust, serve_pairs
 from hades.stages.bridges.label_bridges import Labels, label_bridges, labels_of
@@ -46,9 +46,9 @@ def make_bridges(
     served = serve_pairs(graph, heat, pairs, kept, trust, deadline, progress)
     notes = _keep_pinned(kept, served.found)
     pinned = {one.key for one in kept if one.pinned}
-    table = bridge_table(graph, served.found, pinned, rules, generation=generation, as_of=as_of)
+    rows = bridge_rows(graph, served.found, pinned, rules)
     stale = sorted({one.key for one in kept} - set(served.found))
-    contents = table.select(["_key", "weight", "cost", "pinned"]).to_pylist()
+    contents = [{name: row[name] for name in ("_key", "weight", "cost", "pinned")} for row in rows]
     report = replace(
         _report(labels, served, len(pairs)),
         pinned=len(pinned & set(served.found)),
@@ -59,7 +59,7 @@ def make_bridges(
     with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside, keep_results(inside, WRITTEN):
         label_bridges(inside, graph, labels)
         inside.delete("bridge_cache", keys=stale)
-        inside.upsert("bridge_cache", table)
+        write_bridges(inside, rows, kept, rules, generation=generation, as_of=as_of)
         finished = digest if served.stopped != "time" else ""  # the next build must not skip what is left
         ledger.record(
             inside, ledger.StageCompletion(ledger.BRIDGES, finished, report.generation, as_of, report.as_dict())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -107,22 +110,24 @@ def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
 
 def _other_edges(store: RowStore) -> pa.Table:
     """All smaller edge collections in one frame; keys are ids, for two collections may share a key."""
+    known = cache(lambda collection: ids(collection, column(read(store, collection), "_key")))
     parts = []
     for name in _OTHER:
         table = read(store, name, "_from", "_to")
         there = np.ones(table.num_rows, dtype=np.bool_)
         for end in ("_from", "_to"):
-            there &= _store(store, name, column(table, end))
+            there &= _are_stored(known, name, column(table, end))
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
         parts.append(with_columns(renamed, ends_exist=there))
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _store(store: RowStore, collection: str, ends: pa.Array) -> Flags:
+def _are_stored(known: Callable[[str], pa.Array], collection: str, ends: pa.Array) -> Flags:
+    """Which ends are nodes of a collection that such an edge may join; `known` gives the ids of a collection."""
     declared = collection_named(collection)
     assert declared is not None
     assert declared.edge is not None
     found = np.zeros(len(ends), dtype=np.bool_)
     for name in dict.fromkeys((*declared.edge.sources, *declared.edge.targets)) if len(ends) else ():
-        found |= place(ends, ids(name, column(read(store, name), "_key"))) >= 0
+        found |= place(ends, known(name)) >= 0
     return found
