@@ -69,7 +69,7 @@ def test_a_full_text_index_the_catalogue_gained_is_built_from_the_rows(path: Pat
     change(path, "DROP TABLE fts_entities", "DROP TABLE fts_entities_key")
     store = SqliteStore.open(path, Mode.ADMIN)
     store.provision()
-    assert keys(store.search("entities", "letters", limit=3)) == ["a"]
+    assert keys(store.search("entities", "alphas", limit=3)) == ["a"]
 
 
 def test_a_writer_that_waits_too_long_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_look_ups_hold_what_the_rows_say_after_any_patch(path: Path, collection:
     put(store, "relations", edge)
     key = {"entities": "a", "relations": edge["_key"]}[collection]
     store.patch(collection, table(collection, [{"_key": key, **changed}]))
-    assert store.get(collection, [key], columns=list(changed)).to_pylist() == [changed]
+    assert store.get(collection, [key], columns=list(changed)).to_pylist() == [{"_key": key, **changed}]
     store.close()
     with sqlite3.connect(path) as file:
         registry, declared = Registry(file), require(collection)
