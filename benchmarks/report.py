@@ -37,6 +37,9 @@ WHAT = {
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
     "working_set": "A working set beside its store, to a million states (`benchmarks/bench_working_set.py`).",
+    "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
+    "vectors": "Search by vector in signs and cells beside an exact scan (`benchmarks/bench_vectors.py`).",
+    "ranker": "Epochs of the graph ranker beside plain GraphSAGE, sampling, ranking (`benchmarks/bench_ranker.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

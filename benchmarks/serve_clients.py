@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-Answer = tuple[float, float, str]  # when it came, the seconds it took, its snapshot
+Answer = tuple[float, float, str, int]  # when it came, the seconds it took, its snapshot, the number of the client
 
 
 @dataclass
@@ -24,8 +24,18 @@ class ClientAnswer:
 
     def percentile(self, share: float) -> float:
         """Milliseconds within which this share of the answers came."""
-        took = sorted(seconds for _, seconds, _ in self.answers)
-        return took[int(share * (len(took) - 1))] * 1000 if took else 0.0
+        return _percentile([seconds for _, seconds, _, _ in self.answers], share)
+
+    def slowest_client(self, share: float) -> float:
+        """The same for the answers of each client alone, of the client with which it takes longest."""
+        took: dict[int, list[float]] = {}
+        for _, seconds, _, client in self.answers:
+            took.setdefault(client, []).append(seconds)
+        return max((_percentile(one, share) for one in took.values()), default=0.0)
+
+
+def _percentile(took: list[float], share: float) -> float:
+    return sorted(took)[int(share * (len(took) - 1))] * 1000 if took else 0.0
 
 
 def ask_at_once(
@@ -41,7 +51,8 @@ def ask_at_once(
 ) -> ClientAnswer:
     """Let clients ask questions drawn at random until the time is over and it is enough.
 
-    `think` is their mean pause between two questions.
+    `think` is their mean pause between two questions. A client that pauses begins with a part of a pause: people do not
+    ask their first question in the same instant. Without pauses all begin at once.
 
     `editions` is shared with whoever publishes: the word that every passage of a snapshot must hold. An answer that
     holds the word of another one is mixed. A client that saw a newer snapshot and then an older one went back.
@@ -51,15 +62,19 @@ def ask_at_once(
     async def client(number: int, until: float) -> None:
         chance, order = random.Random(number), []
         reader, writer = await asyncio.open_connection(*address)
+        await asyncio.sleep(chance.uniform(0.0, think))
         while not is_enough(seen) or time.perf_counter() < until:
             body = json.dumps({"query": chance.choice(questions), "recipe": recipe}).encode()
             began = time.perf_counter()
+            if reader.at_eof():  # the service closes connections on which nobody asked for a while, as HTTP allows
+                writer.close()
+                reader, writer = await asyncio.open_connection(*address)
             writer.write(_HEAD % len(body) + body)
             status, text = await _answer(reader)
             now = time.perf_counter()
             seen.statuses[status] += 1
             snapshot = text[(at := text.find(b'"snapshot":"') + 12) : at + 25].decode()
-            seen.answers.append((now, now - began, snapshot))
+            seen.answers.append((now, now - began, snapshot, number))
             if snapshot not in order:
                 order.append(snapshot)
             seen.went_back += snapshot != order[-1]

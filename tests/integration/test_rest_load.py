@@ -44,7 +44,7 @@ def under_load(tmp_path, seconds, editions_published, programs=None):
     def is_enough(seen):
         if seen.answers:
             asked.set()
-        served_last = {snapshot for _, _, snapshot in seen.answers[-64:]}
+        served_last = {snapshot for _, _, snapshot, _ in seen.answers[-64:]}
         return time.monotonic() > give_up or (not publishing.is_alive() and list(editions)[-1] in served_last)
 
     rss, publishing = [], threading.Thread(target=publish_all)
@@ -65,7 +65,7 @@ def check(seen, editions):
     assert set(seen.statuses) == {200}
     assert seen.mixed == []
     assert seen.went_back == 0
-    assert {snapshot for _, _, snapshot in seen.answers} == set(editions)
+    assert {snapshot for _, _, snapshot, _ in seen.answers} == set(editions)
     assert len(seen.answers) > 64
 
 
