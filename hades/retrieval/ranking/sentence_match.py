@@ -183,8 +183,9 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     for i, named in enumerate(readings):
         if len(named.name) < _SHORTEST_TITLE + 2:
             continue
+        longest = root(max(named.name.split(), key=len))  # looking it up is much faster than searching a text
         for k, naming in enumerate(readings):
-            if k != i and naming.name != named.name and named.name in whole[k]:
+            if longest in naming.all_roots and k != i and naming.name != named.name and named.name in whole[k]:
                 pairs = zip(naming.spoken, fits[k], strict=True)
                 found[k, i] = max((LINK + fit for spoken, fit in pairs if named.name in spoken), default=0.0)
     return found

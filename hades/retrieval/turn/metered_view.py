@@ -35,10 +35,9 @@ from hades.ports.graph import (
     Weights,
 )
 from hades.ports.view import BatchView, GraphView, RemoteView, TurnView
-from hades.retrieval.turn.cut_expansion import keep_targets
+from hades.retrieval.turn.cut_results import keep_targets, keep_whole
 from hades.retrieval.walks.compile_kernel import is_interpreted
 from hades.telemetry.turn import Turn
-from hades.text.analyzer import words
 from schemas.intervals import Mask
 from schemas.plan import Reason
 
@@ -185,11 +184,14 @@ class MeteredView:
         return self._once(self._edges, handles, self._view.edges)
 
     def fetch_facts(self, paths: Sequence[FoundPath]) -> None:
-        """Let a view over a network fetch what these paths will be told with in one question; a read counts later."""
+        """Fetch what these paths will be told with at once; over a network a read counts later, in memory now."""
+        nodes = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
+        edges = dict.fromkeys(edge for path in paths for edge in path.edges if edge not in self._edges)
         if paths and self._turn_view is not None:
-            self._turn_view.fetch_facts(
-                (node for path in paths for node in path.nodes), (edge for path in paths for edge in path.edges)
-            )
+            self._turn_view.fetch_facts(nodes, edges)
+        elif self._is_local and len(nodes) + len(edges) <= self.turn.reads_left:
+            self.nodes(np.array(list(nodes), np.int64))
+            self.edges(np.array(list(edges), np.int64))
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`: as many of the first as may be read."""
@@ -303,11 +305,7 @@ class MeteredView:
         """For each text the entities whose name is the whole text, word for word."""
         if self._is_local and isinstance(self._view, BatchView):
             return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
-        whole: list[Numbers] = []
-        for text, found in zip(texts, self.match_each(texts), strict=True):
-            spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
-            whole.append(found.numbers[[words(text[start:end]) == words(text) for start, end in spans]])
-        return whole
+        return [keep_whole(text, found) for text, found in zip(texts, self.match_each(texts), strict=True)]
 
     def close(self) -> None:
         """See `GraphView.close`. The view belongs to whoever opened it."""

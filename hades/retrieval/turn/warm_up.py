@@ -13,8 +13,10 @@ from __future__ import annotations
 import importlib
 import itertools
 import sys
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity, ViewInfo
 from hades.retrieval.turn.recipes import GraphStep
@@ -106,16 +108,14 @@ def _load_scans() -> None:
     from models.vector_search.signs import SignedRows, sign_question
 
     codes, rows, shares = np.zeros((1, 1), np.int8), np.zeros(1, np.int32), np.zeros(1, np.float32)
-    signs = np.zeros((1, 1), np.uint64)
-    for array in (codes, rows, shares, signs):
+    signs, starts, types = np.zeros((1, 1), np.uint64), np.array([0, 1], np.int64), np.zeros(1, np.uint8)
+    arrays: tuple[NDArray[Any], ...] = (codes, rows, shares, signs, starts, types)
+    for array in arrays:
         array.setflags(write=False)  # as those of a snapshot are: machine code is kept by type
     multiply(codes, np.zeros((1, 1), np.int16))
     first = np.zeros(1, np.int64)
     best_in_ranges(SignedRows(signs, shares), sign_question(np.ones(1, np.float32)), first, first + 1, shares + 0, 1)
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
-    starts, types = np.array([0, 1], np.int64), np.zeros(1, np.uint8)
-    for array in (starts, types):
-        array.setflags(write=False)
     take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
     _scans.append(True)
 

@@ -113,15 +113,15 @@ def _push(
             break
         first, epsilon = best, epsilon * _FINER
         complete = _run(walk, epsilon, damping, max_work, stop)
-    numbers = walk.numbers
-    values = walk.values(numbers)
-    numbers, scores = _sort(numbers, values[:, ESTIMATE], None)
-    held = values[values[:, RESIDUAL] > 0.0]
-    known = bool((held[:, DEGREE] > 0.0).all())
-    bound = float((held[:, RESIDUAL] / held[:, DEGREE]).max(initial=0.0)) if known else np.inf
+    touched = walk.numbers
+    left = walk.values(touched, RESIDUAL)
+    holds = left > 0.0
+    left, degrees = left[holds], walk.values(touched[holds], DEGREE)
+    bound = float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf
+    numbers, scores = _sort(touched, walk.values(touched, ESTIMATE), None)
     if not len(numbers):
         numbers, scores = _by_degree(walk)
-    return Ppr(numbers, scores, bound, float(held[:, RESIDUAL].sum()), walk.work, not complete, is_relaxed)
+    return Ppr(numbers, scores, bound, float(left.sum()), walk.work, not complete, is_relaxed)
 
 
 def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
@@ -137,7 +137,7 @@ def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int,
 
 def _rank(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
     numbers = walk.numbers
-    return _sort(numbers, walk.values(numbers)[:, ESTIMATE], top)
+    return _sort(numbers, walk.values(numbers, ESTIMATE), top)
 
 
 def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, Floats]:
@@ -156,7 +156,7 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
 def _by_degree(walk: Walk | RemoteWalk) -> tuple[Numbers, Floats]:
     """The restart nodes alone, by weight and by how connected they are; the last resort."""
     numbers = walk.numbers
-    worth = walk.values(numbers)[:, RESIDUAL] * (1.0 + np.log1p(walk.entries(numbers)))
+    worth = walk.values(numbers, RESIDUAL) * (1.0 + np.log1p(walk.entries(numbers)))
     order = np.lexsort((numbers, -worth))
     return numbers[order], worth[order] / worth.sum()
 

@@ -90,9 +90,9 @@ class Walk:
         _, _, _, touched, counters = self._scratch
         return touched[: counters[_N_TOUCHED]].astype(np.int64)
 
-    def values(self, numbers: Longs) -> Floats:
-        """(n, 4): estimate, residual, the part of the degree that was read, entries read for it."""
-        values: Floats = self._scratch[0][numbers]
+    def values(self, numbers: Longs, column: int) -> Floats:
+        """(n,) the estimate, the residual, the part of the degree that was read, or the entries read for it."""
+        values: Floats = self._scratch[0][numbers, column]
         return values
 
     def entries(self, numbers: Longs) -> Longs:

@@ -87,13 +87,13 @@ class RemoteWalk:
         """See `Walk.numbers`."""
         return np.array(sorted(self._residual), np.int64)
 
-    def values(self, numbers: Numbers) -> Floats:
+    def values(self, numbers: Numbers, column: int) -> Floats:
         """See `Walk.values`."""
         rows = [
             (self._estimate.get(node, 0.0), self._residual[node], self._row(node).degree, float(self._row(node).asked))
             for node in numbers.tolist()
         ]
-        return np.array(rows, np.float64).reshape(-1, 4)
+        return np.array([row[column] for row in rows], np.float64)
 
     def entries(self, numbers: Numbers) -> Numbers:
         """See `Walk.entries`."""

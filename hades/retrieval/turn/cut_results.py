@@ -1,10 +1,11 @@
-"""Expansions of a question that is limited to a domain."""
+"""What stays of an answer of the view: edges inside a domain, names that are a whole text."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hades.ports.graph import Expansion, Flags
+from hades.ports.graph import Expansion, Flags, NameMatches, Numbers
+from hades.text.analyzer import words
 
 
 def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
@@ -24,3 +25,10 @@ def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expans
         found.work,
         found.capped,
     )
+
+
+def keep_whole(text: str, found: NameMatches) -> Numbers:
+    """The entities whose name is the whole text, word for word."""
+    spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+    whole: Numbers = found.numbers[[words(text[start:end]) == words(text) for start, end in spans]]
+    return whole
