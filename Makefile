@@ -75,17 +75,19 @@ format: $(STAMP)  ## fix what ruff can fix, then format
 	@$(BIN)/ruff format --quiet .
 
 bench: $(STAMP) bench-homes  ## the ratio benchmarks of benchmarks/, one table each
-	@mkdir -p benchmarks/results; \
+	@mkdir -p benchmarks/results; failed=""; \
 	for bench in benchmarks/bench_*.py; do \
-		name=$$(basename "$$bench" .py); name=$${name#bench_}; echo "== $$name"; \
+		name=$$(basename "$$bench" .py); name=$${name#bench_}; echo "== $$name"; began=$$(date +%s); \
 		case $$name in \
 			hierarchy|retrieval|tiers) needs="--home $(BENCH)/arxiv" ;; \
-			context) needs="$(BENCH)/hotpotqa $(DATA)/hotpotqa/questions.jsonl.gz" ;; \
+			context|fusion) needs="$(BENCH)/hotpotqa $(DATA)/hotpotqa/questions.jsonl.gz" ;; \
 			*) needs="" ;; \
 		esac; \
-		$(BIN)/python "$$bench" $$needs --json "benchmarks/results/$$name.json"; \
+		$(BIN)/python "$$bench" $$needs --json "benchmarks/results/$$name.json" || failed="$$failed $$name"; \
+		echo "== $$name took $$(( $$(date +%s) - began )) s"; \
 	done; \
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/report.py; \
+	if [ -n "$$failed" ]; then echo "these benchmarks failed:$$failed" >&2; exit 1; fi
 
 bench-homes: $(STAMP)  ## build the two graphs that some benchmarks use; takes minutes, once
 	@[ -d $(DATA)/arxiv ] || { echo "the benchmarks need HADES_DATA; $(DATA)/arxiv is not there" >&2; exit 1; }

@@ -4,7 +4,9 @@ Each history is made of dated facts (subject, relation, object, first and last y
 later note that it ended. The topic is promoted after every few notes. At the end every fact that is still true must be
 in the text, and no fact that ended may stand there without the note that it ended.
 
-    python benchmarks/bench_promotion.py ../shared/data/yago_temporal/facts.jsonl.gz
+    python benchmarks/bench_promotion.py [--facts FILE] [--subjects 40] [--json FILE]
+
+FILE is by default `HADES_DATA`/yago_temporal/facts.jsonl.gz.
 """
 
 from __future__ import annotations
@@ -20,20 +22,21 @@ from pathlib import Path
 
 from hades.memory.service import Memory
 from hades.ports.store import GraphStore, Mode
+from hades.settings import load_settings
 from hades.stores.sqlite.store import SqliteStore
 from hades.text.keywords import sentences_of
 
 Fact = tuple[str, str, str, int, int]
 LAST = 186  # facts that last until the end of the data are still true
 EVERY = 4  # notes between two promotions
-RESULTS = Path(__file__).parent / "results" / "promotion.json"
 
 
 def main() -> None:
     """Build the histories, promote them, print and keep the shares."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("facts", type=Path)
-    options.add_argument("--subjects", type=int, default=60)
+    options.add_argument("--facts", type=Path, default=load_settings().data / "yago_temporal" / "facts.jsonl.gz")
+    options.add_argument("--subjects", type=int, default=40)
+    options.add_argument("--json", type=Path)
     given = options.parse_args()
     with gzip.open(given.facts, "rt", encoding="utf-8") as lines:
         facts: list[Fact] = [tuple(json.loads(line)) for line in lines]
@@ -58,8 +61,9 @@ def main() -> None:
         "share_dropped": round(dropped / stale, 4),
         "cpu_s": round(time.process_time() - began, 1),
     }
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))
+    if given.json:
+        given.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 class Clock:

@@ -40,6 +40,8 @@ WHAT = {
     "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
     "vectors": "Search by vector in signs and cells beside an exact scan (`benchmarks/bench_vectors.py`).",
     "ranker": "Epochs of the graph ranker beside plain GraphSAGE, sampling, ranking (`benchmarks/bench_ranker.py`).",
+    "fusion": "What the one ranking costs for 100 candidates (`benchmarks/bench_fusion.py`).",
+    "growth": "Ingestion and a night at three sizes, a million chunks by exponent (`benchmarks/bench_growth.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

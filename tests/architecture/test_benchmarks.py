@@ -1,0 +1,25 @@
+"""`make bench` can call every benchmark, and every result has a section of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report import WHAT
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+CALLS = re.search(r"case \$\$name in.*?esac", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_a_benchmark_writes_json_has_a_section_and_is_given_what_it_requires(path: Path) -> None:
+    text, name = path.read_text("utf-8"), path.stem.removeprefix("bench_")
+    assert 'add_argument("--json"' in text, f"{path.name} cannot write its figures where `make bench` wants them"
+    assert name in WHAT, f"benchmarks/report.py has no section for {name}"
+    required = re.findall(r'add_argument\("(?!-)\w+"', text) + re.findall(r"required=True", text)
+    assert CALLS is not None
+    named = {one for line in re.findall(r"^\s*([\w|]+)\) needs=", CALLS[0], re.MULTILINE) for one in line.split("|")}
+    assert not required or name in named, f"`make bench` calls {path.name} without {required}"
