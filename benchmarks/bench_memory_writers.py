@@ -1,6 +1,6 @@
 """Eight processes write versions of one topic: processor time of a version, and whether all are there without a gap.
 
-    python benchmarks/bench_memory_writers.py [--writers 8] [--versions 10000] [--json FILE]
+    python benchmarks/bench_memory_writers.py [--writers 8] [--versions 3000] [--json FILE]
 
 Runs the driver of tests/integration/test_memory_processes.py. Writers wait for one another, so that on a free machine
 the clock shows little more than the processor time; a busy machine changes the clock alone.
@@ -23,7 +23,7 @@ def main() -> None:
     """Write, check, print and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writers", type=int, default=8)
-    parser.add_argument("--versions", type=int, default=10_000)
+    parser.add_argument("--versions", type=int, default=3_000)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

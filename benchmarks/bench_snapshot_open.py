@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,15 @@ print(json.dumps({"import_ms": (imported - began) * 1e3, "open_ms": (opened - im
 
 
 class Tables:
-    """Generated rows behind the two methods of the store port that publishing uses."""
+    """Generated rows behind the methods of the store port that publishing uses."""
 
     def __init__(self, rows: dict[str, pa.Table]) -> None:
         self._rows = rows
+
+    @contextmanager
+    def reading(self) -> Iterator[Tables]:
+        """Nobody writes: every read is of the same moment."""
+        yield self
 
     def scan(
         self,

@@ -45,7 +45,7 @@ from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
 
-DERIVE_VERSION = 7  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 8  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.

@@ -34,6 +34,7 @@ class Reading:
     sentence: Longs
     sentence_begin: Longs  # of each sentence, in characters of its chunk
     sentence_end: Longs
+    sentence_chunk: Longs
     surface: tuple[str, ...]  # each mention as written, white space made single
     row_of: Mapping[str, int]  # the name row of every stated string, -1 for one without a letter
     definitions: tuple[tuple[int, int, int], ...]  # (document, short name, long name) explained in texts
@@ -67,6 +68,7 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
         np.searchsorted(begins, found.first, side="right") - 1,
         tokens.start[begins].astype(np.int64),
         tokens.end[ends].astype(np.int64),
+        tokens.text[begins].astype(np.int64),
         _clean([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
         {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
         _explain(tokens, definitions, names, corpus),

@@ -14,26 +14,27 @@ import numpy as np
 
 from hades.ingest.entities.linking import LinkedCorpus
 from hades.text.arrays import Flags, Longs
-from hades.text.sentences import each_sentence
 
 MAX_CHARS = 400
 MIN_CHARS = 20
-_OPENING_CHARS = 4 * MAX_CHARS  # of a document, in which its opening sentence is looked for
+_OPENING = 12  # sentences, headings and lines of a document among which its opening sentence is looked for
+_PARTS = 6  # of a sentence that are joined before and after the one that names the entity
 _CANDIDATES = 8  # sentences of one entity that are read
 _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
     r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
 )
 _OPENS, _CLOSES, _ENDS = "\"'“‘«([", "\"'”’»)]", ".!?…。！？"
+_AFTER = frozenset(_CLOSES + _ENDS)
 _NO_PROSE = ("://", "{", "}", "<", ">", "|", "=", "\\")  # in markup, code and tables
 _BULLETS = tuple("-*#~`$+")
 
 
 def entity_summaries(linked: LinkedCorpus) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
-    summaries = _openings(linked)
-    sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
     reader = _SentenceReader(linked)
+    summaries = _openings(linked, reader)
+    sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
     chosen, opens = sentence.tolist(), subject.tolist()
     for entity, (begin, end) in enumerate(pairwise(first.tolist())):
         if end - begin == 1:
@@ -44,26 +45,18 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     return summaries
 
 
-def _openings(linked: LinkedCorpus) -> list[str]:
-    """The opening sentence of the first document that each entity titles."""
-    corpus = linked.corpus
+def _openings(linked: LinkedCorpus, reader: _SentenceReader) -> list[str]:
+    """The opening sentence of the first document that each entity titles: the first that is whole and prose."""
+    corpus, chunk_of = linked.corpus, linked.reading.sentence_chunk
     found = [""] * linked.n_entities
-    chunk = np.searchsorted(corpus.document_of, np.arange(len(corpus.documents))).tolist()
+    chunk = np.minimum(np.searchsorted(corpus.document_of, np.arange(len(corpus.documents))), len(corpus.texts) - 1)
+    begins, ends = (np.searchsorted(chunk_of, chunk, side=side).tolist() for side in ("left", "right"))
+    held = (corpus.document_of[chunk] == np.arange(len(chunk))).tolist() if len(corpus.texts) else []
     for document, entity in enumerate(linked.title.tolist()):
-        here = chunk[document]
-        if entity < 0 or found[entity] or here >= len(corpus.texts) or corpus.document_of[here] != document:
-            continue
-        found[entity] = opening_sentence(corpus.texts[here])
+        if entity >= 0 and held and held[document] and not found[entity]:
+            first, last = begins[document], ends[document]
+            found[entity] = next(filter(None, map(reader.read, range(first, min(last, first + _OPENING)))), "")
     return found
-
-
-def opening_sentence(text: str) -> str:
-    """The first whole sentence of a text that is prose; headings, list items and code are passed over."""
-    head = text[:_OPENING_CHARS]
-    for begin, end in each_sentence(head):
-        if said := "" if end == len(head) < len(text) else _whole(head[begin:end]):
-            return said
-    return ""
 
 
 def _rank_sentences(linked: LinkedCorpus, wanted: Flags) -> tuple[Longs, Flags, Longs]:
@@ -72,7 +65,7 @@ def _rank_sentences(linked: LinkedCorpus, wanted: Flags) -> tuple[Longs, Flags, 
     mention = np.flatnonzero(wanted[linked.entity]) if len(linked.entity) else np.zeros(0, dtype=np.int64)
     sentence = reading.sentence[mention]
     length = reading.sentence_end[sentence] - reading.sentence_begin[sentence]
-    fits = (length >= MIN_CHARS) & (length <= MAX_CHARS)
+    fits = length <= MAX_CHARS
     mention, sentence = mention[fits], sentence[fits]
     size = max(1, len(reading.sentence_begin))
     codes, row = np.unique(linked.entity[mention] * size + sentence, return_inverse=True)
@@ -91,11 +84,10 @@ class _SentenceReader:
     def __init__(self, linked: LinkedCorpus) -> None:
         reading = linked.reading
         self._texts = linked.corpus.texts
-        chunk, subject_end = np.zeros((2, len(reading.sentence_begin)), dtype=np.int64)
-        chunk[reading.sentence] = reading.chunk
+        subject_end = np.zeros(len(reading.sentence_begin), dtype=np.int64)
         opens = np.flatnonzero(reading.start == reading.sentence_begin[reading.sentence])
         subject_end[reading.sentence[opens]] = reading.end[opens]
-        self._chunk, self._subject_end = chunk.tolist(), subject_end.tolist()
+        self._chunk, self._subject_end = reading.sentence_chunk.tolist(), subject_end.tolist()
         self._begin, self._end = reading.sentence_begin.tolist(), reading.sentence_end.tolist()
         self._known: dict[int, str] = {}
 
@@ -112,27 +104,70 @@ class _SentenceReader:
         return best
 
     def read(self, sentence: int) -> str:
-        """The sentence as it stands; empty when it is not whole."""
-        if sentence not in self._known:
-            text = self._texts[self._chunk[sentence]]
-            begin, end = self._begin[sentence], self._end[sentence]
-            while begin and text[begin - 1] in _OPENS:
-                begin -= 1
-            while end < len(text) and text[end] in _CLOSES + _ENDS:
-                end += 1
-            self._known[sentence] = _whole(text[begin:end])
-        return self._known[sentence]
+        """The sentence as it stands; empty when it is not whole.
+
+        The reader of names also parts texts at semicolons, brackets and lines that begin with a capital, so the parts
+        before and after are joined up to where a sentence begins and ends.
+        """
+        said = self._known.get(sentence)
+        if said is None:
+            chunk, first, last = self._chunk[sentence], sentence, sentence
+            text = self._texts[chunk]
+            begin, end = _with_opening(text, self._begin[first]), _with_closing(text, self._end[last])
+            while sentence - first < _PARTS and not _begins_here(text, begin) and self._is_in(chunk, first - 1):
+                first -= 1
+                begin = _with_opening(text, self._begin[first])
+            while last - sentence < _PARTS and not _ends_here(text, end) and self._is_in(chunk, last + 1):
+                last += 1
+                end = _with_closing(text, self._end[last])
+            said = self._known[sentence] = whole_sentence(text, begin, end)
+        return said
+
+    def _is_in(self, chunk: int, sentence: int) -> bool:
+        return 0 <= sentence < len(self._chunk) and self._chunk[sentence] == chunk
 
     def _defines(self, sentence: int) -> bool:
         text = self._texts[self._chunk[sentence]]
         return _DEFINES.match(text, self._subject_end[sentence]) is not None
 
 
-def _whole(text: str) -> str:
-    """The sentence on one line; empty when it is not prose, not closed, too short or too long."""
-    said = " ".join(text.split())
-    if not MIN_CHARS <= len(said) <= MAX_CHARS or said.startswith(_BULLETS) or any(map(said.__contains__, _NO_PROSE)):
+def whole_sentence(text: str, begin: int, end: int) -> str:
+    """The sentence between two places, on one line; empty when it is not whole, no prose, too short or too long."""
+    said = text[begin:end]
+    if not MIN_CHARS <= len(said) <= MAX_CHARS or not _begins_here(text, begin) or not _ends_here(text, end):
         return ""
-    is_closed = said[-1] in _ENDS or said.rstrip(_CLOSES)[-1:] in tuple(_ENDS)
-    begins = not said.lstrip(_OPENS)[:1].islower()
-    return said if is_closed and begins and said.count("(") == said.count(")") else ""
+    if "\n\n" in said or said.lstrip(_OPENS)[:1].islower() or said.count("(") != said.count(")"):
+        return ""
+    if said.count('"') % 2 or said.startswith(_BULLETS) or any(map(said.__contains__, _NO_PROSE)):
+        return ""
+    return " ".join(said.split())
+
+
+def _with_opening(text: str, begin: int) -> int:
+    while begin and text[begin - 1] in _OPENS:
+        begin -= 1
+    return begin
+
+
+def _with_closing(text: str, end: int) -> int:
+    while end < len(text) and text[end] in _AFTER:
+        end += 1
+    return end
+
+
+def _begins_here(text: str, begin: int) -> bool:
+    """Whether a sentence, a paragraph or the text ends before this place."""
+    lead = text[max(0, begin - 8) : begin]
+    before = lead.rstrip()
+    if not before or text[begin].islower():
+        return not before
+    return before[-1] in _ENDS or "\n\n" in lead[len(before) :] or before.rstrip(_CLOSES)[-1:] in tuple(_ENDS)
+
+
+def _ends_here(text: str, end: int) -> bool:
+    """Whether the mark before this place ends a sentence; a full stop before a small letter is an abbreviation's."""
+    if text[end : end + 4].lstrip()[:1].islower():
+        return False
+    if text[end - 1] in _ENDS:
+        return True
+    return text[end - 1] in _CLOSES and text[max(0, end - 6) : end].rstrip(_CLOSES)[-1:] in tuple(_ENDS)

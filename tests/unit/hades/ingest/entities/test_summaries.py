@@ -9,7 +9,7 @@ import pytest
 
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import derive
-from hades.ingest.entities.summaries import MAX_CHARS, opening_sentence
+from hades.ingest.entities.summaries import MAX_CHARS
 
 Row = dict[str, Any]
 ViewOf = Callable[[Sequence[Row]], CorpusView]
@@ -54,12 +54,16 @@ def test_without_a_definition_the_sentence_about_it_wins_and_then_the_one_that_n
         ("Pump\n\nno closing mark and no sentence either", ""),
         ("x = {'a': 1}; print(x.pump.lift.water).", ""),
         ('He said: "It is a pump for the roof." Then he left.', 'He said: "It is a pump for the roof."'),
-        ("A " + "very " * MAX_CHARS + "long sentence. A short sentence follows.", ""),
+        ("A " + "very " * MAX_CHARS + "long sentence.", ""),
+        (
+            "The pump (made in Bonn; sold in\nBasel and Metz) lifts\nwater.",
+            "The pump (made in Bonn; sold in Basel and Metz) lifts water.",
+        ),
         ("", ""),
     ],
 )
-def test_only_a_whole_sentence_of_prose_is_quoted(text: str, expected: str) -> None:
-    assert opening_sentence(text) == expected
+def test_only_a_whole_sentence_of_prose_is_quoted(view_of: ViewOf, text: str, expected: str) -> None:
+    assert summaries(view_of, {"id": "d1", "title": "Machine hall", "text": text})["Machine hall"] == expected
 
 
 def test_a_sentence_cut_at_a_chunk_is_not_quoted(view_of: ViewOf) -> None:
@@ -69,3 +73,9 @@ def test_a_sentence_cut_at_a_chunk_is_not_quoted(view_of: ViewOf) -> None:
     cut = text.index("beside")
     found = summaries(view_of, {"id": "d1", "text": text, "cuts": [0, cut, len(text)]})
     assert found["Gaumont"] == found["Koblenz"] == "Gaumont sold the mill to Koblenz."
+
+
+def test_parts_of_a_sentence_at_a_semicolon_or_a_line_are_quoted_together(view_of: ViewOf) -> None:
+    text = "The old mill near Gaumont; it is closed on\nSundays in Koblenz. We saw Koblenz and Gaumont."
+    found = summaries(view_of, {"id": "d1", "text": text}, {"id": "d2", "text": "Later Koblenz grew. So did Gaumont."})
+    assert found["Gaumont"] == found["Koblenz"] == "The old mill near Gaumont; it is closed on Sundays in Koblenz."
