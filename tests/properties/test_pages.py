@@ -6,11 +6,14 @@ import sqlite3
 from dataclasses import replace
 
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.stores.sqlite import migrations, pages
+from hades.stores.sqlite.held_pages import HeldPages
 from hades.stores.sqlite.trees import ArrowPages, Tree
+from tests.patience import examples
 
 SCHEMA = pa.schema([("_key", pa.string()), ("number", pa.int64()), ("note", pa.string())])
 KEYS = st.text("abcXYZ0_", min_size=1, max_size=4)
@@ -53,6 +56,47 @@ def test_pages_hold_what_a_dictionary_would(steps: list, page_bytes: int) -> Non
         assert {row["_key"]: (row["number"], row["note"]) for row in old.to_pylist()} == expected_old
         assert contents(connection, tree) == [(key, *model[key]) for key in sorted(model)]
         assert list(pages.damaged(connection, tree)) == []
+
+
+@settings(max_examples=examples(25))
+@given(steps=STEPS, page_bytes=st.sampled_from([1, 200]), budget=st.sampled_from([0, 600, 1 << 20]))
+def test_held_pages_show_what_was_written_since_by_whomever(steps: list, page_bytes: int, budget: int) -> None:
+    connection, writer = new_tree(page_bytes)
+    own, other = (replace(writer, held=HeldPages(budget)) for _ in range(2))
+    model: dict[str, tuple[int, str | None]] = {}
+    for number, (put, drop) in enumerate(steps):
+        gone = sorted(drop - put.keys())
+        pages.write(connection, (own, other)[number % 2], as_table(put), gone)
+        model = {key: value for key, value in (model | put).items() if key not in gone}
+        for tree in (own, other):
+            for names in (("number", "_key"), ("note",), ("_key", "number", "note")):
+                scanned = [
+                    row for batch in pages.scan(connection, tree, names, batch_pages=3) for row in batch.to_pylist()
+                ]
+                rows = [{"_key": key, "number": model[key][0], "note": model[key][1]} for key in sorted(model)]
+                assert scanned == [{name: row[name] for name in names} for row in rows]
+
+
+def test_a_transaction_that_was_taken_back_leaves_no_page_behind() -> None:
+    connection, tree = new_tree(1_000)
+    pages.write(connection, tree, as_table({"a": (1, "x")}))
+    connection.execute("BEGIN")
+    pages.write(connection, tree, as_table({"a": (2, "y")}))
+    assert [batch.to_pylist() for batch in pages.scan(connection, tree, ("note",))] == [[{"note": "y"}]]
+    connection.execute("ROLLBACK")
+    assert [batch.to_pylist() for batch in pages.scan(connection, tree, ("note",))] == [[{"note": "x"}]]
+
+
+def test_no_more_pages_are_held_than_the_budget_allows() -> None:
+    connection, writer = new_tree(1)
+    pages.write(connection, writer, as_table({f"k{number}": (number, "note") for number in range(20)}))
+    size = connection.execute("SELECT max(length(data)) FROM page").fetchone()[0]
+    tree = replace(writer, held=HeldPages(3 * size))
+    list(pages.scan(connection, tree, ("_key",)))
+    connection.execute("UPDATE page SET data = x''")
+    with pytest.raises(EOFError):
+        list(pages.scan(connection, tree, ("_key",)))
+    assert not tree.held.has_room(size)
 
 
 @given(rows=ROWS, asked=st.sets(KEYS, max_size=20))

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.stores.sqlite.held_pages import PageVersion
 from hades.stores.sqlite.trees import MAX_PAGE_ROWS, Tree
 from schemas.arrays import make_array, make_scalar, make_table
 
@@ -36,7 +37,10 @@ _CHECKSUMS = "SELECT first, rows, layout, absent, crc FROM page WHERE tree = ? O
 _FENCES = "SELECT first FROM page WHERE tree = ? ORDER BY first"
 _FENCE_OF = "SELECT max(first) FROM page WHERE tree = ? AND first <= ?"
 _PAGES_BETWEEN = "SELECT layout, absent, data FROM page WHERE tree = ? AND first BETWEEN ? AND ? ORDER BY first"
-_PAGES_AFTER = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first > ? ORDER BY first LIMIT ?"
+_HEADS_AFTER = (
+    "SELECT first, id, rows, crc, layout, absent FROM page WHERE tree = ? AND first > ? ORDER BY first LIMIT ?"
+)
+_PAGES_OF_IDS = "SELECT id, data FROM page WHERE id IN (SELECT value FROM json_each(?))"
 _PAGE_UP_TO = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 _PAGE_BEFORE = _PAGE_UP_TO.replace("first <= ?", "first < ?")
 _DROP_BETWEEN = "DELETE FROM page WHERE tree = ? AND first BETWEEN ? AND ?"
@@ -82,6 +86,7 @@ def write(
         hit = pc.is_in(sort_keys(tree, old), value_set=make_array(touched_part, pa.string()))
         replaced.append(old.filter(hit))
         merged = _merge(tree, old.filter(pc.invert(hit)), new.slice(*new_part))
+        tree.held.drop(tree.id, first, last)
         connection.execute(_DROP_BETWEEN, (tree.id, first, last))
         _write_pages(connection, tree, first, merged)
         grown += merged.num_rows - old.num_rows
@@ -91,21 +96,37 @@ def write(
 def scan(
     connection: sqlite3.Connection, tree: Tree, names: tuple[str, ...] | None = None, batch_pages: int = _GROUP_PAGES
 ) -> Iterator[pa.RecordBatch]:
-    """Every page in sort order, with these columns or all; keeps no cursor open between steps."""
+    """Every page in sort order, with these columns or all; keeps no cursor open between steps.
+
+    Pages that are scanned by their columns are held between scans, as far as the budget goes.
+    """
     after = None
     while True:
         # The first page's fence is '', which nothing is greater than when asked with '>': begin before it.
-        rows = connection.execute(
-            _PAGES_AFTER if after is not None else _PAGES_AFTER.replace("first > ?", "first >= ?"),
+        heads = connection.execute(
+            _HEADS_AFTER if after is not None else _HEADS_AFTER.replace("first > ?", "first >= ?"),
             (tree.id, after or "", batch_pages),
         ).fetchall()
-        for _, layout, absent, data in rows:
-            batch = tree.codec.decode(tree, layout, absent, data, names)
-            if batch.num_rows:
-                yield batch
-        if len(rows) < batch_pages:
+        versions = [(fence, PageVersion(*version)) for fence, *version in heads]
+        found = [tree.held.find(tree.id, *one) if names is not None else None for one in versions]
+        missing = [version.id for (_, version), held in zip(versions, found, strict=True) if held is None]
+        data = dict(connection.execute(_PAGES_OF_IDS, (json.dumps(missing),))) if missing else {}
+        for (fence, version), held in zip(versions, found, strict=True):
+            if version.rows:
+                batch = held if held is not None else _decode(tree, fence, version, data.pop(version.id), names)
+                yield batch.select(list(names)) if names is not None and len(names) < batch.num_columns else batch
+        if len(heads) < batch_pages:
             return
-        after = rows[-1][0]
+        after = heads[-1][0]
+
+
+def _decode(tree: Tree, fence: str, version: PageVersion, data: bytes, names: tuple[str, ...] | None) -> pa.RecordBatch:
+    """The rows of a page: all columns, which are held, or those that are asked for where there is no room."""
+    if names is None or not tree.held.has_room(len(data)):
+        return tree.codec.decode(tree, version.layout, version.absent, data, names)
+    whole = tree.codec.decode(tree, version.layout, version.absent, data)
+    tree.held.keep(tree.id, fence, version, whole, len(data))
+    return whole
 
 
 def mark(connection: sqlite3.Connection, tree: Tree) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hades.errors import NotProvisioned
 from hades.stores.rows import REV
 from hades.stores.sqlite.adjacency import VALUE, EdgePages, lookup_schema
+from hades.stores.sqlite.held_pages import HeldPages
 from hades.stores.sqlite.trees import ArrowPages, Codec, Tree
 from schemas.catalogue import Collection, Index, edge_collections
 from schemas.parts import collections_in, part_of
@@ -111,12 +112,21 @@ class Registry:
             encoded[tree, bytes(schema)] = number
         self.part = part_of(ids)
         self._trees: dict[str, Tree] = {}
+        held = HeldPages()
         for name, spec in tree_specs(self.part).items():
             layout = encoded.get((ids.get(name, -1), spec.schema.serialize().to_pybytes()))
             if layout is None:
                 raise NotProvisioned(f"{name} is not as the catalogue declares it; run `hades provision`")
             self._trees[name] = Tree(
-                ids[name], name, spec.sort, layout, layouts[ids[name]], spec.defaults, spec.page_bytes, spec.codec
+                ids[name],
+                name,
+                spec.sort,
+                layout,
+                layouts[ids[name]],
+                spec.defaults,
+                spec.page_bytes,
+                spec.codec,
+                held=held,
             )
 
     def rows(self, collection: Collection) -> Tree:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hades.stores.sqlite.held_pages import HeldPages
 from schemas.record import repeated
 
 MAX_PAGE_ROWS = 4_096
@@ -47,6 +48,7 @@ class Tree:
     partial: dict[tuple[int, int], pa.Schema] = field(default_factory=dict, compare=False)
     gaps: dict[tuple[int, int], list[pa.Array | None]] = field(default_factory=dict, compare=False)
     choices: dict[tuple[int, tuple[str, ...]], Choice] = field(default_factory=dict, compare=False)
+    held: HeldPages = field(default_factory=HeldPages, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
