@@ -1,6 +1,6 @@
 """The embedded store beside a row-at-a-time INSERT loop and beside Parquet: 1M edges in, out, and looked up.
 
-    python benchmarks/bench_store.py [--edges 1000000] [--json FILE]
+    python benchmarks/bench_store.py [--edges 300000] [--json FILE]
 
 All figures come from one run on one machine; read the ratios. The INSERT loop writes a plain table with the same
 columns and the two edge indexes, once with a transaction per row (what a store without bulk writes does) and once in a
@@ -36,7 +36,7 @@ LOOKUPS = 200
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--edges", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=300_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
