@@ -114,7 +114,8 @@ class Ingest:
     def _open(self, spec: SourceSpec) -> Source:
         """The source of a corpus; each module loads parsers that the others do not need."""
         module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
-        source: Source = module.open_source(spec, SourceTools(self._context.history, self._context.scratch))
+        tools = SourceTools(self._context.history, self._context.scratch, self._context.workers)
+        source: Source = module.open_source(spec, tools)
         return source
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:

@@ -163,10 +163,11 @@ class RejectedInput:
 
 @dataclass(frozen=True)
 class SourceTools:
-    """What a source may use beside its corpus: how far to read history, and a folder for what it keeps."""
+    """What a source may use beside its corpus: how far to read history, a folder for what it keeps, processes."""
 
     history: HistoryRules
     scratch: Path
+    workers: int = 0  # processes that parse; 0: one a core, at most four
 
 
 class Source(Protocol):

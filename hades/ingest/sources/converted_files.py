@@ -9,7 +9,6 @@ from hades.ingest.source_document import GivenName, Link, Material, RejectReason
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.formats.extracted import ExtractedDocument, ExtractedFile, Part
 from hades.ingest.sources.formats.read_format import FORMATS, Format
-from hades.ingest.sources.parallel_reading import WORKERS
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, read_bytes
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
@@ -32,8 +31,8 @@ class JoinedText(NamedTuple):
 class FileConverter:
     """Converts files, several at a time when called from several threads."""
 
-    def __init__(self) -> None:
-        self._children = ConfinedPool("hades.ingest.sources.formats.read_format:read_format", WORKERS)
+    def __init__(self, workers: int) -> None:
+        self._children = ConfinedPool("hades.ingest.sources.formats.read_format:read_format", workers)
 
     def __enter__(self) -> Self:
         return self

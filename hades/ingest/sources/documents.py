@@ -15,7 +15,7 @@ from hades.ingest.sources.formats.read_format import FORMATS
 from hades.ingest.sources.html_text import html_to_text
 from hades.ingest.sources.languages import BY_SUFFIX
 from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
-from hades.ingest.sources.parallel_reading import in_order
+from hades.ingest.sources.parallel_reading import in_order, reading_workers
 from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, show
 from hades.ingest.sources.vault import NoteFacts, NoteIndex, aliases_of, front_matter, read_note
 from hades.ingest.sources.walk import FileEntry, walk
@@ -57,9 +57,9 @@ class _Reader:
     notes: NoteIndex
 
 
-def open_source(spec: SourceSpec, _tools: SourceTools) -> DocumentsSource:
+def open_source(spec: SourceSpec, tools: SourceTools) -> DocumentsSource:
     """The documents of a description."""
-    return DocumentsSource(Path(spec.path))
+    return DocumentsSource(Path(spec.path), tools.workers)
 
 
 class DocumentsSource:
@@ -67,7 +67,7 @@ class DocumentsSource:
 
     kind = SourceKind.DOCUMENTS
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, workers: int = 0) -> None:
         if not root.exists():
             raise SourceError(f"{root} does not exist; expected a folder of documents or one document")
         if not root.is_dir() and not root.is_file():
@@ -78,6 +78,7 @@ class DocumentsSource:
         self.corpus = resolved.name
         self.place = str(resolved)
         self.mirrors = resolved.is_dir()
+        self._workers = reading_workers(workers)
 
     def estimate(self) -> int | None:
         """Files to look at."""
@@ -87,9 +88,9 @@ class DocumentsSource:
         """Documents in the order of their paths."""
         first_with: dict[str, str] = {}
         files = list(self._files())
-        with FileConverter() as converter:
+        with FileConverter(self._workers) as converter:
             reader = _Reader(converter, _index_notes(files))
-            for outcomes in in_order(partial(_read_file, reader), files):
+            for outcomes in in_order(partial(_read_file, reader), files, self._workers):
                 for outcome in outcomes:
                     yield _set_aside_duplicate(outcome, first_with)
 

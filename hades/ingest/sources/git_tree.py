@@ -13,7 +13,7 @@ from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.git_command import BlobReader, GitError, resolve_commit, run_git
-from hades.ingest.sources.parallel_reading import WORKERS, in_order
+from hades.ingest.sources.parallel_reading import in_order, reading_workers
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, require_plain_name, show
 from hades.ingest.sources.walk import SKIPPED_FOLDERS
 from schemas.source_kinds import SourceKind
@@ -77,8 +77,8 @@ class GitTreeSource:
         """Files in the order of their paths."""
         blobs, lock = BlobReader(self._git_dir), Lock()
         try:
-            with ConfinedPool(PARSER, WORKERS) as parsers:
-                yield from in_order(partial(self._outcome, parsers, blobs, lock), self._files())
+            with ConfinedPool(PARSER, reading_workers()) as parsers:
+                yield from in_order(partial(self._outcome, parsers, blobs, lock), self._files(), reading_workers())
         finally:
             blobs.close()
 

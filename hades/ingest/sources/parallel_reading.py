@@ -11,18 +11,23 @@ from typing import TypeVar
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
-WORKERS = min(4, os.cpu_count() or 1)
+_MOST = 4  # of the default: reading waits for the disk beyond that
 _AHEAD = 4  # inputs a worker may be ahead of the reader: enough to stay busy, few enough to stay small
 
 
-def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In]) -> Iterator[_Out]:
-    """`map`, with up to `WORKERS` at work; threads suffice, because they wait for children that parse."""
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="read")
+def reading_workers(workers: int = 0) -> int:
+    """How many files are read at a time: as the setting says, with 0 one for each core but at most four."""
+    return workers or min(_MOST, os.cpu_count() or 1)
+
+
+def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In], workers: int) -> Iterator[_Out]:
+    """`map`, with up to `workers` at work; threads suffice, because they wait for children that parse."""
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="read")
     waiting: deque[Future[_Out]] = deque()
     try:
         for one in inputs:
             waiting.append(pool.submit(work, one))
-            if len(waiting) > _AHEAD * WORKERS:
+            if len(waiting) > _AHEAD * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

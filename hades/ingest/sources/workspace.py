@@ -16,7 +16,7 @@ from hades.ingest.sources.file_languages import language_of
 from hades.ingest.sources.file_material import PARSER, FileReader
 from hades.ingest.sources.history_documents import history_documents
 from hades.ingest.sources.history_rules import HistoryRules
-from hades.ingest.sources.parallel_reading import WORKERS, in_order
+from hades.ingest.sources.parallel_reading import in_order, reading_workers
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, SourceError, Unusable, read_bytes, read_text, show
 from hades.ingest.sources.walk import FileEntry, walk
 from schemas.source_kinds import SourceKind
@@ -26,7 +26,9 @@ from schemas.sources import SourceSpec
 def open_source(spec: SourceSpec, tools: SourceTools) -> WorkspaceSource:
     """The workspace of a description; parsed files and read commits are kept in the scratch folder."""
     history = replace(tools.history, cache=tools.scratch) if spec.history else None
-    return WorkspaceSource(Path(spec.path), history=history, exclude=spec.exclude, scratch=tools.scratch)
+    return WorkspaceSource(
+        Path(spec.path), history=history, exclude=spec.exclude, scratch=tools.scratch, workers=tools.workers
+    )
 
 
 class WorkspaceSource:
@@ -44,6 +46,7 @@ class WorkspaceSource:
         history: HistoryRules | None = None,
         exclude: Sequence[str] = (),
         scratch: Path | None = None,
+        workers: int = 0,
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
@@ -52,6 +55,7 @@ class WorkspaceSource:
         self.corpus = self._root.name
         self.place = str(self._root)
         self._exclude = tuple(exclude)
+        self._workers = reading_workers(workers)
         self._history = history if not packages else None
         self.mirrors = not packages  # what is outside the named packages is not gone
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
@@ -65,8 +69,8 @@ class WorkspaceSource:
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, then commits, newest first."""
-        with ConfinedPool(PARSER, WORKERS) as parsers:
-            yield from in_order(partial(self._outcome, parsers), self._files())
+        with ConfinedPool(PARSER, self._workers) as parsers:
+            yield from in_order(partial(self._outcome, parsers), self._files(), self._workers)
         self._cache.save()
         if self._history is not None:
             yield from history_documents(self._root, self._history)

@@ -15,10 +15,12 @@ import pytest
 
 from hades.errors import HadesError
 from hades.ingest import cut_documents, edges, node_batches
+from hades.ingest.ingest_api import Ingest
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import RejectReason
-from hades.ingest.sources import arxiv
+from hades.ingest.sources import arxiv, converted_files, workspace
 from hades.ingest.sources.arxiv import ArxivSource
+from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ingest.worker_pool import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
@@ -145,6 +147,27 @@ def test_papers_read_in_portions_give_the_same_rows_and_the_same_rejects(
     ]
     assert (reports[1].read, reports[1].new) == (7, 7)
     assert [row["type"] for row in contents(several.store)["relations"]].count("cites") == 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_files_are_parsed_by_as_many_processes_as_the_setting_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    sizes: list[int] = []
+
+    class SizedPool(ConfinedPool):
+        def __init__(self, function: str, size: int) -> None:
+            sizes.append(size)
+            super().__init__(function, size)
+
+    monkeypatch.setattr(workspace, "ConfinedPool", SizedPool)
+    monkeypatch.setattr(converted_files, "ConfinedPool", SizedPool)
+    folder = _write_workspace(tmp_path / "shop")
+    (folder / "guide.md").write_text("# Guide\n\nThe Analytical Engine reads parts.\n")
+    api = Ingest(replace(new_context(tmp_path / "home"), workers=workers))
+    api.workspace(folder, [Phase.NODES], history=False)
+    api.documents(folder, [Phase.NODES])
+    assert sizes == [workers, workers]
 
 
 def test_children_that_were_ended_are_started_again_when_they_are_needed() -> None:

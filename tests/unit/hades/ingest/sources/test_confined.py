@@ -56,4 +56,6 @@ def test_a_child_loads_no_schema() -> None:
 
 def test_several_children_answer_in_the_order_of_the_questions() -> None:
     with ConfinedPool("builtins:abs", 2) as pool:
-        assert list(in_order(lambda number: pool.call(number, cpu_seconds=5), range(-30, 0))) == list(range(30, 0, -1))
+        assert list(in_order(lambda number: pool.call(number, cpu_seconds=5), range(-30, 0), 3)) == list(
+            range(30, 0, -1)
+        )
