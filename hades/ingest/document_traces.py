@@ -95,8 +95,8 @@ def runs_of(text: str, limit: int) -> list[str]:
 class _Seekers:
     """Patterns for any text, and bare entity keys, which are common words: they count only where keys are kept."""
 
-    ids: tuple[str, ...]
-    quotations: tuple[str, ...]
+    keys: pa.Array  # bare and as `_id`s of every collection
+    patterns: tuple[str, ...]
     entity_keys: pa.Array
 
     @classmethod
@@ -104,15 +104,18 @@ class _Seekers:
         hashed = [key for key in traces.entities if _HASHED.search(key)]
         ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
         whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
-        return cls(tuple(whole), tuple(_alternatives(traces.runs)), pa.array(traces.entities, pa.string()))
+        patterns = (*whole, *_alternatives(traces.runs))
+        keys = [*ids, *(node_id(one.name, key) for one in COLLECTIONS for key in ids if "/" not in key)]
+        return cls(pa.array(keys, pa.string()), patterns, pa.array(traces.entities, pa.string()))
 
     def find(self, texts: pa.Array, column: str) -> Flags:
         """Which texts of a column hold a trace. Each distinct text is searched once; many columns repeat a few."""
+        if column in _KEYS:  # these hold a key or an `_id` and nothing else, so they are compared whole
+            return _flags(pc.is_in(texts, value_set=self.keys))
         coded = texts.dictionary_encode()
         distinct = coded.dictionary
         held = np.zeros(len(distinct) + 1, np.bool_)  # the last one is for null
-        patterns = self.ids if column in _KEYS else (*self.ids, *self.quotations)  # a key has no white space
-        for pattern in patterns:
+        for pattern in self.patterns:
             held[:-1] |= _flags(pc.match_substring_regex(distinct, pattern))
         if "entity" in column or "entities" in column:
             held[:-1] |= _flags(pc.is_in(distinct, value_set=self.entity_keys))

@@ -31,7 +31,7 @@ WINDOW = 4_096
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
-FEW = 2_000  # rows that are read by key; more are read in one scan
+SCAN_SHARE = 100  # of so many rows one costs as much to find by its key as all of them to scan
 
 Matrix = NDArray[np.float32]
 
@@ -107,7 +107,7 @@ class EntityVectors:
     def _entities(self, keys: pa.Array) -> list[pa.RecordBatch]:
         """Stored rows of vectors by the embedder in use."""
         where = [Term("embedding_model", "==", self.embedder.model.tag)]
-        if len(keys) <= FEW:
+        if len(keys) * SCAN_SHARE <= self.store.count("entities"):
             where.append(Term("_key", "in", keys.to_pylist()))
         columns = ["_key", "name", "vector_of", "embedding"]
         batches = self.store.scan("entities", where=where, columns=columns) if len(keys) else ()
@@ -133,7 +133,7 @@ class EntityVectors:
         """
         entity_of = {document: key for key in keys for document in self.documents.get(key, ())}
         where = [Term("embedding_model", "==", self.embedder.model.tag)]
-        if len(entity_of) <= FEW:
+        if len(entity_of) * SCAN_SHARE <= self.store.count("doc_chunks"):
             where.append(Term("document", "in", sorted(entity_of)))
         sums: dict[str, NDArray[np.float64]] = {}
         batches = self.store.scan("doc_chunks", where=where, columns=["document", "embedding"]) if entity_of else ()

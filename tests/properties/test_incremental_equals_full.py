@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -50,12 +51,15 @@ steps = st.lists(
 
 
 @settings(max_examples=examples(4), suppress_health_check=[HealthCheck.too_slow])
-@given(history=steps, lazy=st.booleans())
-def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> None:
+@given(history=steps, lazy=st.booleans(), lost=st.none() | st.integers(1, 4))
+def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool, lost: int | None) -> None:
+    """Also when what derivations keep in the scratch folder is lost before step `lost`."""
     with tempfile.TemporaryDirectory() as folder:
         context = new_context(Path(folder) / "history")
         held: dict[str, Material] = {}
-        for action, what in history:
+        for step, (action, what) in enumerate(history):
+            if step == lost:
+                shutil.rmtree(context.scratch, ignore_errors=True)
             if action == "ingest":
                 batch = list({one.origin: one for one in what}.values())
                 phases = [Phase.NODES, Phase.CHUNKS] if lazy else list(Phase)

@@ -50,10 +50,12 @@ class PairCache:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / _FILE
+        self._held: tuple[float, _Held | None] | None = None  # as last read, with the threshold asked for
 
     def find(self, digests: Digests, threshold: float) -> KnownPairs:
         """What is known of these distinct digests, which are in order."""
-        held = self._load(threshold)
+        self._held = threshold, self._load(threshold)
+        held = self._held[1]
         if held is None or not len(digests) or not len(held.digests):
             return KnownPairs.none(len(digests))
         place = np.searchsorted(digests, held.digests)
@@ -72,7 +74,7 @@ class PairCache:
         `rows` are places among the digests, those that have a vector, beside `units`; so are the ends of `pairs`.
         """
         order = np.argsort(rows, kind="stable")
-        held = self._load(threshold)
+        held = self._held[1] if self._held and self._held[0] == threshold else None
         if held is not None and np.array_equal(digests[rows[order]], held.digests):
             return
         number = np.full(len(digests), -1, dtype=np.int64)

@@ -130,6 +130,8 @@ def _said(row: Row, name: str) -> str:
 
 def _date(value: str) -> datetime | None:
     """When a passage was written, as ISO 8601 or in words; None where neither can be read."""
+    if not value:
+        return None
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
