@@ -79,7 +79,7 @@ bench: $(STAMP) bench-homes  ## the ratio benchmarks of benchmarks/, one table e
 	for bench in benchmarks/bench_*.py; do \
 		name=$$(basename "$$bench" .py); name=$${name#bench_}; echo "== $$name"; began=$$(date +%s); \
 		case $$name in \
-			hierarchy|retrieval|tiers) needs="--home $(BENCH)/arxiv" ;; \
+			hierarchy|nightly|retrieval|tiers) needs="--home $(BENCH)/arxiv" ;; \
 			context|fusion) needs="$(BENCH)/hotpotqa $(DATA)/hotpotqa/questions.jsonl.gz" ;; \
 			*) needs="" ;; \
 		esac; \

@@ -1,6 +1,6 @@
 """What a moment in the past costs: the same questions with and without a mask, on a graph whose every edge is dated.
 
-    python benchmarks/bench_mask.py [--papers 3000] [--questions 120] [--recipes A,B] [--json FILE]
+    python benchmarks/bench_mask.py [--papers 2000] [--questions 60] [--recipes A,B] [--json FILE]
 
 Papers of `HADES_DATA`/arxiv, embedded by hashing and built here; then every relation and mention is dated: true and
 known since a day of 2007 to 2017. The mask stands after all of them, so it hides nothing, both ways find the same,
@@ -45,8 +45,8 @@ FIRST_DAY = datetime(2007, 1, 1, tzinfo=UTC)
 def main() -> None:
     """Build, measure, print, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--papers", type=int, default=3000)
-    parser.add_argument("--questions", type=int, default=120)
+    parser.add_argument("--papers", type=int, default=2000)
+    parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--recipes", default="hirag_pathrag,pathrag,graphrag,hipporag,memory")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()

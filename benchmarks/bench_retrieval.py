@@ -1,6 +1,6 @@
 """What a turn costs on the arXiv graph: each recipe with the question embedded, the whole turn, two askers, the first.
 
-    python benchmarks/bench_retrieval.py --home HOME [--questions 300] [--recipes A,B] [--json FILE]
+    python benchmarks/bench_retrieval.py --home HOME [--questions 100] [--recipes A,B] [--json FILE]
 
 HOME is a HADES_HOME with papers of `HADES_DATA`/arxiv ingested by MiniLM and built (`hades run nightly`); nothing is
 written to it. Questions are a seeded sample: half are sentences in which papers cite each other, half ask about titles.
@@ -65,7 +65,7 @@ def main() -> None:
     """Measure, print a table, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--recipes", default=",".join([*RECIPES, AUTO]))
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()

@@ -1,9 +1,10 @@
 """What one machine holds: bytes a node, an edge and a chunk, opening, turns, and what follows from them for more.
 
-    python benchmarks/bench_scale.py [--home HOME] [--questions 200] [--nodes 1000000] [--json FILE]
+    python benchmarks/bench_scale.py [--home HOME] [--papers 12000] [--questions 200] [--nodes 1000000] [--json FILE]
 
 HOME is a HADES_HOME with `HADES_DATA`/arxiv_abstracts (42,032 papers) ingested by the hashing embedder and built
-(`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it such a home is built first: minutes.
+(`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it a home of the first `--papers` is
+built first: minutes.
 Bytes in the store are those of its pages, by what the pages are of; bytes in the snapshot are those of its files.
 "Made up" is a random graph of that many entities with three relations and a vector of 256 numbers each: published,
 opened in fresh processes, and asked. Beside wall time stands the processor time of the process, all threads, which a
@@ -27,6 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,7 @@ def main() -> None:
     """Measure, print tables, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--home", type=Path)
+    parser.add_argument("--papers", type=int, default=12_000, help="abstracts of the home that is built without --home")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
@@ -111,7 +114,7 @@ def main() -> None:
     os.environ["HADES_EMBEDDER"] = "hashing"
     papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
     with tempfile.TemporaryDirectory() as folder:
-        home = chosen.home or built(papers, Path(folder) / "papers")
+        home = chosen.home or built(papers, chosen.papers, Path(folder))
         body: dict[str, Any] = {"papers": of_papers(home, sample(papers, chosen.questions))}
         body["made_up"] = of_made_up(Path(folder) / "made_up", chosen.nodes, max(20, chosen.questions // 5))
     body["on_paper"] = {f"{count:.0e}": on_paper(body, count) for count in DOCUMENTS}
@@ -120,10 +123,13 @@ def main() -> None:
         chosen.json.write_text(json.dumps(body, indent=1))
 
 
-def built(papers: Path, home: Path) -> Path:
-    """The papers as a graph of their own, as a first night makes it."""
+def built(papers: Path, count: int, folder: Path) -> Path:
+    """The first papers as a graph of their own, as a first night makes it."""
+    home, first = folder / "papers", folder / "papers.jsonl"
+    with gzip.open(papers, "rt", encoding="utf-8") as lines:
+        first.write_text("".join(islice(lines, count)), encoding="utf-8")
     environment = {**os.environ, "HADES_HOME": str(home)}
-    for command in (["ingest", "arxiv", str(papers)], ["run", "nightly"]):
+    for command in (["ingest", "arxiv", str(first)], ["run", "nightly"]):
         subprocess.run([sys.executable, "-m", "hades.surfaces.cli.main", *command], env=environment, check=True)
     return home
 

@@ -1,6 +1,6 @@
 """The read-only service under 64 clients with a publish and a whole nightly in the middle.
 
-    python benchmarks/bench_serve.py [--clients 64] [--seconds 20] [--json FILE]
+    python benchmarks/bench_serve.py [--clients 64] [--seconds 12] [--json FILE]
 
 A small graph is built with hashing vectors and served by `hades serve --no-token` in a process of its own. The loads:
 every client asks again at once out of a few questions (answers are kept while their snapshot serves); the same with a
@@ -48,7 +48,7 @@ def main() -> None:
     """Measure, print a table, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""A working set beside the store it was filled from, from ten thousand states to a million.
+"""A working set beside the store it was filled from, from ten thousand states to a hundred thousand (or more: --sizes).
 
-    python benchmarks/bench_working_set.py [--sizes 10000 100000 1000000] [--json FILE]
+    python benchmarks/bench_working_set.py [--sizes 10000 30000 100000] [--json FILE]
 
 All figures come from one run on one machine; read the ratios and the growth exponents (0: the size of memory does not
 matter). A topic has ten versions with vectors and three edges to others. `query`, `latest` and `related` ask the set
@@ -48,7 +48,7 @@ BATCH_TOPICS = 5_000
 def main() -> None:
     """Measure each size, print a table, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ WHAT = {
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
-    "working_set": "A working set beside its store, to a million states (`benchmarks/bench_working_set.py`).",
+    "working_set": "A working set beside its store, to 100,000 states (`benchmarks/bench_working_set.py`).",
     "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
     "vectors": "Search by vector in signs and cells beside an exact scan (`benchmarks/bench_vectors.py`).",
     "ranker": "Epochs of the graph ranker beside plain GraphSAGE, sampling, ranking (`benchmarks/bench_ranker.py`).",
