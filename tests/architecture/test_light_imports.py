@@ -62,11 +62,16 @@ def asked_home(tmp_path_factory):
     return settings.home
 
 
-def test_a_night_without_a_change_loads_neither_pandas_nor_matplotlib(asked_home, tmp_path):
+def test_a_night_without_a_change_or_with_a_small_one_loads_no_library_of_a_full_build(asked_home, tmp_path):
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
     heavy = ("pandas", "matplotlib", "mlflow", "prefect", "great_expectations", "scipy", "sklearn", "numba", "igraph")
     run_commands([["run", "nightly"]], heavy, tmp_path, settings)
     output, loaded = run_commands([["run", "nightly"]], heavy, tmp_path, settings)
+    assert loaded == ["LOADED []"], output
+    page = asked_home.parent / "page.md"
+    page.write_text(f"{page.read_text()}\nThe Rhine passes Cologne.\n", encoding="utf-8")
+    output, loaded = run_commands([["run", "nightly", "-p", "mode=incremental"]], heavy, tmp_path, settings)
+    assert "placed locally" in output
     assert loaded == ["LOADED []"], output
 
 
