@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.build_state.entity_edits import Edits, with_edits
+from hades.ingest.code.docstrings import with_docstrings
 from hades.ingest.code.tables import CodeDerivation, symbol_mentions
 from hades.ingest.entities.derive import DerivedRows
 from hades.ingest.entities.pair_cache import PairCache
@@ -32,6 +33,7 @@ class CorpusRows:
     chunks: pa.Table
     code: Future[CodeDerivation]  # a worker process may still be at it
     references: list[dict[str, Any]]
+    funcs: pa.Table
 
 
 def build_tables(
@@ -61,7 +63,8 @@ def build_tables(
         )
     )
     mentions = pa.concat_tables([derived.mentions, symbol_mentions(code, symbols)], promote_options="default")
-    entities = mark_vectors(vectors, with_edits(derived.entities, edits), corpus.chunks, before.get("entities"))
+    described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
+    entities = mark_vectors(vectors, with_edits(described, edits), corpus.chunks, before.get("entities"))
     similar = similar_edges(vectors, entities, cache)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
     relations = _defaults("relations", relations)

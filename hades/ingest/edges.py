@@ -45,7 +45,7 @@ from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
 
-DERIVE_VERSION = 8  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 9  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
@@ -148,10 +148,10 @@ def _read(store: RowStore, pool: WorkerPool) -> CorpusRows:
     )
     documents = with_extractions(store, documents, chunks)
     chunks = blank_code(chunks, documents)
-    funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span"])
+    funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
     files = _all(store, "files", ["_key", "document"])
-    code = _start_code(pool, documents, chunks, funcs, files)
-    return CorpusRows(documents, chunks, code, reference_edges(documents, chunks))
+    code = _start_code(pool, documents, chunks, funcs.drop_columns(["docstring"]), files)
+    return CorpusRows(documents, chunks, code, reference_edges(documents, chunks), funcs)
 
 
 def _start_code(
