@@ -35,6 +35,7 @@ from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entity_vectors import BASIS, EntityVectors
 from hades.ingest.last_derivation import LastDerivation
+from hades.ingest.memory_use import give_back_memory
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.reference_edges import reference_edges
 from hades.ingest.report import Progress, silent
@@ -176,7 +177,7 @@ def _write(
         if name == "entities":
             comparison = replace(comparison, complete=vectors.fill, suspects=_edited_once(store))
         found[name] = find_difference(store, comparison, wanted[name], held)
-    pa.default_memory_pool().release_unused()
+    give_back_memory()
     for name in reversed(_ORDER):
         if name != "entities":
             apply_removals(store, name, found[name])

@@ -19,12 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from hades.ingest import chunks, forget, manifest
-from hades.ingest.collector import collect_seldom
 from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
+from hades.ingest.memory_use import collect_seldom, give_back_memory
 from hades.ingest.node_batches import NodeBatch, read_batches
 from hades.ingest.nodes import quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
@@ -136,6 +136,7 @@ def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -
         if done:
             writes.run(partial(_write_chunks, store, [stale[key] for key in done], tables, report))
     pool.end_children()  # what follows needs memory more than a quick start
+    give_back_memory()
 
 
 def _embed(context: IngestContext, report: IngestReport) -> None:

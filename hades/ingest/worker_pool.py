@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
-from hades.ingest.collector import set_seldom
+from hades.ingest.memory_use import set_seldom
 from hades.ingest.pipe_messages import receive_message, send_message
 from schemas.arrays import hide_pandas_from_arrow
 

@@ -31,7 +31,7 @@ from hades.text.letters import (
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 
-_BLOCK_CHARS = 1 << 21
+_BLOCK_CHARS = 1 << 18  # columns of a block fit into the cache of a core
 _WIDEST_GAP = 8
 _CHAR_BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 _WORD_BASE = 0xD6E8FEB86659FD93
@@ -93,7 +93,7 @@ def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
 
 
 def _blocks(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Ranges of texts of about two million characters, so that memory does not follow the corpus."""
+    """Ranges of texts of about a quarter of a million characters, so that memory does not follow the corpus."""
     cuts, size = [0], 0
     for index, text in enumerate(texts):
         if size and size + len(text) + 1 > _BLOCK_CHARS:
