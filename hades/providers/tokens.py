@@ -49,12 +49,7 @@ class MiniLmTokenizer:
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Number of word pieces in each text, word by word from a memory of words: no piece spans a blank or a mark."""
         pieces = self._pieces_of
-        return [
-            _count_plain(text, pieces)
-            if text.isascii() and is_plain(text)
-            else sum(map(pieces.__getitem__, _BLANKS.split(text)))
-            for text in texts
-        ]
+        return [sum(_count_line(line, pieces) for line in text.split("\n")) for text in texts]
 
     def truncate(self, text: str, tokens: int) -> str:
         """The prefix of at most `tokens` word pieces."""
@@ -179,6 +174,12 @@ class _PiecesOfWords(dict[str, int]):
                 return 1
             known, begin, count = self._tails, end, count + 1
         return count
+
+
+def _count_line(line: str, pieces: _PiecesOfWords) -> int:
+    if line.isascii() and is_plain(line):
+        return _count_plain(line, pieces)
+    return sum(map(pieces.__getitem__, _BLANKS.split(line)))
 
 
 def _count_plain(text: str, pieces: _PiecesOfWords) -> int:

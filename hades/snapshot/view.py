@@ -361,7 +361,7 @@ class SnapshotView:
 
 def _within(numbers: Numbers, count: int, what: str) -> Numbers:
     asked = np.asarray(numbers, np.int64)
-    if asked.size and (asked.min() < 0 or asked.max() >= count):
+    if asked.size and asked.view(np.uint64).max() >= count:  # a negative number is a huge one without its sign
         wrong = int(asked[(asked < 0) | (asked >= count)][0])
         raise BadQuery(f"{wrong} is not a {what} of this view; numbers come from the view that is asked")
     return asked
