@@ -76,6 +76,7 @@ def measure(folder: Path, papers: Path, limit: int | None, workers: int) -> dict
         "processor seconds without embedding": processor - embedder.processor_seconds,
         "processor seconds of workers": children.ru_utime + children.ru_stime,
         "second run seconds": sum(again.seconds.values()),
+        "peak MB of a worker": children.ru_maxrss / 1024,
         "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
