@@ -1,6 +1,6 @@
 """How ingestion and a first night grow with the corpus, and what follows for a million chunks.
 
-    python benchmarks/bench_growth.py [--sizes 2000,4000,8000] [--json FILE]
+    python benchmarks/bench_growth.py [--sizes 1000,2000,4000] [--json FILE]
 
 For each size the first abstracts of `HADES_DATA`/arxiv_abstracts become a home of their own (hashing embedder): `hades
 ingest arxiv` and `hades run nightly`, each in a process of its own. Processor time of the commands and their workers is
@@ -42,7 +42,7 @@ TARGET = 1_000_000  # chunks
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="2000,4000,8000", help="numbers of abstracts, smallest first")
+    parser.add_argument("--sizes", default="1000,2000,4000", help="numbers of abstracts, smallest first")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
@@ -70,7 +70,7 @@ def measure(papers: Path, size: int, folder: Path) -> dict[str, float]:
     night, night_mb = run(["run", "nightly"], environment)
     with closing(SqliteStore.open(folder / "home" / "graph.db", Mode.READ_ONLY)) as store:
         counts = store.counts()
-    return {
+    figures = {
         "abstracts": size,
         "chunks": counts["doc_chunks"],
         "entities": counts["entities"],
@@ -79,6 +79,8 @@ def measure(papers: Path, size: int, folder: Path) -> dict[str, float]:
         "night_cpu_s": night,
         "peak_mb": max(ingest_mb, night_mb),
     }
+    print(figures, file=sys.stderr, flush=True)
+    return figures
 
 
 def run(arguments: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
