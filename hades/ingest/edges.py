@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,17 +95,13 @@ def derive_edges(
     wanted = build_tables(corpus, derived, edits, vectors, cache, before)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
-        changes = _write(inside, wanted, replace(vectors, store=inside), before)
+        vectors.store = inside
+        changes = _write(inside, wanted, vectors, before, partial(_stage, last, _digest_with(digest, edits)))
         laid, is_behind = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, _digest_with(digest, laid))
-    if last and is_behind:
-        last.clear()
-    elif last:
-        last.keep(
-            _digest_with(digest, laid),
-            {name: table.select(_find_compared(name, table)) for name, table in wanted.items()},
-        )
+    if last:
+        last.commit("" if is_behind else _digest_with(digest, laid))
     progress("edges", 4, 4)
     return changes
 
@@ -168,7 +165,11 @@ def _start_code(
 
 
 def _write(
-    store: RowStore, wanted: dict[str, pa.Table], vectors: EntityVectors, before: Mapping[str, pa.Table]
+    store: RowStore,
+    wanted: dict[str, pa.Table],
+    vectors: EntityVectors,
+    before: Mapping[str, pa.Table],
+    stage: Callable[[Mapping[str, pa.Table]], None],
 ) -> dict[str, Change]:
     found: dict[str, Difference] = {}
     for name in _ORDER:
@@ -177,6 +178,9 @@ def _write(
         if name == "entities":
             comparison = replace(comparison, complete=vectors.fill, suspects=_edited_once(store))
         found[name] = find_difference(store, comparison, wanted[name], held)
+    stage(wanted)
+    wanted.clear()  # what is to be written is in `found`
+    vectors.clear()
     give_back_memory()
     for name in reversed(_ORDER):
         if name != "entities":
@@ -188,6 +192,11 @@ def _write(
     left = detach_entities(store, gone.stale)
     apply_removals(store, "entities", gone)
     return changes | left | clear_up(store, changed if before else None)
+
+
+def _stage(last: LastDerivation | None, digest: str, tables: Mapping[str, pa.Table]) -> None:
+    if last:
+        last.stage(digest, {name: table.select(_find_compared(name, table)) for name, table in tables.items()})
 
 
 def _edited_once(store: RowStore) -> list[str]:

@@ -104,6 +104,10 @@ class EntityVectors:
         vectors = self.newest[1] if self.newest is not None and is_whole else self.read(keys.to_pylist())
         return _replace(entities, "embedding", as_lists(vectors))
 
+    def clear(self) -> None:
+        """Let go of the vectors that were made."""
+        self.made, self.is_document, self.newest = {}, {}, None
+
     def _entities(self, keys: pa.Array) -> list[pa.RecordBatch]:
         """Stored rows of vectors by the embedder in use."""
         where = [Term("embedding_model", "==", self.embedder.model.tag)]

@@ -24,6 +24,7 @@ class LastDerivation:
 
     def __init__(self, scratch: Path) -> None:
         self._folder = scratch / "last-derivation"
+        self._staged: tuple[str, dict[str, tuple[str, int]]] = "", {}
 
     def load(self, digest: str | None) -> dict[str, pa.Table]:
         """The tables of the derivation with this digest, mapped into memory; none when they cannot be trusted."""
@@ -35,10 +36,18 @@ class LastDerivation:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return {}
 
-    def keep(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
-        """Replace what is kept; the state is written last, so that a stopped run leaves nothing that would be read."""
+    def stage(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
+        """Write tables beside those that are kept; they count from `commit` on."""
         self._folder.mkdir(parents=True, exist_ok=True)
         files = {name: _write(self._folder, f"{name}-{digest[:16]}.arrow", table) for name, table in tables.items()}
+        self._staged = digest, files
+
+    def commit(self, digest: str) -> None:
+        """Replace what is kept by what was staged, once the store holds the same rows and names this digest."""
+        staged, files = self._staged
+        if staged != digest:
+            self.clear()
+            return
         partial = self._folder / f"{_STATE}.partial"
         partial.write_bytes(orjson.dumps({"format": FORMAT, "digest": digest, "files": files}))
         partial.replace(self._folder / _STATE)
@@ -64,11 +73,10 @@ def _read(path: Path, checksum: int) -> pa.Table:
 
 
 def _write(folder: Path, name: str, table: pa.Table) -> tuple[str, int]:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data = sink.getvalue()
     partial = folder / f"{name}.partial"
-    partial.write_bytes(data)
+    with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pa.memory_map(str(partial)) as written:
+        checksum = zlib.crc32(written.read_buffer())
     partial.replace(folder / name)
-    return name, zlib.crc32(data)
+    return name, checksum
