@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest import chunks
-from hades.ingest.arrow_bytes import from_bytes, to_bytes
 from hades.ingest.manifest import as_table
 from hades.ingest.nodes import sections_of
-from hades.ingest.worker_pool import WorkerPool
+from hades.ingest.workers.arrow_bytes import from_bytes, to_bytes
+from hades.ingest.workers.worker_pool import WorkerPool
 from hades.ports.text import Tokenizer
 
 DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created")

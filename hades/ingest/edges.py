@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from hades.build_state import ledger
 from hades.build_state.entity_edits import EDITS, Edits, fingerprint, refresh_entities, standing_edits
 from hades.ingest import manifest
-from hades.ingest.arrow_bytes import to_bytes
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
 from hades.ingest.code.prose import blank_code
@@ -36,12 +35,13 @@ from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entity_vectors import BASIS, EntityVectors
 from hades.ingest.last_derivation import LastDerivation
-from hades.ingest.memory_use import give_back_memory
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.reference_edges import reference_edges
 from hades.ingest.report import Progress, silent
 from hades.ingest.sync_rows import Change, Comparison, Difference, apply_removals, apply_writes, find_difference
-from hades.ingest.worker_pool import WorkerPool
+from hades.ingest.workers.arrow_bytes import to_bytes
+from hades.ingest.workers.memory_use import give_back_memory
+from hades.ingest.workers.worker_pool import WorkerPool
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hades.ingest.manifest import as_table
 from hades.ingest.nodes import node_rows
 from hades.ingest.source_document import Material, Portion, PortionedSource, RejectedInput, Source
-from hades.ingest.worker_pool import WorkerPool
+from hades.ingest.workers.worker_pool import WorkerPool
 from schemas.ids import node_id
 
 BATCH_DOCUMENTS = 512

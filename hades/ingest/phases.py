@@ -24,15 +24,15 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.manifest import Entry, as_table
-from hades.ingest.memory_use import collect_seldom, give_back_memory
 from hades.ingest.node_batches import NodeBatch, read_batches
 from hades.ingest.nodes import quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
 from hades.ingest.source_document import RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
-from hades.ingest.worker_pool import WorkerPool
-from hades.ingest.write_ahead import WriteAhead
+from hades.ingest.workers.memory_use import collect_seldom, give_back_memory
+from hades.ingest.workers.worker_pool import WorkerPool
+from hades.ingest.workers.write_ahead import WriteAhead
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES

@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.arrow_bytes import from_bytes
 from hades.ingest.code.documentation_edges import documentation_edges
 from hades.ingest.code.edges import FuncSpans, code_edge, contains_edges, find_pairs, import_edges, symbol_at
 from hades.ingest.code.history_edges import commit_rows, find_touched_edges, together_edges
 from hades.ingest.code.names import CodeDocument, CodeNames
 from hades.ingest.nodes import func_keys
 from hades.ingest.stated_edges import find_symbol
+from hades.ingest.workers.arrow_bytes import from_bytes
 from schemas.catalogue import collection_named
 from schemas.edges import CodeEdgeType, MentionType
 from schemas.ids import edge_key, node_id

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
-from hades.ingest.pipe_messages import receive_bytes, receive_message, send_message
+from hades.ingest.workers.pipe_messages import receive_bytes, receive_message, send_message
 
 MEMORY_BYTES = 1 << 30
 _WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters

@@ -23,13 +23,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from hades.errors import HadesError
-from hades.ingest.memory_use import set_seldom
-from hades.ingest.pipe_messages import receive_message, send_message
+from hades.ingest.workers.memory_use import set_seldom
+from hades.ingest.workers.pipe_messages import receive_message, send_message
 from schemas.arrays import hide_pandas_from_arrow
 
 _GRACE_SECONDS = 60.0
 # The child looks for modules where its parent does, in whatever way the parent came to look there.
-_BOOT = "import sys; sys.path[:] = sys.argv[1].split(chr(0x1f)); from hades.ingest.worker_pool import serve; serve()"
+_BOOT = f"import sys; sys.path[:] = sys.argv[1].split(chr(0x1f)); from {__name__} import serve; serve()"
 
 
 class WorkerDied(HadesError):

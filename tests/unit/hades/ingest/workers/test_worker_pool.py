@@ -22,7 +22,7 @@ from hades.ingest.sources import arxiv, converted_files, workspace
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.workspace import WorkspaceSource
-from hades.ingest.worker_pool import WorkerDied, WorkerPool
+from hades.ingest.workers.worker_pool import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context
 
@@ -81,7 +81,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     """A parent that has no time to clear up: the workers see the end of their input and end too."""
     code = (
         "from tests.unit.hades.ingest import worker_calls\n"
-        "from hades.ingest.worker_pool import WorkerPool\n"
+        "from hades.ingest.workers.worker_pool import WorkerPool\n"
         "pool = WorkerPool(2)\n"
         "print(*pool.map(worker_calls.process_id, [()] * 4), flush=True)\n"
         "input()\n"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.memory_use import collect_seldom
+from hades.ingest.workers.memory_use import collect_seldom
 
 ROOT = Path(__file__).parents[4]
 _FREED = """
 from pathlib import Path
-from hades.ingest.memory_use import give_back_memory
+from hades.ingest.workers.memory_use import give_back_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])

@@ -1,0 +1,1 @@
+"""Child processes that read documents, and what goes between them and their parent."""
