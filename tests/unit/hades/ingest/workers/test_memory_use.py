@@ -11,7 +11,7 @@ import pytest
 
 from hades.ingest.workers.memory_use import collect_seldom
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 _FREED = """
 from pathlib import Path
 from hades.ingest.workers.memory_use import give_back_memory

@@ -26,7 +26,7 @@ from hades.ingest.workers.worker_pool import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
