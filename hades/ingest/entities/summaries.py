@@ -1,7 +1,8 @@
 """A summary of each entity: one whole sentence of the corpus that says what it is, quoted as it stands.
 
 In this order: the opening sentence of the document that the entity titles, a sentence of the form "X is a ...", a
-sentence that begins with the entity, the sentence that names it most often. Nothing is written that no document says.
+sentence that begins with the entity, the sentence that names it most often and does not begin with a word such as "he"
+or "this". Nothing is written that no document says.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
     r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
 )
+# "He was born in London" says nothing of London to a reader who does not know of whom it speaks.
+_POINTS_BACK = re.compile(
+    r"(?:he|she|it|they|his|her|its|their|this|that|these|those|such|both|we|our|i|my|you|there|here)\b", re.IGNORECASE
+)
 _OPENS, _CLOSES, _ENDS = "\"'“‘«([", "\"'”’»)]", ".!?…。！？"
 _AFTER = frozenset(_CLOSES + _ENDS)
 _NO_PROSE = ("://", "{", "}", "<", ">", "|", "=", "\\")  # in markup, code and tables
@@ -37,9 +42,7 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
     chosen, opens = sentence.tolist(), subject.tolist()
     for entity, (begin, end) in enumerate(pairwise(first.tolist())):
-        if end - begin == 1:
-            summaries[entity] = reader.read(chosen[begin])
-        elif end > begin:
+        if end > begin:
             last = min(end, begin + _CANDIDATES)
             summaries[entity] = reader.choose(zip(chosen[begin:last], opens[begin:last], strict=True))
     return summaries
@@ -92,7 +95,7 @@ class _SentenceReader:
         self._known: dict[int, str] = {}
 
     def choose(self, candidates: Iterable[tuple[int, bool]]) -> str:
-        """The first candidate that defines its subject, else the first that is a whole sentence."""
+        """The first candidate that defines its subject, else the first whole sentence that is clear by itself."""
         best = ""
         for sentence, is_subject in candidates:
             if best and not is_subject:
@@ -100,7 +103,8 @@ class _SentenceReader:
             said = self.read(sentence)
             if said and is_subject and self._defines(sentence):
                 return said
-            best = best or said
+            if not best and (is_subject or not _POINTS_BACK.match(said)):
+                best = said
         return best
 
     def read(self, sentence: int) -> str:

@@ -31,8 +31,9 @@ def told(*arguments: str) -> Any:
 
 
 def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(settings):
-    made = told("update", "entities/london", "--set", "summary=a city", "--as", "kim", "--why", "it was empty")
-    assert (made["state"], made["before"]) == ("applied", {"summary": ""})
+    made = told("update", "entities/london", "--set", "summary=a city", "--as", "kim", "--why", "it is about Ada")
+    before = "Ada Lovelace worked with Charles Babbage on the Analytical Engine in London."
+    assert (made["state"], made["before"]) == ("applied", {"summary": before})
     waits = told("update", "entities/london", "--set", 'summary="a town"', "--as", "lee")
     assert (waits["state"], waits["approvals_missing"]) == ("pending", 1)
     pending = told("edits", "--state", "pending")["edits"]

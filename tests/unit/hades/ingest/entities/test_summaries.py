@@ -40,10 +40,17 @@ def test_a_sentence_that_defines_comes_before_one_that_only_names(view_of: ViewO
 
 def test_without_a_definition_the_sentence_about_it_wins_and_then_the_one_that_names_it_most(view_of: ViewOf) -> None:
     about = "Yesterday we heard of Gaumont again. Gaumont paid the bill of Anna Vogel in full. So did Anna Vogel."
-    often = "They say that Koblenz is not Koblenz by night. In Koblenz it rained all day long."
+    often = "People say that Koblenz is not Koblenz by night. In Koblenz it rained all day long."
     found = summaries(view_of, {"id": "d1", "text": about}, {"id": "d2", "text": often})
     assert found["Gaumont"] == "Gaumont paid the bill of Anna Vogel in full."
-    assert found["Koblenz"] == "They say that Koblenz is not Koblenz by night."
+    assert found["Koblenz"] == "People say that Koblenz is not Koblenz by night."
+
+
+def test_a_sentence_that_speaks_of_someone_else_by_a_pronoun_is_no_summary(view_of: ViewOf) -> None:
+    text = "Anna Vogel wrote plays. She moved to Koblenz with Ernst Held in 1890. Later she left Ernst Held again."
+    found = summaries(view_of, {"id": "d1", "text": text}, {"id": "d2", "text": "This was in Koblenz, as we know."})
+    assert found["Koblenz"] == ""
+    assert found["Ernst Held"] == "Later she left Ernst Held again."
 
 
 @pytest.mark.parametrize(
