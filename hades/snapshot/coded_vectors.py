@@ -71,7 +71,7 @@ class VectorsInCells:
 
         cells = self.cells
         probed = min(len(cells.centres), max(PROBED, round(PROBED_SHARE * len(cells.centres))))
-        towards = cells.centres @ unit
+        towards = np.einsum("ij,j->i", cells.centres, unit)  # `@` would wake a second core and let it wait
         near = np.argpartition(towards, len(towards) - probed)[len(towards) - probed :]
         chosen = near[np.argsort(-towards[near], kind="stable")]  # the nearest first: few later ones are better
         wanted = max(LEAST_COMPARED, COMPARED * limit) * max(1, FINE_BITS // len(unit))

@@ -53,7 +53,7 @@ def sign_rows(rows: Singles, centres: Singles) -> SignedRows:
 
 def sign_question(unit: Singles) -> SignedQuestion:
     """A question of length 1 for a scan of signs."""
-    turned = rotate(unit[None, :])[0]
+    turned = np.einsum("i,ij->j", unit, _rotation(len(unit)))
     low, high = float(turned.min()), float(turned.max())
     step = (high - low) / (2**PLANES - 1) or 1.0
     parts = np.rint((turned - low) / step).astype(np.uint8)
