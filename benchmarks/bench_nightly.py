@@ -59,7 +59,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 def main() -> None:
     """Both nights, a table, and the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--papers", type=int, help="only the first so many")
+    parser.add_argument("--papers", type=int, help="only the first papers")
     parser.add_argument("--home", type=Path, help="a home whose vectors are used instead of making them")
     parser.add_argument("--embedder", choices=("minilm", "hashing"), default="minilm")
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")

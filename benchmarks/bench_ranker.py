@@ -138,7 +138,7 @@ def sampling(graph: Graph) -> tuple[float, float]:
 
 
 def ranking(model: RankerModel, states: np.ndarray, candidates: int) -> np.ndarray:
-    """Milliseconds of ranking so many candidates, again and again."""
+    """Milliseconds of ranking this number of candidates; the ranking is repeated."""
     random = np.random.default_rng(0)
     heads = {name: made_up_head(len(HEADS[name]), random) for name in ("reach", "read", "sure")}
     columns = {name: random.normal(size=(candidates, len(HEADS[name]))).astype(np.float32) for name in heads}

@@ -263,7 +263,7 @@ def made_up(count: int, model: str, dimension: int) -> dict[str, pa.Table]:
 
 
 def on_paper(body: dict[str, Any], documents: float) -> dict[str, float]:
-    """What so many documents of this kind would need, were every byte and second to grow with their number."""
+    """What this number of documents would need if every byte and second grew with it."""
     papers, made_up_graph = body["papers"], body["made_up"]
     store = papers["store_bytes_per_document"] * documents * ASSUMED["replicas"]
     snapshot = papers["snapshot_bytes_per_document"] * documents

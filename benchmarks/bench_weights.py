@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure(count: int) -> dict[str, float]:
-    """Processor seconds of both ways for so many edges, and how many times one goes into the other."""
+    """Processor seconds of both ways for this number of edges, and their ratio."""
     edges = made_up_edges(count)
     columns = {name: edges[name].to_numpy() for name in ("code", "sim", "evidence_count", "age_days")}
     table = type_table()

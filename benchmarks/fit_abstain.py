@@ -77,7 +77,7 @@ def parts(given: str) -> tuple[str, str, str]:
 
 
 def taken(file: Path, most: int = 200) -> list[str]:
-    """At most so many questions of a file, evenly spread."""
+    """At most this number of questions of a file, evenly spread."""
     rows = [str(row.get("question") or row["context"]) for row in read_lines(file)]
     return rows[:: max(1, len(rows) // most)][:most]
 

@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def draw(folder: Path, sample: int, seed: int, without: str, most: int) -> list[Case]:
-    """Sentences of a sample, at most so many, without those that ask for a citation of the other sample."""
+    """Sentences of a sample, at most the given number, without those that ask for a citation of the other sample."""
     titles, contexts = read_titles(folder / "papers.jsonl.gz"), folder / "citation_contexts.jsonl.gz"
     other_sample, other_seed = map(int, without.split(":"))
     apart = test_citations(citation_cases(contexts, titles, other_sample, other_seed)) if other_sample else set()

@@ -31,7 +31,7 @@ WINDOW = 4_096
 SIMILAR_THRESHOLD = 0.8
 SIMILAR_ENTITIES = 10_000  # the most frequent ones; all pairs of more would cost minutes
 SIMILAR_PER_ENTITY = 8
-SCAN_SHARE = 10  # rows are found by their keys where they are at most one in so many, and by a scan of all otherwise
+SCAN_SHARE = 10  # at most a tenth of the rows is looked up by key; more are found by a scan of all
 
 Matrix = NDArray[np.float32]
 

@@ -20,7 +20,7 @@ from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 PORTION_BYTES = 128 * 1024 * 1024
-_MANY = 4  # a collection of which more than one row in so many changed is compared whole
+_MANY = 4  # a collection of which more than a quarter of the rows changed is compared whole
 
 
 @dataclass(frozen=True)

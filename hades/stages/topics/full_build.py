@@ -14,7 +14,7 @@ from models.hierarchy.arrays import NONE, Labels, centroids
 from models.hierarchy.supertopics import supertopics
 
 
-def build_afresh(material: Material, standing: PreviousHierarchy, rules: HierarchyRules, model: str) -> Shape:
+def build_whole_hierarchy(material: Material, standing: PreviousHierarchy, rules: HierarchyRules, model: str) -> Shape:
     """The hierarchy of the material; keys of the standing one go on where most members do."""
     found = find_topics(material, rules)
     real = len(found.centroids)

@@ -124,9 +124,11 @@ def _decide(
                 )
                 said += f", drift {drift:.4f}" + (f"; a full build is due: {why}" if why else "")
                 return _Decision(shape, "incremental", said, drift, entities_at_full, changed)
-    from hades.stages.topics.full_build import build_afresh  # clustering libraries, which a small change does not need
+    from hades.stages.topics.full_build import (
+        build_whole_hierarchy,
+    )  # clustering libraries, which a small change does not need
 
-    return _Decision(build_afresh(material, standing, rules, model), "full", why, drift, len(material), 0)
+    return _Decision(build_whole_hierarchy(material, standing, rules, model), "full", why, drift, len(material), 0)
 
 
 def _why_not_local(standing: PreviousHierarchy, mode: Mode, params: str, last: dict[str, Any]) -> str | None:
