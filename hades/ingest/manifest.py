@@ -7,7 +7,7 @@ last worked from. A phase that was stopped has not written its hash, and is done
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,19 @@ def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Ent
             if row["_key"] != DERIVED:
                 found[row["_key"]] = _entry(row)
     return found
+
+
+def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> list[Entry]:
+    """The entries whose phase did not work from what their document says now.
+
+    `digest` gives what the phase works from by the hash of what the source said.
+    """
+    stale: list[str] = []
+    for batch in store.scan("ingest_manifest", columns=["_key", "sha256", "phases"]):
+        rows = zip(*(batch.column(name).to_pylist() for name in ("_key", "sha256", "phases")), strict=True)
+        # The texts are those that `record` writes, so a text is found without parsing every entry.
+        stale += [key for key, content, phases in rows if f'"{phase}":"{digest(content)}"' not in phases]
+    return [entry for entry in entries(store, stale).values() if not entry.is_current(phase, digest(entry.sha256))]
 
 
 def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
@@ -112,6 +125,15 @@ def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set
     where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
     scan = store.scan("ingest_manifest", where=where, columns=["_key"])
     return {key for batch in scan for key in batch.column("_key").to_pylist()}
+
+
+def hashes_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> dict[str, str]:
+    """For each document that came from one corpus at one place, the hash of what its source said."""
+    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
+    found: dict[str, str] = {}
+    for batch in store.scan("ingest_manifest", where=where, columns=["_key", "sha256"]):
+        found.update(zip(batch.column("_key").to_pylist(), batch.column("sha256").to_pylist(), strict=True))
+    return found
 
 
 def entries_digest(store: RowStore, source: str, corpus: str, place: str) -> str:

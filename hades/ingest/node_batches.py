@@ -35,6 +35,7 @@ class NodeBatch:
     origins: tuple[str, ...]
     digests: tuple[str, ...]
     places: tuple[int, ...]  # of each document among the items that were read
+    lines: tuple[bytes, ...]  # the digest of the line of each, where the source is one of lines
     tables: dict[str, pa.Table]
     rejected: tuple[tuple[int, RejectedInput], ...]
 
@@ -60,6 +61,7 @@ class NodeBatch:
             tuple(self.origins[row] for row in chosen),
             tuple(self.digests[row] for row in chosen),
             tuple(self.places[row] for row in chosen),
+            tuple(self.lines[row] for row in chosen),
             tables,
             self.rejected,
         )
@@ -78,16 +80,17 @@ def make_batch(items: Items, corpus: str, domain: str) -> NodeBatch:
     for place, item in enumerate(items):
         if isinstance(item, Material):
             one = node_rows(replace(item, domain=domain) if domain else item, corpus)
-            made[one.key] = (place, item.origin, one)
+            made[one.key] = (place, item, one)
     rows: dict[str, list[dict[str, Any]]] = {}
     for _, _, one in made.values():
         for collection, listed in one.rows.items():
             rows.setdefault(collection, []).extend(listed)
     return NodeBatch(
         tuple(made),
-        tuple(origin for _, origin, _ in made.values()),
+        tuple(item.origin for _, item, _ in made.values()),
         tuple(one.digest for _, _, one in made.values()),
         tuple(place for place, _, _ in made.values()),
+        tuple(item.line for _, item, _ in made.values()),
         {collection: as_table(collection, listed) for collection, listed in rows.items() if listed},
         tuple((place, item) for place, item in enumerate(items) if isinstance(item, RejectedInput)),
     )
@@ -121,7 +124,7 @@ def _read_portions(source: PortionedSource, domain: str, pool: WorkerPool) -> It
         yield replace(batch.only(fresh), rejected=tuple(sorted([*batch.rejected, *again], key=lambda one: one[0])))
     rest = tuple(enumerate(source.reject_rest(seen)))
     if rest:
-        yield NodeBatch((), (), (), (), {}, rest)
+        yield NodeBatch((), (), (), (), (), {}, rest)
 
 
 def _take(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

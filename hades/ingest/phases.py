@@ -23,12 +23,13 @@ from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
+from hades.ingest.known_lines import KnownLines, LineDocument
 from hades.ingest.manifest import Entry, as_table
 from hades.ingest.node_batches import NodeBatch, read_batches
 from hades.ingest.nodes import quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
-from hades.ingest.source_document import RejectedInput, Source
+from hades.ingest.source_document import LineSource, RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.workers.memory_use import collect_seldom, give_back_memory
 from hades.ingest.workers.worker_pool import WorkerPool
@@ -89,6 +90,8 @@ def read_nodes(
 ) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
+    lines = KnownLines.load(context.scratch, source, domain) if isinstance(source, LineSource) else None
+    left_out = _leave_out_lines(store, source, lines, report)
     seen: set[str] = set()
     rejected: list[RejectedInput] = []
     held: list[NodeBatch] = []
@@ -102,10 +105,15 @@ def read_nodes(
             held.append(batch)
             held_keys.update(batch.keys)
             seen.update(batch.keys)
-            context.progress(Phase.NODES, len(seen), total)
+            if lines is not None:
+                for line, *document in zip(batch.lines, batch.keys, batch.origins, batch.digests, strict=True):
+                    lines.add(line, LineDocument(*document))
+            context.progress(Phase.NODES, len(seen) + len(left_out), total)
         if held:
             writes.run(partial(_write_batches, store, source, held, report))
     _write_quarantine(store, source, rejected, report)
+    if lines is not None:
+        lines.save(left_out)
     if source.mirrors:
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
         report.removed = len(lost)
@@ -115,11 +123,7 @@ def read_nodes(
 def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
-    stale = {
-        entry.key: entry
-        for entry in manifest.entries(store).values()
-        if not entry.is_current(Phase.CHUNKS, _chunk_digest(entry))
-    }
+    stale = {entry.key: entry for entry in manifest.find_stale(store, Phase.CHUNKS, _chunk_digest)}
     texts = (store.get("documents", keys, columns=DOCUMENT_COLUMNS) for keys in _batch(stale, READ_DOCUMENTS))
     tables: list[pa.Table] = []
     done: list[str] = []
@@ -137,6 +141,14 @@ def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -
             writes.run(partial(_write_chunks, store, [stale[key] for key in done], tables, report))
     pool.end_children()  # what follows needs memory more than a quick start
     give_back_memory()
+
+
+def _leave_out_lines(store: RowStore, source: Source, lines: KnownLines | None, report: IngestReport) -> list[bytes]:
+    """Let a source leave out the lines whose documents are stored; they count as read and unchanged."""
+    left_out = source.leave_out(lines.origins(store, source)) if lines and isinstance(source, LineSource) else []
+    report.read += len(left_out)
+    report.unchanged += len(left_out)
+    return left_out
 
 
 def _embed(context: IngestContext, report: IngestReport) -> None:
@@ -216,7 +228,7 @@ def _write_chunks(store: GraphStore, batch: Sequence[Entry], tables: Sequence[pa
         remove_nodes(inside, "doc_chunks", sorted(old - new))
         if tables:
             _keep_vectors(inside, pa.concat_tables(tables), sorted(old & new))
-        manifest.record(inside, (entry.after(Phase.CHUNKS, _chunk_digest(entry)) for entry in batch))
+        manifest.record(inside, (entry.after(Phase.CHUNKS, _chunk_digest(entry.sha256)) for entry in batch))
     report.chunks += sum(table.num_rows for table in tables)
 
 
@@ -238,8 +250,9 @@ def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None
     store.upsert("doc_chunks", as_table("doc_chunks", rows))
 
 
-def _chunk_digest(entry: Entry) -> str:
-    return manifest.digest_of(entry.sha256, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
+def _chunk_digest(content: str) -> str:
+    """What the phase chunks works from, by the hash of what the source said of a document."""
+    return manifest.digest_of(content, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
 
 
 def _size_of(batches: Sequence[NodeBatch]) -> int:

@@ -5,7 +5,7 @@ Everything the later phases need is here, so a source is one file. Spans are hal
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -148,6 +148,7 @@ class Material:
     domain: str = ""  # stated by the source or the caller; first of the document's domains
     follows: str = ""  # origin of the document right before this one, where the source states an order
     metadata: dict[str, object] = field(default_factory=dict)
+    line: bytes = field(default=b"", compare=False)  # digest of the line it was read from, of a source of lines
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,27 @@ class Source(Protocol):
 
     def estimate(self) -> int | None:
         """How many documents to expect, for the progress bar; None when unknown."""
+        ...
+
+
+@runtime_checkable
+class LineSource(Source, Protocol):
+    """A source of one document a line, which can leave out lines whose documents are known."""
+
+    @property
+    def lines_file(self) -> Path:
+        """The file whose lines are documents."""
+        ...
+
+    def digest_beside(self) -> str:
+        """A digest of the other files that documents depend on."""
+        ...
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """Do not read these lines, given by their digests with the origins of their documents; those left out.
+
+        A line stays in the reading where another line may name the same document.
+        """
         ...
 
 

@@ -206,7 +206,7 @@ def _link(corpus: Corpus, reading: Reading, resolved: SenseResolution, numbered:
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     sense = resolved.meaning[np.searchsorted(resolved.pairs, codes)]
     title = np.array(resolved.stated.title_of, dtype=np.int64)
-    titled = np.where(title >= 0, numbered.of_sense[title], -1).astype(np.int64) if len(title) else title
+    titled = np.append(numbered.of_sense, -1)[title].astype(np.int64)  # -1, without a title, is the last place
     return LinkedCorpus(corpus, reading, numbered.of_sense[sense].astype(np.int64), titled, len(numbered.keys))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -21,7 +21,18 @@ from hades.ingest.source_document import (
     Section,
     SourceTools,
 )
-from hades.ingest.sources.jsonl import Row, estimate_rows, parse_row, read_lines, read_rows, require_rows
+from hades.ingest.sources.jsonl import (
+    NumberedLine,
+    Row,
+    digest_file,
+    digest_line,
+    estimate_rows,
+    leave_out_lines,
+    parse_row,
+    read_lines,
+    read_rows,
+    require_rows,
+)
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind
 from schemas.edges import RelationType
@@ -33,7 +44,7 @@ _READ = "id title abstract authors authors_parsed categories date created versio
 _READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata
 _AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
 PORTION_BYTES = 1 << 20
-NumberedLine = tuple[int, "bytes | RejectedInput"]
+PortionLine = tuple[int, "bytes | RejectedInput"]
 _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
 
 
@@ -56,6 +67,23 @@ class ArxivSource:
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
         self._beside: list[tuple[_Links, Path]] = []
+        self._chosen: list[NumberedLine] | None = None  # lines to read; None: all
+        self._left_out: dict[str, bytes] = {}
+
+    @property
+    def lines_file(self) -> Path:
+        """The file of the papers."""
+        return self._papers
+
+    def digest_beside(self) -> str:
+        """A digest of the citations and code links."""
+        return f"{digest_file(self._citations)} {digest_file(self._code_links)}"
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """See `LineSource.leave_out`."""
+        chosen = leave_out_lines(self._papers, known, _origin_of) if known else None
+        self._chosen, self._left_out = chosen or (None, {})
+        return list(self._left_out.values())
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -85,9 +113,9 @@ class ArxivSource:
             if path:
                 rejected += links.load(path, *ends)
                 self._beside.append((links, path))
-        lines: list[NumberedLine] = []
+        lines: list[PortionLine] = []
         size = 0
-        for number, line in read_lines(self._papers):
+        for number, line in read_lines(self._papers) if self._chosen is None else self._chosen:
             lines.append((number, _reject(self._papers.name, number, line) if isinstance(line, Unusable) else line))
             size += 0 if isinstance(line, Unusable) else len(line)
             if size >= PORTION_BYTES:
@@ -104,9 +132,9 @@ class ArxivSource:
     def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
         """One note for each file with links of papers that were not read."""
         for links, path in self._beside:
-            yield from links.left_over(path, origins)
+            yield from links.left_over(path, {*origins, *self._left_out})
 
-    def _portion(self, rejected: list[RejectedInput], lines: list[NumberedLine], size: int) -> Portion:
+    def _portion(self, rejected: list[RejectedInput], lines: list[PortionLine], size: int) -> Portion:
         links = {paper: self._links_of(paper) for paper in _ids_of(lines)} if self._beside else {}
         return Portion(f"{__name__}:{read_papers.__name__}", (self._papers.name, rejected, lines, links), size)
 
@@ -115,7 +143,7 @@ class ArxivSource:
 
 
 def read_papers(
-    file: str, rejected: list[RejectedInput], lines: list[NumberedLine], links: Mapping[str, tuple[Link, ...]]
+    file: str, rejected: list[RejectedInput], lines: list[PortionLine], links: Mapping[str, tuple[Link, ...]]
 ) -> list[Material | RejectedInput]:
     """What was rejected before, then the paper of each line, or why there is none; `links` by the id of a paper."""
     items: list[Material | RejectedInput] = list(rejected)
@@ -128,7 +156,7 @@ def read_papers(
             row = parse_row(line)
             if isinstance(row, Unusable):
                 raise row
-            material = _paper(row, links)
+            material = replace(_paper(row, links), line=digest_line(line))
             if material.origin in seen:
                 raise _repeat(material.origin)
         except Unusable as problem:
@@ -292,12 +320,19 @@ def _moment(value: str) -> datetime | None:
     return None
 
 
-def _ids_of(lines: Sequence[NumberedLine]) -> Iterator[str]:
+def _ids_of(lines: Sequence[PortionLine]) -> Iterator[str]:
     """The ids of papers, as far as the lines can be read."""
     for _, line in lines:
-        row = parse_row(line) if isinstance(line, bytes) else None
-        if isinstance(row, dict) and isinstance(identifier := row.get("id"), str):
-            yield identifier.strip()
+        identifier = _origin_of(line) if isinstance(line, bytes) else None
+        if identifier is not None:
+            yield identifier
+
+
+def _origin_of(line: bytes) -> str | None:
+    """The id of the paper of a line, as far as it can be read."""
+    row = parse_row(line)
+    identifier = row.get("id") if isinstance(row, dict) else None
+    return identifier.strip() if isinstance(identifier, str) else None
 
 
 def _repeat(origin: str) -> Unusable:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -18,10 +19,13 @@ from hades.ingest.sources.reading import SourceError, Unusable
 MAX_ROW_BYTES = 8 << 20
 _MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
 _SAMPLE_BYTES = 1 << 20
+_HELD_BYTES = 64 << 20  # of lines that changed; where more did, the whole file is read as a stream
+_DIGEST_BYTES = 16
 _GZIP = b"\x1f\x8b"
 _BROKEN_GZIP = (EOFError, OSError, zlib.error)
 
 Row = dict[str, Any]
+NumberedLine = tuple[int, "bytes | Unusable"]
 
 
 def require_rows(path: Path, expectation: str) -> Path:
@@ -68,6 +72,55 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes | Unusable]]:
                 yield number, line[3:]
             elif not line.isspace():
                 yield number, line
+
+
+def digest_line(line: bytes) -> bytes:
+    """What a line is known by, with or without its end: the last line of a file may have none."""
+    return hashlib.blake2b(line.rstrip(), digest_size=_DIGEST_BYTES).digest()
+
+
+def digest_file(path: Path | None) -> str:
+    """A hash of the bytes of a file; empty where there is none."""
+    if path is None:
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def leave_out_lines(
+    path: Path, known: Mapping[bytes, str], origin_of: Callable[[bytes], str | None]
+) -> tuple[list[NumberedLine], dict[str, bytes]] | None:
+    """The lines to be read, and of the others the digests by the origins of their documents.
+
+    None where so much changed that the whole file is to be read. Which of two lines with one origin counts depends on
+    their order, so both are read.
+    """
+    unread: list[NumberedLine] = []
+    left_out: dict[str, bytes] = {}
+    repeated: set[str] = set()
+    size = 0
+    for number, line in read_lines(path):
+        if isinstance(line, bytes):
+            digest = digest_line(line)
+            origin = known.get(digest)
+            if origin is not None:
+                repeated.update([origin] if origin in left_out else [])
+                left_out[origin] = digest
+                continue
+            size += len(line)
+            if size > _HELD_BYTES:
+                return None
+        unread.append((number, line))
+    repeated.update(
+        origin
+        for _, line in unread
+        if isinstance(line, bytes) and (origin := origin_of(line)) is not None and origin in left_out
+    )
+    if repeated:
+        again = {left_out.pop(origin) for origin in repeated}
+        both = ((number, line) for number, line in read_lines(path) if isinstance(line, bytes))
+        unread = sorted([*unread, *(one for one in both if digest_line(one[1]) in again)], key=lambda one: one[0])
+    return unread, left_out
 
 
 def parse_row(line: bytes) -> Row | Unusable:

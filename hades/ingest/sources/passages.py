@@ -6,13 +6,24 @@ a talk do, and what it belongs to (`domain` or `category`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason, Section, SourceTools
-from hades.ingest.sources.jsonl import Row, estimate_rows, read_rows, require_rows
+from hades.ingest.sources.jsonl import (
+    NumberedLine,
+    Row,
+    digest_file,
+    digest_line,
+    estimate_rows,
+    leave_out_lines,
+    parse_row,
+    read_lines,
+    read_rows,
+    require_rows,
+)
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable
 from hades.text.dates import times_in
 from schemas.chunks import ChunkKind
@@ -40,6 +51,23 @@ class PassagesSource:
         self._triples = (
             require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
         )
+        self._chosen: list[NumberedLine] | None = None  # lines to read; None: all
+        self._left_out: dict[str, bytes] = {}
+
+    @property
+    def lines_file(self) -> Path:
+        """The file of the passages."""
+        return self._corpus
+
+    def digest_beside(self) -> str:
+        """A digest of the triples."""
+        return digest_file(self._triples)
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """See `LineSource.leave_out`."""
+        chosen = leave_out_lines(self._corpus, known, _origin_of) if known else None
+        self._chosen, self._left_out = chosen or (None, {})
+        return list(self._left_out.values())
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -50,11 +78,10 @@ class PassagesSource:
         stated: dict[str, _PassageTriples] = {}
         if self._triples:
             yield from _load_triples(self._triples, stated)
-        seen: set[str] = set()
-        for line, row in read_rows(self._corpus):
+        seen = set(self._left_out)
+        for line, text in read_lines(self._corpus) if self._chosen is None else self._chosen:
             try:
-                if isinstance(row, Unusable):
-                    raise row
+                row = _parse(text)
                 identifier = _identifier(row)
                 if identifier in seen:
                     raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} is already in an earlier line")
@@ -63,7 +90,7 @@ class PassagesSource:
                 yield _reject(self._corpus, line, problem)
                 continue
             seen.add(identifier)
-            yield material
+            yield replace(material, line=digest_line(text)) if isinstance(text, bytes) else material
         for identifier, facts in stated.items():
             if identifier not in seen:
                 assert self._triples is not None
@@ -146,6 +173,21 @@ def _identifier(row: Row) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
     return value
+
+
+def _parse(line: bytes | Unusable) -> Row:
+    row = line if isinstance(line, Unusable) else parse_row(line)
+    if isinstance(row, Unusable):
+        raise row
+    return row
+
+
+def _origin_of(line: bytes) -> str | None:
+    """The id of the passage of a line, as far as it can be read."""
+    try:
+        return _identifier(_parse(line))
+    except Unusable:
+        return None
 
 
 def _text(row: Row, name: str) -> str:

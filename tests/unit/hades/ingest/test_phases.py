@@ -32,6 +32,11 @@ def test_all_phases_make_a_graph_without_loose_ends(context: IngestContext) -> N
     assert {"Ada Lovelace", "Charles Babbage", "Analytical Engine", "Grace Hopper"} <= names
 
 
+def test_texts_without_any_name_make_chunks_and_no_entity(context: IngestContext) -> None:
+    ingest(context, Listed([passage("p1", "", "one"), passage("p2", "", "two")]))
+    assert (context.store.count("doc_chunks"), context.store.count("entities")) == (2, 0)
+
+
 def test_a_second_run_touches_nothing(context: IngestContext) -> None:
     ingest(context, Listed(PEOPLE))
     before = contents(context.store)
