@@ -21,6 +21,7 @@ from hades.build_state.entity_edits import EDITS, Edits, fingerprint, refresh_en
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
+from hades.ingest.cleanup.topics import StandingRows
 from hades.ingest.code.prose import blank_code
 from hades.ingest.code.tables import (
     CODE_COLLECTIONS,
@@ -96,7 +97,9 @@ def derive_edges(
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         vectors.store = inside
-        changes = _write(inside, wanted, vectors, before, partial(_stage, last, _digest_with(digest, edits)))
+        standing = StandingRows(corpus.chunks, wanted["entities"].select(["_key", "name", "frequency"]))
+        stage = partial(_stage, last, _digest_with(digest, edits))
+        changes = _write(inside, wanted, vectors, before, standing, stage)
         laid, is_behind = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, _digest_with(digest, laid))
@@ -113,7 +116,7 @@ def _reopen(store: RowStore) -> None:
 
 
 def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
-    documents = sorted((key, sorted(entry.phases.items())) for key, entry in manifest.entries(store).items())
+    documents = manifest.phases_digest(store)
     settings = sorted((name, repr(value)) for name, value in vars(rules).items())
     extractions = [
         key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
@@ -169,6 +172,7 @@ def _write(
     wanted: dict[str, pa.Table],
     vectors: EntityVectors,
     before: Mapping[str, pa.Table],
+    standing: StandingRows,
     stage: Callable[[Mapping[str, pa.Table]], None],
 ) -> dict[str, Change]:
     found: dict[str, Difference] = {}
@@ -189,7 +193,7 @@ def _write(
     changed = [node_id("entities", key) for key in gone.stale]
     changed += [node_id("relations", key) for key in (*moved.stale, *moved.changed.column("_key").to_pylist())]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    left = detach_entities(store, gone.stale)
+    left = detach_entities(store, gone.stale, standing)
     apply_removals(store, "entities", gone)
     return changes | left | clear_up(store, changed if before else None)
 

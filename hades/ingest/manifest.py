@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.ports.store import RowStore, Term
 from schemas.catalogue import collection_named
@@ -143,6 +144,16 @@ def entries_digest(store: RowStore, source: str, corpus: str, place: str) -> str
     for batch in store.scan("ingest_manifest", where=where, columns=["_key", "sha256", "phases"]):
         for name in ("_key", "sha256", "phases"):
             digest.update("\n".join(batch.column(name).to_pylist()).encode())
+    return digest.hexdigest()
+
+
+def phases_digest(store: RowStore) -> str:
+    """One hash over all documents and the phases they went through; rows come in key order, so it needs no sorting."""
+    digest = hashlib.sha256()
+    for batch in store.scan("ingest_manifest", columns=["_key", "phases"]):
+        documents = batch.filter(pc.not_equal(batch.column("_key"), DERIVED))
+        lines = pc.binary_join_element_wise(documents.column("_key"), documents.column("phases"), " ")
+        digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
     return digest.hexdigest()
 
 

@@ -12,7 +12,7 @@ from hades.build_state import ledger
 from hades.build_state.entity_edits import EDITS
 from hades.ingest.cleanup.bridges import correct_bridges
 from hades.ingest.cleanup.logs import redact_logs
-from hades.ingest.cleanup.topics import correct_topics
+from hades.ingest.cleanup.topics import StandingRows, correct_topics
 from hades.ingest.sync_rows import Change
 from hades.ports.store import RowStore, Term
 
@@ -20,9 +20,9 @@ JOURNAL = "cluster_membership_journal"
 SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages", EDITS)
 
 
-def detach_entities(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
+def detach_entities(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
     """Take entities (keys) out of their topics; call it while their rows still tell their names."""
-    changes = correct_topics(store, gone)
+    changes = correct_topics(store, gone, standing)
     # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
     noted = store.delete(JOURNAL, where=[Term("entity", "in", list(gone))]) if gone else 0
     corrections = store.delete(EDITS, where=[Term("entity", "in", list(gone))]) if gone else 0

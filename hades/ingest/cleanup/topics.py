@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.build_state import ledger
 from hades.ingest.manifest import as_table
 from hades.ingest.remove_nodes import remove_nodes
 from hades.ingest.sync_rows import Change
-from hades.ports.store import RowStore, Term
+from hades.ports.store import Direction, RowStore, Term
 from schemas.edges import ClusterEdgeType
 from schemas.hierarchy import LOST
 from schemas.ids import node_id
@@ -23,12 +25,21 @@ from schemas.record import canonical_json
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
 _UPWARD = Term("type", "!=", str(ClusterEdgeType.SIBLING_OF))
+_ALL = 1_000_000_000  # edges of one topic
 _BETWEEN = ", "  # terms of a topic's name
 
 Row = dict[str, Any]
 
 
-def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
+@dataclass(frozen=True)
+class StandingRows:
+    """What topics may lean on: chunks (_key, sha256) and entities (_key, name, frequency) as they are from now on."""
+
+    chunks: pa.Table
+    entities: pa.Table
+
+
+def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
     """Take entities out of their topics and bring each topic to what its other members and standing quotes say.
 
     A topic that loses its last member goes, and a super-topic with its last topic. The centroid of one that stays is
@@ -39,13 +50,12 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
         row["metadata"] = orjson.loads(row["metadata"])
     lost, edges = _leave(store, gone)
     empty = _remove_empty(store, rows, lost)
-    stale = _stale_quotes(store, rows)
+    stale = _stale_quotes(rows, standing.chunks)
     touched = {key for key in {*lost, *stale} if key in rows}
     touched |= {rows[key]["parent"] for key in touched} & rows.keys()
     touched |= {row["parent"] for row in empty} & rows.keys()
-    away = set(gone)
-    forgotten = _names(store.get("entities", sorted(away), columns=["_key", "name"]).to_pylist()) if touched else set()
-    left = _left(store, rows, touched, away)
+    forgotten = _names(store.get("entities", sorted(gone), columns=["_key", "name"]).to_pylist()) if touched else set()
+    left = _left(store, rows, touched, standing.entities)
     corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
     if corrected:
         store.patch("clusters", as_table("clusters", [_store(row) for row in corrected]))
@@ -99,34 +109,53 @@ def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) ->
     return removed
 
 
-def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
+def _stale_quotes(rows: dict[str, Row], chunks: pa.Table) -> dict[str, set[str]]:
     """Chunks that a cluster quotes and that are gone or read otherwise, by cluster."""
     quoted = {
         (quote["chunk"], quote["sha256"]) for row in rows.values() for quote in row["metadata"].get("evidence", ())
     }
-    chunks = store.get("doc_chunks", sorted({chunk for chunk, _ in quoted}), columns=["_key", "sha256"]).to_pylist()
-    gone = {chunk for chunk, _ in quoted - {(row["_key"], row["sha256"]) for row in chunks}}
+    asked = pa.array(sorted({chunk for chunk, _ in quoted}), pa.string())
+    held = chunks.filter(pc.is_in(chunks.column("_key"), value_set=asked))
+    standing = zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True)
+    gone = {chunk for chunk, _ in quoted.difference(standing)}
     by_cluster = {
         key: {quote["chunk"] for quote in row["metadata"].get("evidence", ())} & gone for key, row in rows.items()
     }
     return {key: chunks for key, chunks in by_cluster.items() if chunks}
 
 
-def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], gone: Set[str]) -> dict[str, _Members]:
-    """Who is left in each of these clusters; those of a super-topic are in its topics. Entities are read once."""
+def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], entities: pa.Table) -> dict[str, _Members]:
+    """Who is left in each of these clusters; those of a super-topic are in its topics.
+
+    Members are read from the edges, which a store keeps by their ends, and their names from the rows given: a
+    super-topic may hold a large part of all entities.
+    """
     topics = {key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))}
-    where = [Term("cluster_id", "in", sorted(topics))]
-    columns = ["_key", "name", "frequency", "cluster_id"]
-    found = (row for batch in store.scan("entities", where=where, columns=columns) for row in batch.to_pylist())
     members: dict[str, list[str]] = {key: [] for key in touched}
     words: dict[str, list[set[str]]] = {key: [] for key in touched}
-    ranked = sorted((row for row in found if row["_key"] not in gone), key=lambda row: (-row["frequency"], row["_key"]))
-    for row in ranked:
-        said = _words(row["name"])
-        for key in {row["cluster_id"], rows[row["cluster_id"]]["parent"]} & touched:
-            members[key].append(row["name"])
+    for name, topic in _rank_members(store, sorted(topics), entities):
+        said = _words(name)
+        for key in {topic, rows[topic]["parent"]} & touched:
+            members[key].append(name)
             words[key].append(said)
     return {key: _Members(members[key], words[key]) for key in touched}
+
+
+def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) -> Iterator[tuple[str, str]]:
+    """The name and topic of each member that stands, the one mentioned most first."""
+    ids = [node_id("clusters", key) for key in topics]
+    if not ids:
+        return
+    edges = store.neighbours(
+        ids, edges="cluster_edges", direction=Direction.IN, types=[str(ClusterEdgeType.PART_OF)], fanout=_ALL
+    )
+    members = pc.replace_substring(edges.column("neighbour"), "entities/", "", max_replacements=1)
+    place = pc.index_in(members, value_set=entities.column("_key").combine_chunks())
+    stands = pc.is_valid(place)
+    found = entities.select(["_key", "name", "frequency"]).take(place.filter(stands))
+    found = found.append_column("topic", edges.column("node").filter(stands))
+    for row in found.sort_by([("frequency", "descending"), ("_key", "ascending")]).to_pylist():
+        yield row["name"], row["topic"].partition("/")[2]
 
 
 def _correct(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:

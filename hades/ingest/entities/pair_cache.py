@@ -1,4 +1,4 @@
-"""Which vectors came near each other, kept between derivations: only new vectors are compared with the others.
+"""Which vectors came near each other and how near, kept between derivations: only new ones are compared with others.
 
 Vectors are known by a digest. A cache that is absent, damaged or of another threshold costs time, never a result.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
+Doubles = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 Digests = NDArray[np.bytes_]
 _FILE = "similar-pairs.npz"
@@ -28,21 +29,26 @@ class KnownPairs:
     is_known: NDArray[np.bool_]
     left: Longs  # places among the digests asked for
     right: Longs
-    units: Matrix  # one row a known digest, in their order
+    cosine: Doubles  # of each pair
+    own: Doubles  # of each known vector with itself, which rounding may put below 1
+    units: Matrix  # one row a known digest, in their order; no rows when every digest is known and none was dropped
 
     @classmethod
     def none(cls, asked: int) -> KnownPairs:
         """Nothing is known."""
-        empty = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros(asked, dtype=np.bool_), empty, empty, np.zeros((0, 0), dtype=np.float32))
+        empty, zero = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float64)
+        return cls(np.zeros(asked, dtype=np.bool_), empty, empty, zero, zero, np.zeros((0, 0), dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class _Held:
+    """The file but for the vectors, which are read when some digest is new or gone."""
+
     digests: Digests  # in order
-    units: Matrix
     left: Longs
     right: Longs
+    cosine: Doubles
+    own: Doubles
 
 
 class PairCache:
@@ -54,8 +60,8 @@ class PairCache:
 
     def find(self, digests: Digests, threshold: float) -> KnownPairs:
         """What is known of these distinct digests, which are in order."""
-        self._held = threshold, self._load(threshold)
-        held = self._held[1]
+        held, units = self._load(digests, threshold)
+        self._held = threshold, held
         if held is None or not len(digests) or not len(held.digests):
             return KnownPairs.none(len(digests))
         place = np.searchsorted(digests, held.digests)
@@ -65,13 +71,21 @@ class PairCache:
         number[still] = place[still]
         known = np.zeros(len(digests), dtype=np.bool_)
         known[place[still]] = True
-        both = (number[held.left] >= 0) & (number[held.right] >= 0)
-        return KnownPairs(known, number[held.left[both]], number[held.right[both]], held.units[still])
+        both = np.flatnonzero((number[held.left] >= 0) & (number[held.right] >= 0))
+        return KnownPairs(
+            known,
+            number[held.left[both]],
+            number[held.right[both]],
+            held.cosine[both],
+            held.own[still],
+            units[still] if len(units) else units,
+        )
 
-    def keep(self, digests: Digests, rows: Longs, units: Matrix, pairs: tuple[Longs, Longs], threshold: float) -> None:
+    def keep(self, digests: Digests, rows: Longs, pairs: KnownPairs, threshold: float) -> None:
         """Write these vectors and their pairs in place of those held, unless they are the same.
 
-        `rows` are places among the digests, those that have a vector, beside `units`; so are the ends of `pairs`.
+        `rows` are places among the digests, those that have a vector, beside `units` and `own`; so are the ends of the
+        pairs.
         """
         order = np.argsort(rows, kind="stable")
         held = self._held[1] if self._held and self._held[0] == threshold else None
@@ -85,24 +99,31 @@ class PairCache:
             np.savez(
                 out,
                 digests=digests[rows[order]],
-                units=units[order],
-                left=number[pairs[0]],
-                right=number[pairs[1]],
+                units=pairs.units[order],
+                own=pairs.own[order],
+                left=number[pairs.left],
+                right=number[pairs.right],
+                cosine=pairs.cosine,
                 threshold=np.array(threshold),
             )
         partial.replace(self._file)
 
-    def _load(self, threshold: float) -> _Held | None:
+    def _load(self, digests: Digests, threshold: float) -> tuple[_Held | None, Matrix]:
+        """What the file holds, and its vectors unless these digests are exactly those held."""
+        none = np.zeros((0, 0), dtype=np.float32)
         try:
             with np.load(self._file, allow_pickle=False) as file:
-                held = _Held(file["digests"], file["units"], file["left"], file["right"])
+                held = _Held(file["digests"], file["left"], file["right"], file["cosine"], file["own"])
                 is_same = float(file["threshold"]) == threshold
+                is_needed = is_same and not np.array_equal(held.digests, digests)
+                units = file["units"] if is_needed else none
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
+            return None, none
         ends = np.concatenate([held.left, held.right])
-        is_whole = len(held.left) == len(held.right) and len(held.units) == len(held.digests)
+        is_whole = len(held.left) == len(held.right) == len(held.cosine) and len(held.own) == len(held.digests)
+        is_whole &= not is_needed or (units.ndim == 2 and len(units) == len(held.digests))
         is_whole &= not len(ends) or bool(ends.min() >= 0 and ends.max() < len(held.digests))
-        return held if is_same and is_whole and held.units.ndim == 2 else None
+        return (held, units) if is_same and is_whole else (None, none)
 
 
 def vector_digests(vectors: Matrix, rows: Longs) -> Digests:

@@ -62,20 +62,25 @@ def test_only_vectors_that_the_cache_does_not_know_are_compared(tmp_path: Path) 
     assert not cache.find(digests, 0.7).is_known.any()
 
 
-def test_only_vectors_that_are_new_or_in_a_pair_are_read(tmp_path: Path) -> None:
+def test_only_vectors_that_are_new_or_near_a_new_one_are_read(tmp_path: Path) -> None:
     rows, cache = vectors(5, 30), PairCache(tmp_path)
+    rows[29] = rows[0] + 0.01
     digests, asked = vector_digests(rows, np.arange(30)), []
 
     def fetch(wanted: NDArray[np.int64]) -> NDArray[np.float32]:
         asked.append(wanted.tolist())
         return rows[wanted]
 
-    find_similar_pairs(digests[:29], fetch, 0.95, 8, cache)
+    find_similar_pairs(digests[:29], fetch, 0.8, 30, cache)
     asked.clear()
-    left, right, _ = find_similar_pairs(digests, fetch, 0.95, 8, cache)
-    assert asked[0] == [29]
-    assert set(left.tolist()) | set(right.tolist()) <= set(asked[1])
-    assert len(asked[1]) < 29
+    left, right, _ = find_similar_pairs(digests, fetch, 0.8, 30, cache)
+    near = {*left[right == 29].tolist(), 29}
+    assert len(near) > 1
+    assert asked == [[29], sorted(near)]
+    asked.clear()
+    find_similar_pairs(digests, fetch, 0.8, 30, PairCache(tmp_path))
+    find_similar_pairs(digests[3:], fetch, 0.8, 30, PairCache(tmp_path))
+    assert asked == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"no archive", None])
