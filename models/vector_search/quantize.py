@@ -8,6 +8,7 @@ question itself costs. Rows that cannot be among the best by these bounds are le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +42,17 @@ class CodedQuestion:
 def code_rows(values: Singles, norms: Singles) -> CodedRows:
     """Codes of rows at length 1; a row of zeros has zeros."""
     unit = values.astype(np.float64) / np.where(norms == 0, 1.0, norms)[:, None]
-    most = np.abs(unit).max(axis=1, initial=0.0)
-    steps = np.where(most > 0.0, most / _LARGEST_CODE, 1.0).astype(np.float32)
+    steps = code_steps(unit)
     codes = np.rint(unit / steps[:, None].astype(np.float64)).clip(-_LARGEST_CODE, _LARGEST_CODE).astype(np.int8)
     error = unit - codes * steps[:, None].astype(np.float64)
     slacks = np.nextafter(np.linalg.norm(error, axis=1).astype(np.float32), np.float32(np.inf))
     return CodedRows(codes, steps, slacks)
+
+
+def code_steps(rows: NDArray[np.floating[Any]]) -> Singles:
+    """(n,) what one unit of a code is worth in each row, so that its largest part has the largest code."""
+    most = np.abs(rows).max(axis=1, initial=0.0)
+    return np.where(most > 0.0, most / _LARGEST_CODE, 1.0).astype(np.float32)
 
 
 def code_question(unit: Singles) -> CodedQuestion:

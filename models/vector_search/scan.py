@@ -12,6 +12,8 @@ from models.vector_search.signs import PLANES, SignedQuestion, SignedRows
 
 Longs = NDArray[np.int64]
 
+_DEVIATIONS = 2.0  # of what signs alone say of a product; a row that is that far below the least kept is passed over
+
 
 def multiply(codes: NDArray[np.int8], parts: NDArray[np.int16]) -> NDArray[np.int32]:
     """(questions, n) integer products of every code with each question, whose parts are the rows of `parts`.
@@ -26,10 +28,17 @@ def multiply(codes: NDArray[np.int8], parts: NDArray[np.int16]) -> NDArray[np.in
 def best_in_ranges(
     rows: SignedRows, question: SignedQuestion, starts: Longs, ends: Longs, towards: NDArray[np.float32], count: int
 ) -> Longs:
-    """The `count` rows of the ranges with the greatest product by their signs; `towards` is that of each centre."""
+    """The `count` rows of the ranges with the greatest product by their signs; `towards` is that of each centre.
+
+    A row whose signs differ from the question's in so many places that it is hardly among them is not weighed.
+    """
     scores, best = np.full(count, -np.inf, np.float32), np.full(count, -1, np.int64)
     ways = (question.low, question.step, question.total)
-    _keep_best(rows.signs, rows.reaches, question.planes, ways, starts, ends, towards, scores, best)
+    most = question.size * question.dimension + _DEVIATIONS * question.rest
+    coarse = (np.float32(most), np.float32(2.0 * question.size))
+    _keep_best(
+        rows.signs, rows.reaches, question.planes, ways, question.signs, coarse, starts, ends, towards, scores, best
+    )
     return best[best >= 0]
 
 
@@ -43,12 +52,28 @@ def _count_bits(word: Any) -> Any:  # pragma: no cover
 
 
 def _keep_best_in_python(
-    signs: Any, reaches: Any, planes: Any, ways: Any, starts: Any, ends: Any, towards: Any, scores: Any, best: Any
+    signs: Any,
+    reaches: Any,
+    planes: Any,
+    ways: Any,
+    own: Any,
+    coarse: Any,
+    starts: Any,
+    ends: Any,
+    towards: Any,
+    scores: Any,
+    best: Any,
 ) -> None:  # pragma: no cover
     """Fill `scores` and `best`, a heap whose first entry is the least of them."""
     low, step, total = ways
+    most, less = coarse
     for place in range(len(starts)):
         for row in range(starts[place], ends[place]):
+            unlike = np.int64(0)
+            for word in range(signs.shape[1]):
+                unlike += np.int64(_count_bits(signs[row, word] ^ own[word]))
+            if towards[place] + reaches[row] * (most - less * np.float32(unlike)) <= scores[0]:
+                continue
             ones, weighted = np.int64(0), np.int64(0)
             for word in range(signs.shape[1]):
                 bits = signs[row, word]

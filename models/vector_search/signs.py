@@ -34,12 +34,19 @@ class SignedRows:
 
 @dataclass(frozen=True)
 class SignedQuestion:
-    """The parts of a turned question as `low + step * integer`, the integers by bits; `total` is the parts' sum."""
+    """The parts of a turned question as `low + step * integer`, the integers by bits; `total` is the parts' sum.
+
+    More coarsely the parts are `size` times their signs, off by a vector of length `rest`.
+    """
 
     planes: Words  # (PLANES, words)
     low: float
     step: float
     total: float
+    signs: Words  # (words,)
+    size: float
+    rest: float
+    dimension: int
 
 
 def sign_rows(rows: Singles, centres: Singles) -> SignedRows:
@@ -58,7 +65,11 @@ def sign_question(unit: Singles) -> SignedQuestion:
     step = (high - low) / (2**PLANES - 1) or 1.0
     parts = np.rint((turned - low) / step).astype(np.uint8)
     planes = _pack(np.stack([(parts >> bit) & 1 for bit in range(PLANES)]).astype(np.bool_))
-    return SignedQuestion(planes, low, step, float(turned.sum()))
+    sizes = np.abs(turned)
+    size = float(sizes.mean())
+    rest = float(np.linalg.norm(sizes - np.float32(size)))
+    signs = _pack((turned > 0.0)[None])[0]
+    return SignedQuestion(planes, low, step, float(turned.sum()), signs, size, rest, len(unit))
 
 
 def rotate(rows: Singles) -> Singles:
