@@ -48,7 +48,7 @@ from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
 
-DERIVE_VERSION = 9  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 10  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
@@ -86,7 +86,7 @@ def derive_edges(
         digest = _digest(store, embedder, rules)
     corpus = _read(store, pool or WorkerPool(1))
     progress("edges", 1, 4)
-    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
+    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     last = LastDerivation(scratch) if scratch is not None else None

@@ -7,13 +7,14 @@ comparison with the whole store, never a result.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import orjson
 import pyarrow as pa
+
+from hades.ingest.workers.arrow_bytes import read_file, write_file
 
 FORMAT = 1  # raise it with any change of what is kept
 _STATE = "state.json"
@@ -32,14 +33,15 @@ class LastDerivation:
             state = orjson.loads((self._folder / _STATE).read_bytes())
             if not digest or state["format"] != FORMAT or state["digest"] != digest:
                 return {}
-            return {name: _read(self._folder / file, checksum) for name, (file, checksum) in state["files"].items()}
+            return {name: read_file(self._folder / file, checksum) for name, (file, checksum) in state["files"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return {}
 
     def stage(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
         """Write tables beside those that are kept; they count from `commit` on."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        files = {name: _write(self._folder, f"{name}-{digest[:16]}.arrow", table) for name, table in tables.items()}
+        names = {name: f"{name}-{digest[:16]}.arrow" for name in tables}
+        files = {name: (file, write_file(self._folder / file, tables[name])) for name, file in names.items()}
         self._staged = digest, files
 
     def commit(self, digest: str) -> None:
@@ -62,21 +64,3 @@ class LastDerivation:
             if file.name not in names:
                 with suppress(OSError):  # another process may hold or have removed it
                     file.unlink()
-
-
-def _read(path: Path, checksum: int) -> pa.Table:
-    source = pa.memory_map(str(path))
-    data = source.read_buffer()
-    if zlib.crc32(data) != checksum:
-        raise ValueError(f"{path} is damaged; it is derived again")
-    return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
-
-
-def _write(folder: Path, name: str, table: pa.Table) -> tuple[str, int]:
-    partial = folder / f"{name}.partial"
-    with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    with pa.memory_map(str(partial)) as written:
-        checksum = zlib.crc32(written.read_buffer())
-    partial.replace(folder / name)
-    return name, checksum

@@ -38,7 +38,7 @@ _WORD_BASE = 0xD6E8FEB86659FD93
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Words:
     """Words of a list of texts, in order: one row a word, and each distinct word's hash and folded letters."""
 
     text: Ints  # index of the text
@@ -46,13 +46,19 @@ class Tokens:
     end: Ints
     word: Ints
     shape: Bits
-    gap: Gaps  # what stands before the word; STOP at the start of a text
     vocabulary: Hashes  # sorted; `word` points into it
     folded: tuple[str, ...]  # beside `vocabulary`
-    _answers: dict[frozenset[str], Flags] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.word)
+
+
+@dataclass(frozen=True)
+class Tokens(Words):
+    """Words as a text is first read: with what stands between them."""
+
+    gap: Gaps  # what stands before the word; STOP at the start of a text
+    _answers: dict[frozenset[str], Flags] = field(default_factory=dict, repr=False, compare=False)
 
     def among(self, words: frozenset[str]) -> Flags:
         """Which rows hold one of these words; asked once a distinct word, and remembered."""
@@ -76,10 +82,10 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     sample[word[::-1]] = np.arange(len(word) - 1, -1, -1)
     rows = zip(text[sample].tolist(), start[sample].tolist(), end[sample].tolist(), strict=True)
     folded = tuple(fold(texts[index][begin:stop]) for index, begin, stop in rows)
-    return Tokens(text, start, end, word, shape, gap, vocabulary, folded)
+    return Tokens(text, start, end, word, shape, vocabulary, folded, gap)
 
 
-def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
+def span_hashes(tokens: Words, first: Longs, last: Longs) -> Hashes:
     """One hash for each run of words [first, last); equal runs of folded words have equal hashes."""
     hashes, sums = tokens.vocabulary, np.zeros(len(first), dtype=np.uint64)
     width = int((last - first).max(initial=0))

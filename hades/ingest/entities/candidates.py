@@ -12,7 +12,7 @@ from enum import IntFlag
 import numpy as np
 
 from hades.ingest.entities.kinds import kind_of
-from hades.ingest.entities.terms import term_spans
+from hades.ingest.entities.terms import MAX_TERM_WORDS, term_spans
 from hades.text.arrays import Flags, Longs, running
 from hades.text.boundaries import join_to_last, sentence_starts
 from hades.text.letters import DOT, QUOTE, STOP
@@ -26,6 +26,7 @@ from hades.text.word_lists import (
 from schemas.ids import slug
 from schemas.nodes import NameType
 
+N_RULES = 6 + MAX_TERM_WORDS - 1  # that find candidate spans; terms of each length count as one
 _MAX_CONNECTORS = 3
 _MAX_NAME_WORDS = 8
 
@@ -44,18 +45,18 @@ class Mark(IntFlag):
 
 @dataclass(frozen=True)
 class Spans:
-    """Candidate spans of words over many texts: rows [first, last) of the tokens, and why."""
+    """Candidate spans of words over many texts: rows [first, last) of the tokens, why, and which rule found each.
+
+    Spans stand in the order of the rules and, within one, in order of place.
+    """
 
     first: Longs
     last: Longs
     mark: Longs
+    rule: Longs  # below N_RULES
 
     def __len__(self) -> int:
         return len(self.first)
-
-    def only(self, rows: Longs) -> Spans:
-        """Some of the spans."""
-        return Spans(self.first[rows], self.last[rows], self.mark[rows])
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,14 @@ def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     first = np.concatenate([part[0] for part in parts]).astype(np.int64)
     last = np.concatenate([part[1] for part in parts]).astype(np.int64)
     marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
+    rules = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    rules += np.where(marks == int(Mark.TERM), last - first - 2, 0)
     one = last - first == 1
     code = (tokens.shape[first] & CODE_LIKE) != 0
     named = (marks & int(Mark.NAME)) != 0
     marks |= np.where(one & code & named, int(Mark.CODE), 0)
     marks |= np.where(starts[first] & named, int(Mark.INITIAL), 0)
-    return Spans(first, last, marks)
+    return Spans(first, last, marks, rules)
 
 
 def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Longs, Longs, int]]:

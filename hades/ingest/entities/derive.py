@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,10 @@ from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.summaries import entity_summaries
 from hades.ingest.entities.tables import relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
+from hades.ingest.readings.kept_readings import KeptReadings
+from hades.ingest.readings.read_chunks import read_chunks
+from hades.ingest.readings.text_readings import TextReadings
+from hades.ingest.workers.worker_pool import WorkerPool
 from hades.text.arrays import Flags, Longs, distinct
 from schemas.ids import node_id
 
@@ -57,10 +62,20 @@ class DerivedRows:
     titles: pa.Table  # document, entity: both `_id`
 
 
-def derive(view: CorpusView, rules: EntityRules | None = None) -> DerivedRows:
-    """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
+def derive(
+    view: CorpusView,
+    rules: EntityRules | None = None,
+    scratch: Path | None = None,
+    pool: WorkerPool | None = None,
+) -> DerivedRows:
+    """Reads the corpus, decides which names are known and what each mention means, and links what is named together.
+
+    In the folder `scratch` it keeps what follows from each text alone. The result is the same without it.
+    """
     with _collector_paused():
-        return _derive(read_corpus(view), rules or EntityRules())
+        corpus = read_corpus(view)
+        kept = KeptReadings(scratch) if scratch is not None else None
+        return _derive(corpus, read_chunks(corpus, pool or WorkerPool(1), kept), rules or EntityRules())
 
 
 @contextmanager
@@ -75,9 +90,9 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _derive(corpus: Corpus, rules: EntityRules) -> DerivedRows:
+def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules) -> DerivedRows:
     stated_strings = read_stated_names(corpus)
-    reading = read_names(corpus, stated_strings, rules)
+    reading = read_names(corpus, read, stated_strings, rules)
     shown, written = show_names(reading, stated_strings)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)

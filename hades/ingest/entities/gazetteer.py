@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ingest.entities.acronyms import Definitions
-from hades.ingest.entities.candidates import Mark, Spans
+from hades.ingest.entities.candidates import Mark
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
+from hades.ingest.readings.text_readings import TextReadings
 from hades.text.arrays import Flags, Ints, Longs, distinct, encode, running
-from hades.text.tokens import CAPITAL, Tokens, span_hashes
+from hades.text.tokens import CAPITAL, Words
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 _CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
@@ -45,18 +45,15 @@ class _NameProposals:
 
 
 def build_gazetteer(
-    tokens: Tokens,
-    starts: Flags,
-    pieces: Flags,
-    spans: Spans,
-    definitions: Definitions,
-    stated: Sequence[tuple[str, int]],
-    n_texts: int,
-    rules: EntityRules,
+    read: TextReadings, tokens: Words, stated: Sequence[tuple[str, int]], rules: EntityRules
 ) -> Gazetteer:
-    """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
-    common = _common_words(tokens, starts, pieces)
-    proposed = _propose(tokens, _meant(tokens, spans, common), definitions, n_texts)
+    """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter.
+
+    `tokens` are the words of `read`.
+    """
+    common = _common_words(tokens, read.opens() | read.pieces())
+    n_texts = len(read)
+    proposed = _propose(read, tokens, common)
     origin = _origin_of(tokens, proposed, common, n_texts, rules)
     keep = np.flatnonzero(origin)
     place = proposed.place
@@ -80,30 +77,29 @@ def build_gazetteer(
     return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary, tuple(rows.tolist()))
 
 
-def _common_words(tokens: Tokens, starts: Flags, pieces: Flags) -> Flags:
-    """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something."""
+def _common_words(tokens: Words, led: Flags) -> Flags:
+    """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something.
+
+    The capital of a word that is `led` may come from the start of a sentence or from the name around it.
+    """
     capital = (tokens.shape & CAPITAL) != 0
-    alone = capital & ~starts & ~pieces
     size = len(tokens.vocabulary)
-    upper = np.bincount(tokens.word[alone], minlength=size)
+    upper = np.bincount(tokens.word[capital & ~led], minlength=size)
     lower = np.bincount(tokens.word[~capital], minlength=size)
     closed = np.array([word in FUNCTION_WORDS or word in CALENDAR for word in tokens.folded], dtype=np.bool_)
     common: Flags = closed | (lower > upper)
     return common
 
 
-def _meant(tokens: Tokens, spans: Spans, common: Flags) -> Spans:
-    """The spans less those that owe their first capital to the start of a sentence: "Director John Huston"."""
-    accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
-    return spans.only(np.flatnonzero(~accident))
+def _propose(read: TextReadings, tokens: Words, common: Flags) -> _NameProposals:
+    """The names that texts propose, less spans that owe their first capital to the start of a sentence.
 
-
-def _propose(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: int) -> _NameProposals:
-    first = np.concatenate([spans.first, definitions.first, definitions.short])
-    last = np.concatenate([spans.last, definitions.last, definitions.short + 1])
-    defines = np.full(2 * len(definitions.short), int(Mark.NAME | Mark.DEFINED), dtype=np.int64)
-    mark = np.concatenate([spans.mark, defines])
-    which, identity = encode(span_hashes(tokens, first, last))
+    An example of such a span is "Director John Huston".
+    """
+    accident = ((read.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[read.first]]
+    meant = np.flatnonzero(~accident)
+    first, mark = read.first[meant], read.mark[meant]
+    which, identity = encode(read.identity[meant])
     example = np.zeros(len(identity), dtype=np.int64)
     example[which[::-1]] = np.arange(len(which) - 1, -1, -1)
     defined, joined = np.zeros(len(identity), dtype=np.bool_), np.zeros(len(identity), dtype=np.bool_)
@@ -111,9 +107,10 @@ def _propose(tokens: Tokens, spans: Spans, definitions: Definitions, n_texts: in
     joined[which[(mark & int(Mark.JOINED)) != 0]] = True
     text = tokens.text[first].astype(np.int64)
     named, termed = (
-        _texts_of(which, text, (mark & int(kind)) != 0, len(identity), n_texts) for kind in (Mark.NAME, Mark.TERM)
+        _texts_of(which, text, (mark & int(kind)) != 0, len(identity), len(read)) for kind in (Mark.NAME, Mark.TERM)
     )
-    place = Place(tokens, identity, first[example], last[example])
+    begin = first[example].astype(np.int64)
+    place = Place(tokens, identity, begin, begin + read.size[meant[example]])
     count = np.bincount(which, minlength=len(identity)).astype(np.int32)
     return _NameProposals(place, named, termed, defined, joined, count)
 
@@ -124,7 +121,7 @@ def _texts_of(which: Ints, text: Longs, chosen: Flags, size: int, n_texts: int) 
     return np.bincount(pairs // max(1, n_texts), minlength=size).astype(np.int32)
 
 
-def _origin_of(tokens: Tokens, proposed: _NameProposals, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
+def _origin_of(tokens: Words, proposed: _NameProposals, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
     """Why each proposed name is known, 0 where it is not."""
     first, last = proposed.place.first, proposed.place.last
     cap = rules.text_cap(n_texts)
@@ -142,7 +139,7 @@ def _origin_of(tokens: Tokens, proposed: _NameProposals, common: Flags, n_texts:
     return origin.astype(np.int32)
 
 
-def _association(tokens: Tokens, proposed: _NameProposals) -> NDArray[np.float64]:
+def _association(tokens: Words, proposed: _NameProposals) -> NDArray[np.float64]:
     """Normalised pointwise mutual information of a term's first and last word, by occurrences over all words."""
     total = max(2, len(tokens))
     word = np.bincount(tokens.word, minlength=len(tokens.vocabulary)) / total
@@ -152,7 +149,7 @@ def _association(tokens: Tokens, proposed: _NameProposals) -> NDArray[np.float64
     return score
 
 
-def _is_at_home(tokens: Tokens, proposed: _NameProposals, rules: EntityRules) -> Flags:
+def _is_at_home(tokens: Words, proposed: _NameProposals, rules: EntityRules) -> Flags:
     """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
     head = proposed.place.first
     total = np.bincount(tokens.word, minlength=len(tokens.vocabulary))

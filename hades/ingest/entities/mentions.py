@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs, running
-from hades.text.letters import STOP
-from hades.text.tokens import CAPITAL, Tokens
+from hades.text.tokens import CAPITAL, Words
 
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE = 0, 1, 2
 _SIEVE_BITS = 20
@@ -67,7 +66,7 @@ def build_trie(words: Hashes, offsets: Longs, case: Bits, sought: Flags) -> Trie
     return Trie(known, tuple(levels), case)
 
 
-def find_mentions(tokens: Tokens, trie: Trie, starts: Flags, pieces: Flags) -> MentionMatches:
+def find_mentions(tokens: Words, trie: Trie, starts: Flags, pieces: Flags) -> MentionMatches:
     """The leftmost-longest mentions of known names; none crosses the end of a sentence.
 
     `pieces` are words that are only part of a longer name, and so no mentions of what they would be alone.
@@ -114,14 +113,14 @@ def _without_overlap(name: Ints, first: Longs, last: Longs) -> MentionMatches:
     return MentionMatches(name[kept], first[kept], last[kept])
 
 
-def _longest(tokens: Tokens, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:
+def _longest(tokens: Words, trie: Trie, starts: Flags) -> tuple[Ints, Ints]:
     """For each row the words and the number of the longest known name that begins there; zero words where none does."""
     length = np.zeros(len(tokens), dtype=np.int32)
     name = np.full(len(tokens), -1, dtype=np.int32)
     if not trie.levels or not len(tokens):
         return length, name
     known = _known_words(tokens, trie)
-    going = np.append((known >= 0)[tokens.word] & ~(starts | ((tokens.gap & STOP) != 0)), False)
+    going = np.append((known >= 0)[tokens.word] & ~starts, False)
     capitals = running((tokens.shape & CAPITAL) != 0)
     first = np.where(known >= 0, _step(trie.levels[0], np.maximum(known, 0)), -1)
     row = np.flatnonzero((first >= 0)[tokens.word])
@@ -151,7 +150,7 @@ def _step(level: _Level, keys: Longs) -> Longs:
     return state
 
 
-def _known_words(tokens: Tokens, trie: Trie) -> Longs:
+def _known_words(tokens: Words, trie: Trie) -> Longs:
     """Each distinct word of the texts as a number of the trie, or -1."""
     place = np.minimum(np.searchsorted(trie.words, tokens.vocabulary), len(trie.words) - 1)
     return np.where(trie.words[place] == tokens.vocabulary, place, -1)

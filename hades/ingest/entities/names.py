@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from hades.text.arrays import Flags, Hashes, Ints, Longs, encode
-from hades.text.tokens import Tokens, span_hashes, tokenize
+from hades.text.tokens import Words, span_hashes, tokenize
 
 
 class Origin:
@@ -68,7 +68,7 @@ class Names:
 class Place:
     """Names as they stand in some text: identity, and rows [first, last) of the tokens."""
 
-    tokens: Tokens
+    tokens: Words
     identity: Hashes
     first: Longs
     last: Longs

@@ -1,4 +1,4 @@
-"""One pass over the corpus: the words, the names they propose, which of them are known, and where each stands."""
+"""From what each text says by itself to the names of the corpus: which of them are known, and where each stands."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ingest.entities.acronyms import Definitions, find_definitions
-from hades.ingest.entities.candidates import Mark, Spans, candidate_spans
+from hades.ingest.entities.candidates import Mark
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import MentionMatches, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
+from hades.ingest.readings.text_readings import ACRONYM, LONG_FORM, TextReadings
 from hades.text.arrays import Flags, Ints, Longs, distinct
-from hades.text.boundaries import fragments, sentence_starts
-from hades.text.tokens import Tokens, span_hashes, tokenize
+from hades.text.tokens import Words
 
 
 @dataclass(frozen=True)
@@ -40,17 +39,12 @@ class Reading:
     definitions: tuple[tuple[int, int, int], ...]  # (document, short name, long name) explained in texts
 
 
-def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) -> Reading:
-    """Finds every known name in the corpus, those that documents state among them."""
-    tokens = tokenize(corpus.texts)
-    starts = sentence_starts(tokens)
-    pieces = fragments(tokens, starts)
-    spans, definitions = candidate_spans(tokens, starts), find_definitions(tokens, starts)
+def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], rules: EntityRules) -> Reading:
+    """Finds every known name in the corpus, those that documents state among them; `read` holds its chunks in order."""
+    tokens, starts = read.words(), read.opens()
     strings = sorted(stated)
-    gazetteer = build_gazetteer(
-        tokens, starts, pieces, spans, definitions, [(text, stated[text]) for text in strings], len(corpus.texts), rules
-    )
-    found = _find(tokens, starts, pieces, spans, gazetteer)
+    gazetteer = build_gazetteer(read, tokens, [(text, stated[text]) for text in strings], rules)
+    found = _find(read, tokens, starts, gazetteer)
     chunk = tokens.text[found.first]
     names, number = _alive(gazetteer.names, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
@@ -71,7 +65,7 @@ def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) ->
         tokens.text[begins].astype(np.int64),
         _clean([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
         {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
-        _explain(tokens, definitions, names, corpus),
+        _explain(read, tokens, names, corpus),
     )
 
 
@@ -120,14 +114,15 @@ def _most_written(spellings: Mapping[str, int] | None, words: tuple[str, ...]) -
     return min(spellings, key=lambda text: (-spellings[text], text))
 
 
-def _find(tokens: Tokens, starts: Flags, pieces: Flags, spans: Spans, gazetteer: Gazetteer) -> MentionMatches:
+def _find(read: TextReadings, tokens: Words, starts: Flags, gazetteer: Gazetteer) -> MentionMatches:
     """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
-    found = find_mentions(tokens, gazetteer.trie, starts, pieces)
+    found = find_mentions(tokens, gazetteer.trie, starts, read.pieces())
     names = gazetteer.names
-    named = spans.only(np.flatnonzero(spans.mark & int(Mark.NAME)))
-    row = names.numbers(span_hashes(tokens, named.first, named.last))
+    proposed = np.flatnonzero((read.mark & int(Mark.NAME | Mark.DEFINED)) == int(Mark.NAME))
+    row = names.numbers(read.identity[proposed])
     rare = np.flatnonzero((row >= 0) & names.has(Origin.RARE)[row])
-    return add_proposals(found, row[rare], named.first[rare], named.last[rare], len(tokens))
+    first = read.first[proposed[rare]].astype(np.int64)
+    return add_proposals(found, row[rare], first, first + read.size[proposed[rare]], len(tokens))
 
 
 def _clean(surfaces: list[str]) -> tuple[str, ...]:
@@ -146,11 +141,10 @@ def _alive(names: Names, found: MentionMatches, chunk: Ints) -> tuple[Names, Int
     return names.only(rows, texts[rows]), number
 
 
-def _explain(
-    tokens: Tokens, definitions: Definitions, names: Names, corpus: Corpus
-) -> tuple[tuple[int, int, int], ...]:
-    short = names.numbers(span_hashes(tokens, definitions.short, definitions.short + 1))
-    long = names.numbers(span_hashes(tokens, definitions.first, definitions.last))
-    document = corpus.document_of[tokens.text[definitions.short]]
+def _explain(read: TextReadings, tokens: Words, names: Names, corpus: Corpus) -> tuple[tuple[int, int, int], ...]:
+    acronym = np.flatnonzero(read.rule == ACRONYM)
+    short = names.numbers(read.identity[acronym])
+    long = names.numbers(read.identity[read.rule == LONG_FORM])
+    document = corpus.document_of[tokens.text[read.first[acronym]]]
     rows = zip(document.tolist(), short.tolist(), long.tolist(), strict=True)
     return tuple(sorted({row for row in rows if min(row) >= 0}))

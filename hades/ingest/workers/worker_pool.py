@@ -16,8 +16,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
@@ -105,6 +106,18 @@ class WorkerPool:
         self._children = [_Child() for _ in self._children]
         for child in self._children:
             self._idle.put(child)
+
+    def end_idle_children(self) -> None:
+        """As `end_children`, of those that have no call under way."""
+        with suppress(Empty):
+            while True:
+                child = self._idle.get_nowait()
+                child.end()
+                child.close_pipes()
+                self._children.remove(child)
+        for _ in range(self.workers - len(self._children) if self.workers > 1 else 0):
+            self._children.append(_Child())
+            self._idle.put(self._children[-1])
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """One call in a child, while this process goes on; without children it is done at once."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hades.ingest.entities.acronyms import find_definitions
-from hades.ingest.entities.candidates import candidate_spans
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.names import Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.text.boundaries import fragments, sentence_starts
-from hades.text.tokens import tokenize
+from hades.ingest.readings.text_readings import read_texts
 
 
 def build(
@@ -22,18 +19,8 @@ def build(
 def gazetteer(
     texts: Sequence[str], stated: Sequence[tuple[str, int]] = (), rules: EntityRules | None = None
 ) -> Gazetteer:
-    tokens = tokenize(texts)
-    starts = sentence_starts(tokens)
-    return build_gazetteer(
-        tokens,
-        starts,
-        fragments(tokens, starts),
-        candidate_spans(tokens, starts),
-        find_definitions(tokens, starts),
-        stated,
-        len(texts),
-        rules or EntityRules(),
-    )
+    read = read_texts(texts)
+    return build_gazetteer(read, read.words(), stated, rules or EntityRules())
 
 
 def reasons(found: Gazetteer) -> dict[str, int]:

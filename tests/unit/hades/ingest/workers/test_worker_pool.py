@@ -55,6 +55,15 @@ def test_inputs_are_read_only_as_far_as_workers_need_them() -> None:
         assert len(taken) <= 4
 
 
+def test_children_that_are_idle_end_and_new_ones_do_the_next_work() -> None:
+    with WorkerPool(2) as pool:
+        before = set(pool.map(worker_calls.process_id, [()]))
+        pool.end_idle_children()
+        after = set(pool.map(worker_calls.process_id, [(), ()]))
+        assert before.isdisjoint(after)
+        assert os.getpid() not in after
+
+
 def test_an_error_of_the_work_is_raised_as_it_is() -> None:
     with WorkerPool(2) as pool, pytest.raises(HadesError, match="document d1 has no text"):
         list(pool.map(worker_calls.refuse, [("d1",)]))
