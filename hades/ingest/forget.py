@@ -13,7 +13,7 @@ from hades.ingest.cleanup.logs import blank_questions
 from hades.ingest.document_traces import find_traces, left_of, traces_of
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.known_lines import forget_lines
+from hades.ingest.known_records import forget_records
 from hades.ingest.openie import remove_unused
 from hades.ingest.reingest_check import drop_quarantined, sources_holding
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
@@ -94,7 +94,7 @@ def forget_documents(
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
     if scratch is not None:
-        forget_lines(scratch)
+        forget_records(scratch)
     changes = derive_edges(store, embedder, rules, scratch=scratch)
     traces = left_of(store, traces)
     corrected = {name: changes[name].changed for name in _LATER if name in changes}

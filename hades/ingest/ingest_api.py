@@ -11,7 +11,7 @@ from hades.ingest import manifest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.report import IngestReport
 from hades.ingest.source_document import Material, RejectedInput, Source, SourceTools
-from hades.ingest.source_fingerprint import is_unread, note_read
+from hades.ingest.source_fingerprint import is_unread, note_read, read_stats
 from hades.ingest.source_registry import known, remember
 from schemas.source_kinds import SourceKind, is_file_field
 from schemas.sources import SourceSpec
@@ -79,9 +79,10 @@ class Ingest:
         source = self._open(spec)
         if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
             remember(self._context.store, _absolute(spec))
+        files = read_stats(_absolute(spec))
         report = ingest(self._context, source, phases, domain=spec.domain or "")
         if {Phase.NODES, Phase.CHUNKS} <= set(phases):
-            note_read(self._context.store, _absolute(spec), source, report.read)
+            note_read(self._context.store, _absolute(spec), source, report.read, files)
         return report
 
     def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:

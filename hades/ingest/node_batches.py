@@ -35,7 +35,7 @@ class NodeBatch:
     origins: tuple[str, ...]
     digests: tuple[str, ...]
     places: tuple[int, ...]  # of each document among the items that were read
-    lines: tuple[bytes, ...]  # the digest of the line of each, where the source is one of lines
+    records: tuple[bytes, ...]  # the digest of what each was read from, where the source is one of records
     tables: dict[str, pa.Table]
     rejected: tuple[tuple[int, RejectedInput], ...]
 
@@ -61,7 +61,7 @@ class NodeBatch:
             tuple(self.origins[row] for row in chosen),
             tuple(self.digests[row] for row in chosen),
             tuple(self.places[row] for row in chosen),
-            tuple(self.lines[row] for row in chosen),
+            tuple(self.records[row] for row in chosen),
             tables,
             self.rejected,
         )
@@ -90,7 +90,7 @@ def make_batch(items: Items, corpus: str, domain: str) -> NodeBatch:
         tuple(item.origin for _, item, _ in made.values()),
         tuple(one.digest for _, _, one in made.values()),
         tuple(place for place, _, _ in made.values()),
-        tuple(item.line for _, item, _ in made.values()),
+        tuple(item.record for _, item, _ in made.values()),
         {collection: as_table(collection, listed) for collection, listed in rows.items() if listed},
         tuple((place, item) for place, item in enumerate(items) if isinstance(item, RejectedInput)),
     )

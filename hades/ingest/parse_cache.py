@@ -18,7 +18,8 @@ import orjson
 from hades.ingest.sources.code_facts import CodeFacts, ImportFact, SectionFact, SymbolFact
 
 PARSER_VERSION = 1  # raise it with any change of what a parser makes of a file
-_HEAD = f"hades-parsed {PARSER_VERSION} {sys.version_info.major}.{sys.version_info.minor}\n".encode()
+PARSED_BY = f"{PARSER_VERSION} {sys.version_info.major}.{sys.version_info.minor}"
+_HEAD = f"hades-parsed {PARSED_BY}\n".encode()
 _KEY_CHARACTERS = 32
 
 
@@ -37,6 +38,11 @@ class ParseCache:
             return None
         self._used[key] = line
         return _facts(line)
+
+    def hold(self, key: str) -> None:
+        """Keep the facts of a file that was not read because it is as it was."""
+        if key in self._held:
+            self._used[key] = self._held[key]
 
     def keep(self, key: str, facts: CodeFacts) -> None:
         """Remember facts; text that JSON cannot hold is parsed again next time."""

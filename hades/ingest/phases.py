@@ -23,13 +23,13 @@ from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.edges import derive_edges
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.known_lines import KnownLines, LineDocument
+from hades.ingest.known_records import KnownRecords, RecordDocument
 from hades.ingest.manifest import Entry, as_table
 from hades.ingest.node_batches import NodeBatch, read_batches
 from hades.ingest.nodes import quarantine_row
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
 from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
-from hades.ingest.source_document import LineSource, RejectedInput, Source
+from hades.ingest.source_document import RecordSource, RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.workers.memory_use import collect_seldom, give_back_memory
 from hades.ingest.workers.worker_pool import WorkerPool
@@ -90,9 +90,9 @@ def read_nodes(
 ) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
-    lines = KnownLines.load(context.scratch, source, domain) if isinstance(source, LineSource) else None
-    left_out = _leave_out_lines(store, source, lines, report)
-    seen: set[str] = set()
+    known = KnownRecords.load(context.scratch, source, domain) if isinstance(source, RecordSource) else None
+    left_out = _leave_out_records(store, source, known, report)
+    seen = known.keys_of(left_out) if known is not None else set()
     rejected: list[RejectedInput] = []
     held: list[NodeBatch] = []
     held_keys: set[str] = set()
@@ -105,15 +105,15 @@ def read_nodes(
             held.append(batch)
             held_keys.update(batch.keys)
             seen.update(batch.keys)
-            if lines is not None:
-                for line, *document in zip(batch.lines, batch.keys, batch.origins, batch.digests, strict=True):
-                    lines.add(line, LineDocument(*document))
-            context.progress(Phase.NODES, len(seen) + len(left_out), total)
+            if known is not None:
+                for record, *document in zip(batch.records, batch.keys, batch.origins, batch.digests, strict=True):
+                    known.add(record, RecordDocument(*document))
+            context.progress(Phase.NODES, len(seen), total)
         if held:
             writes.run(partial(_write_batches, store, source, held, report))
     _write_quarantine(store, source, rejected, report)
-    if lines is not None:
-        lines.save(left_out)
+    if known is not None:
+        known.save(left_out)
     if source.mirrors:
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
         report.removed = len(lost)
@@ -143,9 +143,11 @@ def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -
     give_back_memory()
 
 
-def _leave_out_lines(store: RowStore, source: Source, lines: KnownLines | None, report: IngestReport) -> list[bytes]:
-    """Let a source leave out the lines whose documents are stored; they count as read and unchanged."""
-    left_out = source.leave_out(lines.origins(store, source)) if lines and isinstance(source, LineSource) else []
+def _leave_out_records(
+    store: RowStore, source: Source, known: KnownRecords | None, report: IngestReport
+) -> list[bytes]:
+    """Let a source leave out the records whose documents are stored; they count as read and unchanged."""
+    left_out = source.leave_out(known.origins(store, source)) if known and isinstance(source, RecordSource) else []
     report.read += len(left_out)
     report.unchanged += len(left_out)
     return left_out

@@ -148,7 +148,7 @@ class Material:
     domain: str = ""  # stated by the source or the caller; first of the document's domains
     follows: str = ""  # origin of the document right before this one, where the source states an order
     metadata: dict[str, object] = field(default_factory=dict)
-    line: bytes = field(default=b"", compare=False)  # digest of the line it was read from, of a source of lines
+    record: bytes = field(default=b"", compare=False)  # digest of what it was read from, of a source of records
 
 
 @dataclass(frozen=True)
@@ -204,22 +204,22 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class LineSource(Source, Protocol):
-    """A source of one document a line, which can leave out lines whose documents are known."""
+class RecordSource(Source, Protocol):
+    """A source of one document a line or a file, which can leave out those whose documents are known."""
 
     @property
-    def lines_file(self) -> Path:
-        """The file whose lines are documents."""
+    def records_path(self) -> Path:
+        """The file whose lines, or the folder whose files, are documents."""
         ...
 
     def digest_beside(self) -> str:
-        """A digest of the other files that documents depend on."""
+        """A digest of what documents depend on beside their record."""
         ...
 
     def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """Do not read these lines, given by their digests with the origins of their documents; those left out.
+        """Do not read these records, given by their digests with the origins of their documents; those left out.
 
-        A line stays in the reading where another line may name the same document.
+        A record stays in the reading where another may name the same document.
         """
         ...
 

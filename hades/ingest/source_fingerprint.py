@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hades.build_state import ledger
@@ -22,14 +22,26 @@ Stat = tuple[str, int, int, int, int]
 def is_unread(store: RowStore, spec: SourceSpec, source: Source) -> int | None:
     """How many documents the corpus had when its files were as they are now; None when it must be read."""
     done = ledger.complete(store, _record(source))
-    if done is None or done.digest != _digest(store, spec, source):
+    if done is None or done.digest != _digest(store, spec, source, read_stats(spec)):
         return None
     return int(done.report["documents"])
 
 
-def note_read(store: GraphStore, spec: SourceSpec, source: Source, documents: int) -> None:
-    """Remember the state of the files that were just read, and what the store holds of them."""
-    done = ledger.StageCompletion(_record(source), _digest(store, spec, source), report={"documents": documents})
+def read_stats(spec: SourceSpec) -> list[list[Stat]]:
+    """The state of the files of a corpus now."""
+    paths = [spec.path, spec.citations, spec.code_links, spec.triples]
+    return [list(_stats(Path(path))) for path in paths if path]
+
+
+def note_read(
+    store: GraphStore, spec: SourceSpec, source: Source, documents: int, files: Sequence[Sequence[Stat]]
+) -> None:
+    """Remember the state that the files had before they were read, and what the store holds of them.
+
+    A file that was changed while the corpus was read has another state afterwards, so it is read again.
+    """
+    digest = _digest(store, spec, source, files)
+    done = ledger.StageCompletion(_record(source), digest, report={"documents": documents})
     with store.bulk(["build_stages"]) as inside:
         ledger.record(inside, done)
 
@@ -38,10 +50,8 @@ def _record(source: Source) -> str:
     return f"source-{ledger.digest_of(str(source.kind), source.corpus, source.place)[:24]}"
 
 
-def _digest(store: RowStore, spec: SourceSpec, source: Source) -> str:
+def _digest(store: RowStore, spec: SourceSpec, source: Source, files: Sequence[Sequence[Stat]]) -> str:
     """Files and rows together: a document that was forgotten since is read again from a file that still has it."""
-    paths = [spec.path, spec.citations, spec.code_links, spec.triples]
-    files = [list(_stats(Path(path))) for path in paths if path]
     held = manifest.entries_digest(store, str(source.kind), source.corpus, source.place)
     return ledger.digest_of(
         READER_VERSION, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS, spec.model_dump(mode="json"), files, held

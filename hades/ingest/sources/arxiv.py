@@ -71,7 +71,7 @@ class ArxivSource:
         self._left_out: dict[str, bytes] = {}
 
     @property
-    def lines_file(self) -> Path:
+    def records_path(self) -> Path:
         """The file of the papers."""
         return self._papers
 
@@ -80,7 +80,7 @@ class ArxivSource:
         return f"{digest_file(self._citations)} {digest_file(self._code_links)}"
 
     def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """See `LineSource.leave_out`."""
+        """See `RecordSource.leave_out`."""
         chosen = leave_out_lines(self._papers, known, _origin_of) if known else None
         self._chosen, self._left_out = chosen or (None, {})
         return list(self._left_out.values())
@@ -156,7 +156,7 @@ def read_papers(
             row = parse_row(line)
             if isinstance(row, Unusable):
                 raise row
-            material = replace(_paper(row, links), line=digest_line(line))
+            material = replace(_paper(row, links), record=digest_line(line))
             if material.origin in seen:
                 raise _repeat(material.origin)
         except Unusable as problem:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
-from hades.ingest.parse_cache import ParseCache, parse_key
+from hades.ingest.parse_cache import PARSED_BY, ParseCache, parse_key
 from hades.ingest.source_document import (
     CodeFile,
     Material,
@@ -26,12 +28,21 @@ from schemas.nodes import FuncKind
 from schemas.source_kinds import SourceKind
 
 PARSER = "hades.ingest.sources.code_parsing:parse"
+UNPARSED = "unparsed"  # in the metadata of a document: why its file was not parsed
 MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text
 MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is enough to find it by
 # Ten times what ordinary code takes, on a slow machine.
 _CPU_SECONDS = 1.5
 _CPU_SECONDS_PER_MILLION_CHARS = 6.0
+_RECORD_BYTES = 16
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+
+
+class FileRecord(NamedTuple):
+    """The key of what was parsed of a file, and the digest of all that its document depends on."""
+
+    parsed: str
+    digest: bytes
 
 
 class FileReader:
@@ -49,6 +60,20 @@ class FileReader:
         """The name a file is imported by."""
         is_python = language_of(path) == "python"
         return python_module(path, self._is_package, self._name) if is_python else path_module(path)
+
+    @property
+    def digest(self) -> str:
+        """What documents depend on beside the bytes, the path and the module of their file."""
+        return f"{PARSED_BY} {self._name} {self._go_prefix}"
+
+    def record_of(self, path: str, data: bytes) -> FileRecord:
+        """What a file is known by; raises `Unusable` for one that holds no text."""
+        key = parse_key(decode(data), path, language_of(path) or "", self.module(path))
+        return FileRecord(key, hashlib.blake2b(f"{key} {len(data)}".encode(), digest_size=_RECORD_BYTES).digest())
+
+    def hold(self, record: FileRecord) -> None:
+        """Keep what was parsed of a file that is not read again."""
+        self._cache.hold(record.parsed)
 
     def material(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
         """The document of a file; raises `Unusable` for one that holds no text."""
@@ -78,7 +103,7 @@ class FileReader:
                 imports=tuple([self._import(*fact) for fact in facts.imports]),
                 prose=facts.prose,
             ),
-            metadata={"unparsed": facts.problem} if facts.problem else {},
+            metadata={UNPARSED: facts.problem} if facts.problem else {},
         )
 
     def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:

@@ -55,7 +55,7 @@ class PassagesSource:
         self._left_out: dict[str, bytes] = {}
 
     @property
-    def lines_file(self) -> Path:
+    def records_path(self) -> Path:
         """The file of the passages."""
         return self._corpus
 
@@ -64,7 +64,7 @@ class PassagesSource:
         return digest_file(self._triples)
 
     def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """See `LineSource.leave_out`."""
+        """See `RecordSource.leave_out`."""
         chosen = leave_out_lines(self._corpus, known, _origin_of) if known else None
         self._chosen, self._left_out = chosen or (None, {})
         return list(self._left_out.values())
@@ -90,7 +90,7 @@ class PassagesSource:
                 yield _reject(self._corpus, line, problem)
                 continue
             seen.add(identifier)
-            yield replace(material, line=digest_line(text)) if isinstance(text, bytes) else material
+            yield replace(material, record=digest_line(text)) if isinstance(text, bytes) else material
         for identifier, facts in stated.items():
             if identifier not in seen:
                 assert self._triples is not None

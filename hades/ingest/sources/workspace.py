@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from hades.ingest.parse_cache import ParseCache
 from hades.ingest.source_document import Material, RejectedInput, SourceTools
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.file_languages import language_of
-from hades.ingest.sources.file_material import PARSER, FileReader
+from hades.ingest.sources.file_material import PARSER, UNPARSED, FileReader
 from hades.ingest.sources.history_documents import history_documents
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.sources.parallel_reading import in_order, reading_workers
@@ -63,6 +63,24 @@ class WorkspaceSource:
         self._cache = ParseCache(None if scratch is None else scratch / f"parsed-{name}.jsonl")
         self._reader = FileReader(self._root.name, is_package, _go_mod(self._root), self._cache)
 
+        self._left_out: set[str] = set()  # paths
+
+    @property
+    def records_path(self) -> Path:
+        """The folder of the files."""
+        return self._root
+
+    def digest_beside(self) -> str:
+        """What documents depend on beside their file."""
+        return self._reader.digest
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """See `RecordSource.leave_out`; a file is known by its path, its module and its bytes."""
+        files = self._files() if known else ()
+        found = {one.relative: record for one in files if (record := self._find_record(one, known)) is not None}
+        self._left_out = set(found)
+        return list(found.values())
+
     def estimate(self) -> int | None:
         """Files that will be read."""
         return sum(1 for found in self._files() if found.problem is None)
@@ -70,7 +88,8 @@ class WorkspaceSource:
     def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, then commits, newest first."""
         with ConfinedPool(PARSER, self._workers) as parsers:
-            yield from in_order(partial(self._outcome, parsers), self._files(), self._workers)
+            files = (one for one in self._files() if one.relative not in self._left_out)
+            yield from in_order(partial(self._outcome, parsers), files, self._workers)
         self._cache.save()
         if self._history is not None:
             yield from history_documents(self._root, self._history)
@@ -80,11 +99,28 @@ class WorkspaceSource:
             if found.problem is not None or language_of(found.relative) is not None:
                 yield found
 
+    def _find_record(self, found: FileEntry, known: Mapping[bytes, str]) -> bytes | None:
+        """The record of a file whose document is known; None where it must be read."""
+        if found.problem is not None:
+            return None
+        try:
+            record = self._reader.record_of(found.relative, read_bytes(found.path, MAX_TEXT_BYTES))
+        except Unusable:
+            return None
+        if record.digest not in known:
+            return None
+        self._reader.hold(record)
+        return record.digest
+
     def _outcome(self, parsers: ConfinedPool, found: FileEntry) -> Material | RejectedInput:
         try:
             if found.problem is not None:
                 raise found.problem
-            return self._reader.material(found.relative, read_bytes(found.path, MAX_TEXT_BYTES), parsers)
+            data = read_bytes(found.path, MAX_TEXT_BYTES)
+            material = self._reader.material(found.relative, data, parsers)
+            if UNPARSED in material.metadata:
+                return material  # a parser that ran out of time is tried again
+            return replace(material, record=self._reader.record_of(found.relative, data).digest)
         except Unusable as problem:
             uri = show(found.relative)
             return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
