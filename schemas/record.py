@@ -35,16 +35,19 @@ Unit = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Record(BaseModel):
-    """An immutable row. It knows its field names and bounds, and nothing of storage."""
+    """An immutable row. It knows its field names and bounds, and nothing of storage.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_enum_values=True)
+    Its validator is made with the first row: a process writes or reads rows of few collections, and making one takes
+    longer than a search.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, use_enum_values=True, defer_build=True
+    )
 
 
 class Keyed(Record):
-    """A record with a key; the key comes from content (see `schemas.ids`). Its validator is made with the first row:
-    a process writes or reads rows of few collections, and making one takes longer than a search."""
-
-    model_config = ConfigDict(defer_build=True)
+    """A record with a key; the key comes from content (see `schemas.ids`)."""
 
     key: str = Field(alias="_key", description="content-addressed, legal in both stores")
 

@@ -23,7 +23,7 @@ DEFAULT_BOOSTS: dict[RelationType, float] = {
 class Section(BaseModel):
     """A part of the tree: immutable, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class PathSettings(Section):

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
@@ -63,9 +62,11 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return {}  # most commands run without a file, and none of these waits for the library that reads one
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{FILE_NAME} cannot be read: {error}; fix or remove it") from None
+    import yaml
+
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:

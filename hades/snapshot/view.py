@@ -139,10 +139,11 @@ class SnapshotView:
     def file_chunks(self) -> Numbers:
         """See `GraphView.file_chunks`."""
         first, end = self._range(Kind.CHUNK)
+        if end == first:
+            return np.empty(0, np.int64)
         is_cut = (self._arrays["chunk.start_line"] > 0) & (self._arrays["chunk.path"] >= 0)
-        return (
-            np.setdiff1d(np.flatnonzero(is_cut) + first, self.commit_chunks()) if end > first else np.empty(0, np.int64)
-        )
+        is_cut[self.commit_chunks() - first] = False
+        return np.flatnonzero(is_cut) + first
 
     def commit_chunks(self) -> Numbers:
         """See `GraphView.commit_chunks`."""

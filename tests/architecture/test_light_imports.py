@@ -83,3 +83,21 @@ def test_answering_loads_no_torch_and_nothing_that_only_builds_need(asked_home, 
     output, loaded = run_commands(commands, heavy, tmp_path, settings)
     assert loaded == ["LOADED []"] * len(recipes)
     assert output.count("from Basel") >= len(recipes)
+
+
+def test_a_question_without_a_settings_file_loads_no_parser_for_one_and_no_masked_arrays(asked_home, tmp_path):
+    settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
+    output, loaded = run_commands(
+        [["query", "where does the Rhine flow?"]], ("yaml", "numpy.ma", "numba"), tmp_path, settings
+    )
+    assert loaded == ["LOADED []"], output
+
+
+@pytest.mark.parametrize(("given", "left"), [({}, "__all__"), ({"PYDANTIC_DISABLE_PLUGINS": ""}, "")])
+def test_a_command_looks_for_no_plugins_of_pydantic_unless_it_is_told_to(tmp_path, given, left):
+    environment = {name: value for name, value in os.environ.items() if name != "PYDANTIC_DISABLE_PLUGINS"} | given
+    program = "import os, hades.surfaces.cli; print(repr(os.environ['PYDANTIC_DISABLE_PLUGINS']))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == repr(left)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.ports.graph import Kind, Numbers
-from hades.retrieval.ranking.relevance import IN, MENTIONS
+from hades.retrieval.ranking.relevance import IN, MENTIONS, distinct
 
 if TYPE_CHECKING:
     from hades.retrieval.turn.metered_view import MeteredView
@@ -76,7 +76,7 @@ def _works_by(view: MeteredView, name: str) -> Numbers:
     people = view.lexical(name, kind=Kind.ENTITY, limit=_PEOPLE).numbers
     if not len(people):
         return people
-    return np.unique(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
+    return distinct(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
 
 
 def _joint(reference: Reference, by_name: dict[str, Numbers]) -> Numbers:
@@ -92,4 +92,4 @@ def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
     if not len(works):
         return works
     found = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
-    return np.unique(found.target[found.weight >= _ABOUT])
+    return distinct(found.target[found.weight >= _ABOUT])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from hades.ports.graph import Expansion, Numbers
+from hades.retrieval.ranking.relevance import distinct
 from hades.retrieval.ranking.word_overlap import content_words, stem, words
 from hades.retrieval.turn.types import Question
 
@@ -45,7 +46,7 @@ def link_facts(
 
     A few facts are read first: where none has words of its own nothing more is read.
     """
-    entities = np.unique(np.array([one.node for one in named if one.is_name], np.int64))
+    entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
     if not len(entities) or rules.share <= 0.0 or view.is_remote or view.turn.expired():
         return mass
     found = view.expand(entities, direction=_ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)

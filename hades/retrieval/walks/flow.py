@@ -16,7 +16,7 @@ import numpy as np
 from hades.ports.graph import Numbers
 from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
-from hades.retrieval.ranking.relevance import ANY, Floats, gains, moments
+from hades.retrieval.ranking.relevance import ANY, Floats, distinct, gains, moments
 from hades.retrieval.turn.types import FoundPath, Question, Seed
 from schemas.plan import Reason
 
@@ -97,7 +97,7 @@ def spread_flow(
     The score of a path is its reliability by the score of the seed that it starts from; best first.
     """
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
-    found = _spreads(view, question, ordered, rules, None, np.unique(targets))
+    found = _spreads(view, question, ordered, rules, None, distinct(targets))
     scores = dict.fromkeys(targets.tolist(), 1.0) | {seed.node: seed.score for seed in ordered}
     paths = {
         path.edges: replace(path, score=path.reliability * scores[path.nodes[0]])
@@ -118,7 +118,7 @@ def _spreads(
     """The flow from each seed, in slices so that the clock is looked at in between."""
     sources = np.array([seed.node for seed in seeds], np.int64)
     shares = np.array([seed.score for seed in seeds], np.float64)
-    targets = np.unique(sources) if targets is None else targets
+    targets = distinct(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
     by_type, splits = gains(view.type_names, rules.boosts), rules.scoring == "flow"
     adjacency = view.adjacency()

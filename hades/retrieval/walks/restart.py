@@ -14,7 +14,7 @@ import numpy as np
 
 from hades.ports.graph import Hits, Kind, NodeFacts, Numbers
 from hades.retrieval.channels.seeds import has_vectors
-from hades.retrieval.ranking.relevance import MENTIONS
+from hades.retrieval.ranking.relevance import MENTIONS, distinct
 from hades.retrieval.ranking.word_overlap import content_words
 from hades.retrieval.turn.types import Question, Seed
 
@@ -59,7 +59,7 @@ class NamedEntity:
 def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRules()) -> list[NamedEntity]:
     """The entities a question names, each with its weight; one read each, to tell a name from a plain term."""
     found = view.match_names(text)
-    numbers = np.unique(found.numbers)[: rules.max_names]
+    numbers = distinct(found.numbers)[: rules.max_names]
     if not len(numbers):
         return []
     facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))

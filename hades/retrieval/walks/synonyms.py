@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from hades.ports.graph import KINDS, Kind
+from hades.retrieval.ranking.relevance import distinct
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def expand_with_synonyms(
         return mass
     total = np.bincount(row, weight, minlength=len(entities))
     spread = dict(mass)
-    for place in np.unique(row).tolist():
+    for place in distinct(row).tolist():
         spread[int(entities[place])] -= rules.share * mass[int(entities[place])]
     given = rules.share * np.array([mass[int(entities[place])] for place in row.tolist()]) * weight / total[row]
     for node, part in zip(target.tolist(), given.tolist(), strict=True):
