@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +20,9 @@ from hades.ingest.entity_vectors import EntityVectors, mark_vectors, similar_edg
 from hades.ingest.reference_edges import reference_table
 from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
 from schemas.catalogue import collection_named
-from schemas.ids import node_id
 from schemas.record import repeated
 
-_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed again
+_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,13 @@ def build_tables(
     titles = dict(
         zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
     )
-    rows = corpus.documents.to_pylist()
     symbols = symbols_of(derived.entities)
     code = corpus.code.result()
+    linking = _read_linking(corpus.documents)
     stated = read_stated_relations(
         StatedCorpus(
-            documents=[{**row, "facts": read_facts(row["facts"]) if _LINKS in row["facts"] else {}} for row in rows],
+            documents=linking,
+            keys=_keys_by_origin(corpus.documents) if linking else {},
             calls=code.calls,
             bases=code.bases,
             func_spans=code.funcs,
@@ -78,22 +79,34 @@ def build_tables(
     }
 
 
+def _read_linking(documents: pa.Table) -> list[dict[str, Any]]:
+    """The documents that state links, with their facts parsed."""
+    rows = documents.filter(pc.match_substring(documents.column("facts"), _LINKS)).to_pylist()
+    return [{**row, "facts": read_facts(row["facts"])} for row in rows]
+
+
+def _keys_by_origin(documents: pa.Table) -> dict[tuple[str, str], str]:
+    sources, origins, keys = (documents.column(name).to_pylist() for name in ("source", "origin", "_key"))
+    return dict(zip(zip(sources, origins, strict=True), keys, strict=True))
+
+
 def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
     """`deg_out`: how many relations leave each entity."""
     counted = pc.value_counts(relations.column("_from").combine_chunks())
-    degree = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
-    values = [degree.get(node_id("entities", key), 0) for key in entities.column("_key").to_pylist()]
+    ids = pc.binary_join_element_wise("entities", entities.column("_key"), "/")
+    degree = counted.field("counts").take(pc.index_in(ids, value_set=counted.field("values")).combine_chunks())
     index = entities.schema.get_field_index("deg_out")
-    return entities.set_column(index, "deg_out", pa.array(values, pa.int64()))
+    return entities.set_column(index, "deg_out", pc.fill_null(degree, 0).cast(pa.int64()))
 
 
 def _one_each(relations: pa.Table) -> pa.Table:
     """Each key once; of two sources of one relation the first given stays."""
-    keys = relations.column("_key").to_pylist()
-    first: dict[str, int] = {}
-    for row, key in enumerate(keys):
-        first.setdefault(key, row)
-    return relations if len(first) == len(keys) else relations.take(pa.array(list(first.values())))
+    keys = relations.column("_key").combine_chunks()
+    distinct = pc.unique(keys)
+    if len(distinct) == len(keys):
+        return relations
+    of = pc.index_in(keys, value_set=distinct).to_numpy()
+    return relations.take(pa.array(np.unique(of, return_index=True)[1]))  # `distinct` is in order of the first ones
 
 
 def _defaults(collection: str, table: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.ingest.needle_filter import NeedleFilter
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents
 from hades.ports.store import RowStore, Term
 from schemas.catalogue import COLLECTIONS, Collection
@@ -34,7 +35,7 @@ _WORDS = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Traces:
-    """What would tell of documents: keys of their rows, and of entities and relations that may have gone with them."""
+    """What would tell of documents: keys of their rows, and of entities and relations that went or may go with them."""
 
     rows: tuple[str, ...]
     entities: tuple[str, ...]
@@ -56,17 +57,20 @@ def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
     return Traces(
         rows=tuple(sorted({*documents, *(key for held in owned.values() for keys in held.values() for key in keys)})),
         entities=tuple(sorted(named)),
-        relations=tuple(_read_stated(store, {node_id("documents", key) for key in documents})),
+        relations=(),
         runs=tuple(dict.fromkeys(run for text in texts for run in runs_of(text, most))),
     )
 
 
-def left_of(store: RowStore, traces: Traces) -> Traces:
-    """The traces that must be nowhere: without entities and relations that others support, and words others write."""
+def left_of(store: RowStore, traces: Traces, relations: Sequence[str] = ()) -> Traces:
+    """The traces that must be nowhere: without entities that others support and words that others write.
+
+    `relations` are the keys of those that the derivation without the documents removed.
+    """
     return Traces(
         rows=traces.rows,
         entities=_absent(store, "entities", traces.entities),
-        relations=_absent(store, "relations", traces.relations),
+        relations=_absent(store, "relations", [*traces.relations, *relations]),
         runs=_find_own_runs(store, traces.runs),
     )
 
@@ -96,6 +100,7 @@ class _Seekers:
     """Patterns for any text, and bare entity keys, which are common words: they count only where keys are kept."""
 
     keys: pa.Array  # bare and as `_id`s of every collection
+    proposals: NeedleFilter  # a fast first choice: the patterns decide on what it proposes
     patterns: tuple[str, ...]
     entity_keys: pa.Array
 
@@ -106,19 +111,32 @@ class _Seekers:
         whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
         patterns = (*whole, *_alternatives(traces.runs))
         keys = [*ids, *(node_id(one.name, key) for one in COLLECTIONS for key in ids if "/" not in key)]
-        return cls(pa.array(keys, pa.string()), patterns, pa.array(traces.entities, pa.string()))
+        return cls(
+            pa.array(keys, pa.string()),
+            NeedleFilter([*ids, *traces.runs]),
+            patterns,
+            pa.array(traces.entities, pa.string()),
+        )
 
     def find(self, texts: pa.Array, column: str) -> Flags:
-        """Which texts of a column hold a trace. Each distinct text is searched once; many columns repeat a few."""
+        """Which texts of a column hold a trace."""
         if column in _KEYS:  # these hold a key or an `_id` and nothing else, so they are compared whole
             return _flags(pc.is_in(texts, value_set=self.keys))
+        held = np.zeros(len(texts), np.bool_)
+        proposed = self.proposals.propose(texts)
+        if len(proposed):
+            held[proposed] = self._test(texts.take(pa.array(proposed)))
+        if "entity" in column or "entities" in column:
+            held |= _flags(pc.is_in(texts, value_set=self.entity_keys))
+        return held
+
+    def _test(self, texts: pa.Array) -> Flags:
+        """Which texts match a pattern. Each distinct text is searched once; many columns repeat a few."""
         coded = texts.dictionary_encode()
         distinct = coded.dictionary
         held = np.zeros(len(distinct) + 1, np.bool_)  # the last one is for null
         for pattern in self.patterns:
             held[:-1] |= _flags(pc.match_substring_regex(distinct, pattern))
-        if "entity" in column or "entities" in column:
-            held[:-1] |= _flags(pc.is_in(distinct, value_set=self.entity_keys))
         place: NDArray[np.int32] = pc.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
         return held[place]
 
@@ -165,14 +183,6 @@ def _flags(found: pa.Array) -> Flags:
     return flags
 
 
-def _read_stated(store: RowStore, documents: set[str]) -> Iterator[str]:
-    """Keys of the relations that were read in these documents."""
-    wanted = pa.array(sorted(documents), pa.string())
-    for batch in store.scan("relations", columns=["_key", "provenance"]):
-        read = pc.is_in(pc.struct_field(batch.column("provenance"), "doc"), value_set=wanted)
-        yield from batch.column("_key").filter(read).to_pylist()
-
-
 def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str, ...]:
     held = set(store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist())
     return tuple(key for key in keys if key not in held)
@@ -180,10 +190,9 @@ def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str,
 
 def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
     """The runs that no other document holds: what many write is nobody's trace."""
-    left = list(runs)
-    for batch in store.scan("documents", columns=["_key", "text"]):
-        texts = batch.column("text")
-        for pattern in _alternatives(left):
-            for text in texts.filter(pc.match_substring_regex(texts, pattern)).to_pylist():
-                left = [run for run in left if run not in text]
+    left, proposals = list(runs), NeedleFilter(runs)
+    for batch in store.scan("documents", columns=["_key", "text"]) if runs else ():
+        proposed = proposals.propose(batch.column("text"))
+        for text in batch.column("text").take(pa.array(proposed)).to_pylist():
+            left = [run for run in left if run not in text]
     return tuple(left)

@@ -159,6 +159,8 @@ def _start_code(
     pool: WorkerPool, documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table
 ) -> Future[CodeDerivation]:
     """What follows from code needs nothing of what follows from names: of much code a worker process works it out."""
+    if not funcs.num_rows and not files.num_rows:  # every edge of code ends at a file or a symbol
+        documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
     if pool.workers == 1 or funcs.num_rows < MANY_SYMBOLS:
         done: Future[CodeDerivation] = Future()
         done.set_result(derive_code(documents, chunks, funcs, files))

@@ -162,7 +162,7 @@ def mark_vectors(vectors: EntityVectors, entities: pa.Table, chunks: pa.Table, b
     """
     tag = vectors.embedder.model.tag
     keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
-    basis = pa.array(_find_basis(keys.to_pylist(), vectors.documents, chunks, tag), pa.string())
+    basis = _find_basis(keys, vectors.documents, chunks, tag)
     origin = pa.nulls(len(keys), pa.string())
     if before is not None and before.num_rows:
         place = pc.index_in(keys, value_set=before.column("_key").combine_chunks())
@@ -216,18 +216,17 @@ def similar_edges(vectors: EntityVectors, entities: pa.Table, cache: PairCache |
     )
 
 
-def _find_basis(keys: Sequence[str], documents: Mapping[str, Sequence[str]], chunks: pa.Table, tag: str) -> list[str]:
+def _find_basis(keys: pa.Array, documents: Mapping[str, Sequence[str]], chunks: pa.Table, tag: str) -> pa.Array:
     """For each entity a digest of the chunks of its documents that have a vector of this model, "" without any."""
     held = chunks.filter(pc.fill_null(pc.equal(chunks.column("embedding_model"), tag), False))
     said: dict[str, list[str]] = {}
-    columns = (held.column(name).to_pylist() for name in ("_key", "document", "sha256"))
-    for key, document, sha256 in zip(*columns, strict=True):
-        said.setdefault(document, []).append(f"{key} {sha256}")
-    found = []
-    for key in keys:
-        parts = sorted(part for document in documents.get(key, ()) for part in said.get(document, ()))
-        found.append(_digest("\n".join(parts)).decode() if parts else "")
-    return found
+    parts = pc.binary_join_element_wise(held.column("_key"), held.column("sha256"), " ").to_pylist()
+    for document, part in zip(held.column("document").to_pylist(), parts, strict=True):
+        said.setdefault(document, []).append(part)
+    titled = {key: [part for document in of for part in said.get(document, ())] for key, of in documents.items()}
+    digests = [_digest("\n".join(sorted(parts))).decode() if parts else "" for parts in titled.values()]
+    place = pc.index_in(keys, value_set=pa.array(titled, pa.string()))
+    return pc.fill_null(pa.array(digests, pa.string()).take(place), "")
 
 
 def _digest(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +18,13 @@ from hades.ingest.known_records import forget_records
 from hades.ingest.openie import remove_unused
 from hades.ingest.reingest_check import drop_quarantined, sources_holding
 from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import Direction, GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 from schemas.catalogue import NAMES, edge_collections
 from schemas.ids import node_id
 
 _SHOWN = 200
+_ALL = 1_000_000_000  # mentions of one entity
 _LATER = ("clusters", "bridge_cache", "query_logs")  # rows that stay and are corrected
 
 
@@ -96,19 +98,20 @@ def forget_documents(
     if scratch is not None:
         forget_records(scratch)
     changes = derive_edges(store, embedder, rules, scratch=scratch)
-    traces = left_of(store, traces)
+    traces = left_of(store, traces, changes["relations"].removed_keys if "relations" in changes else ())
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)
     after = store.counts()
     gone = [*owned, *(node_id("entities", key) for key in traces.entities)]
-    kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()
+    kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
+    mentions = _count_mentions(store, [row["_key"] for row in kept])
     return Certificate(
         documents=documents,
         removed={name: before[name] - after[name] for name in before if before[name] > after[name]},
         entities_removed=sorted(names[key] for key in traces.entities)[:_SHOWN],
         entities_kept=[
-            {"id": node_id("entities", row["_key"]), "name": row["name"], "why": _support(store, row["_key"])}
-            for row in kept[:_SHOWN]
+            {"id": node_id("entities", row["_key"]), "name": row["name"], "why": _support(mentions[row["_key"]])}
+            for row in kept
         ],
         corrected={name: count for name, count in corrected.items() if count},
         left_behind={**find_traces(store, traces), **find_loose_edges(store, gone)},
@@ -148,8 +151,14 @@ def resolve(store: RowStore, identifier: str) -> str:
     raise UnknownDocument(f"no document has the id {identifier!r}; `hades status` counts what there is")
 
 
-def _support(store: RowStore, entity: str) -> str:
-    count = store.count("mentions", where=[Term("_to", "==", node_id("entities", entity))])
+def _count_mentions(store: RowStore, entities: Sequence[str]) -> Counter[str]:
+    """How many chunks name each of these entities (keys)."""
+    ids = [node_id("entities", key) for key in entities]
+    found = store.neighbours(ids, edges="mentions", direction=Direction.IN, fanout=_ALL) if ids else None
+    return Counter(one.partition("/")[2] for one in found.column("node").to_pylist()) if found else Counter()
+
+
+def _support(count: int) -> str:
     return f"mentioned in {count} other chunk{'s' if count != 1 else ''}" if count else "stated by another document"
 
 

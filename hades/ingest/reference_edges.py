@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.ingest.stated_edges import read_facts
 from schemas.catalogue import collection_named
@@ -27,19 +28,20 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
 
     `documents` have _key, origin, title, source and facts; `chunks` have _key, document, text and span.
     """
-    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source", "facts"))
-    rows = list(zip(*columns, strict=True))
-    stating = [row for row in rows if row[4] and (_FOLLOWS in row[4] or _LINKS in row[4])]
-    if not stating:
+    facts = documents.column("facts")
+    stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _LINKS)))
+    if not stating.num_rows:
         return []
+    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source"))
     by_origin: dict[tuple[str, str | None], tuple[str, str]] = {
-        (source, origin): (key, title) for key, origin, title, source, _ in rows
+        (source, origin): (key, title) for key, origin, title, source in zip(*columns, strict=True)
     }
     pieces = _pieces(chunks)
     found: dict[str, Row] = {}
-    for key, _, _, source, text in stating:
-        facts = read_facts(text)
-        for kind, tail, head in _edges_of(key, source, facts, by_origin, pieces):
+    for key, source, text in zip(
+        *(stating.column(name).to_pylist() for name in ("_key", "source", "facts")), strict=True
+    ):
+        for kind, tail, head in _edges_of(key, source, read_facts(text), by_origin, pieces):
             tail, head = node_id("doc_chunks", tail), node_id("doc_chunks", head)
             name = edge_key(tail, str(kind), head)
             found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
 from schemas.catalogue import collection_named
@@ -22,7 +23,8 @@ Row = dict[str, Any]
 class StatedCorpus:
     """What stated relations are made from: documents with their facts, code files, and the entities they stand for."""
 
-    documents: Sequence[Mapping[str, Any]]  # _key, origin, source, text length, created, facts as a dict
+    documents: Sequence[Mapping[str, Any]]  # those that state links: _key, source, length, created, facts as a dict
+    keys: Mapping[tuple[str, str], str]  # source and origin of any document -> its key
     calls: Sequence[tuple[str, str]]  # pairs of func keys: caller and called
     bases: Sequence[tuple[str, str]]  # a class and the class it extends
     func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
@@ -50,14 +52,13 @@ _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "e
 
 
 def _links(corpus: StatedCorpus) -> Iterable[Row]:
-    by_origin = {(document["source"], document["origin"]): document["_key"] for document in corpus.documents}
     for document in corpus.documents:
         source = corpus.title_entity.get(document["_key"])
         for link in document["facts"].get("links", ()) if source else ():
             if link["external"]:
                 target = corpus.symbol_entity.get(link["target"])
             else:
-                target = corpus.title_entity.get(by_origin.get((document["source"], link["target"]), ""))
+                target = corpus.title_entity.get(corpus.keys.get((document["source"], link["target"]), ""))
             if source and target and target != source:
                 yield _row(
                     source, target, link["relation"], document["_key"], [0, document["length"]], document["created"],
@@ -108,11 +109,9 @@ def find_symbol(symbols: Mapping[str, str], qualified: str, path: str) -> str | 
 
 def symbols_of(entities: pa.Table) -> dict[str, str]:
     """Entity ids of code symbols and repositories by the name they are shown with."""
-    return {
-        row["name"]: node_id("entities", row["_key"])
-        for row in entities.select(["_key", "name", "type"]).to_pylist()
-        if row["type"] == EntityType.CODE_SYMBOL
-    }
+    symbols = entities.filter(pc.equal(entities.column("type"), str(EntityType.CODE_SYMBOL)))
+    keys = [node_id("entities", key) for key in symbols.column("_key").to_pylist()]
+    return dict(zip(symbols.column("name").to_pylist(), keys, strict=True))
 
 
 def read_facts(text: str) -> dict[str, Any]:

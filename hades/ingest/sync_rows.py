@@ -7,6 +7,7 @@ Columns that other builds fill in (weights, topics, vectors) are not compared an
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,10 @@ from hades.ports.store import RowStore
 from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
+Longs = NDArray[np.int64]
 PORTION_BYTES = 128 * 1024 * 1024
+STORE_ROWS = 16_384  # compared at a time
+_SHORTEST_RUN = 64  # rows on average; of shorter runs a copy is faster than many comparisons
 _MANY = 4  # a collection of which more than a quarter of the rows changed is compared whole
 
 
@@ -71,16 +75,15 @@ def find_difference(store: RowStore, how: Comparison, wanted: pa.Table, before: 
     keys = _find_suspects(how, wanted, before) if before is not None else None
     if before is not None and keys is not None and len(keys) * _MANY <= before.num_rows:
         held = store.get(how.collection, keys.to_pylist(), columns=list(how.owned))
-        known = pc.is_in(keys, value_set=before.column("_key").combine_chunks())
+        kept = before.column("_key").filter(pc.is_in(before.column("_key"), value_set=keys)).combine_chunks()
+        known = pc.is_in(keys, value_set=kept)
         absent = pc.invert(pc.is_in(keys, value_set=held.column("_key").combine_chunks()))
         lost = pc.sum(pc.and_(known, absent)).as_py() or 0
         found = pc.sum(pc.and_(pc.invert(known), pc.invert(absent))).as_py() or 0
         if store.count(how.collection) == before.num_rows - lost + found:
             chosen = wanted.filter(pc.is_in(wanted.column("_key"), value_set=keys))
             return _compare_all(how, held, chosen)
-    schema = pa.schema([_declare(how.collection).field(name) for name in how.owned])
-    held = pa.Table.from_batches(store.scan(how.collection, columns=how.owned), schema=schema)
-    return _compare_all(how, held, wanted)
+    return _compare_with_store(store, how, wanted)
 
 
 def _find_suspects(how: Comparison, wanted: pa.Table, before: pa.Table) -> pa.Array | None:
@@ -92,6 +95,28 @@ def _find_suspects(how: Comparison, wanted: pa.Table, before: pa.Table) -> pa.Ar
     return pa.array(sorted({*keys, *change.stale, *how.suspects}), pa.string())
 
 
+def _compare_with_store(store: RowStore, how: Comparison, wanted: pa.Table) -> Difference:
+    """The difference from all that the store holds; both come in key order, so that memory holds a part of them."""
+    schema = pa.schema([_declare(how.collection).field(name) for name in how.owned])
+    if not store.count(how.collection):
+        return _compare_all(how, schema.empty_table(), wanted)
+    order = pc.sort_indices(wanted.column("_key"))
+    keys = wanted.column("_key").combine_chunks()
+    parts: list[Difference] = []
+    begin = 0
+    for batch in store.scan(how.collection, columns=how.owned, batch_rows=STORE_ROWS):
+        last = batch.column("_key")[-1].as_py()
+        end = bisect_right(range(len(order)), last, lo=begin, key=lambda row: keys[order[row].as_py()].as_py())
+        parts.append(_compare_all(how, pa.Table.from_batches([batch]), wanted.take(order.slice(begin, end - begin))))
+        begin = end
+    parts.append(_compare_all(how, schema.empty_table(), wanted.take(order.slice(begin))))
+    return Difference(
+        pa.concat_tables([part.added for part in parts]),
+        pa.concat_tables([part.changed for part in parts]),
+        [key for part in parts for key in part.stale],
+    )
+
+
 def _compare_all(how: Comparison, held: pa.Table, wanted: pa.Table) -> Difference:
     return _compare(held, how.complete(wanted), how.owned)
 
@@ -99,15 +124,18 @@ def _compare_all(how: Comparison, held: pa.Table, wanted: pa.Table) -> Differenc
 def _compare(held: pa.Table, wanted: pa.Table, owned: Sequence[str]) -> Difference:
     """Rows that are new or differ in the owned columns, and keys that are not wanted."""
     if not held.num_rows:
-        return Difference(wanted, wanted.slice(0, 0).select(owned), [])
-    held, wanted = held.combine_chunks(), wanted.combine_chunks()
-    place = pc.index_in(wanted.column("_key"), value_set=held.column("_key").combine_chunks())
-    known = pc.is_valid(place)
-    both = wanted.filter(known).select(owned)
-    before = held.select(owned).take(pc.drop_null(place))
-    changed = both.filter(pa.array(~_equal_rows(before, both.cast(before.schema))))
-    stale = pc.invert(pc.is_in(held.column("_key"), value_set=wanted.column("_key").combine_chunks()))
-    return Difference(wanted.filter(pc.invert(known)), changed, held.column("_key").filter(stale).to_pylist())
+        return Difference(wanted, held.select(owned), [])
+    keys = held.column("_key").combine_chunks()
+    place: Longs = pc.fill_null(pc.index_in(wanted.column("_key"), value_set=keys), -1).to_numpy().astype(np.int64)
+    rows = np.flatnonzero(place >= 0)
+    changed = rows[~_equal_rows(held.select(owned), wanted.select(owned), place[rows], rows)]
+    is_wanted = np.zeros(len(keys), dtype=np.bool_)
+    is_wanted[place[rows]] = True
+    return Difference(
+        wanted.take(pa.array(np.flatnonzero(place < 0))),
+        wanted.select(owned).take(pa.array(changed)).cast(held.select(owned).schema),
+        keys.filter(pa.array(~is_wanted)).to_pylist(),
+    )
 
 
 def apply_removals(store: RowStore, collection: str, change: Difference) -> None:
@@ -136,10 +164,25 @@ def _portions(table: pa.Table) -> Iterator[pa.Table]:
         yield table.take(order.slice(start, rows))
 
 
-def _equal_rows(first: pa.Table, second: pa.Table) -> Flags:
-    same = np.ones(first.num_rows, dtype=bool)
-    for name in first.column_names:
-        same &= _equal(first.column(name).combine_chunks(), second.column(name).combine_chunks())
+def _equal_rows(held: pa.Table, wanted: pa.Table, first: Longs, second: Longs) -> Flags:
+    """Whether the rows `first` of the one and `second` of the other are equal, pair by pair.
+
+    Two derivations have most rows in the same order. Runs of neighbours are then compared where they lie, without a
+    copy; one column is worked on at a time.
+    """
+    same = np.ones(len(first), dtype=np.bool_)
+    starts = np.flatnonzero((np.diff(first, prepend=-2) != 1) | (np.diff(second, prepend=-2) != 1))
+    runs = list(zip(starts.tolist(), [*starts[1:].tolist(), len(first)], strict=True)) if len(first) else []
+    is_aligned = len(runs) * _SHORTEST_RUN <= len(first)
+    for name in held.column_names:
+        one, other = held.column(name), wanted.column(name).cast(held.schema.field(name).type)
+        one, other = one.combine_chunks(), other.combine_chunks()
+        if is_aligned:
+            for begin, end in runs:
+                left, right = one.slice(first[begin], end - begin), other.slice(second[begin], end - begin)
+                same[begin:end] &= _equal(left, right)
+        else:
+            same &= _equal(one.take(pa.array(first)), other.take(pa.array(second)))
     return same
 
 

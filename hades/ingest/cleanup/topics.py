@@ -24,7 +24,7 @@ from schemas.record import canonical_json
 
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
-_UPWARD = Term("type", "!=", str(ClusterEdgeType.SIBLING_OF))
+_UPWARD = [str(kind) for kind in ClusterEdgeType if kind is not ClusterEdgeType.SIBLING_OF]
 _ALL = 1_000_000_000  # edges of one topic
 _BETWEEN = ", "  # terms of a topic's name
 
@@ -97,11 +97,8 @@ def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) ->
     asked = set(lost)
     while asked:
         ids = [node_id("clusters", key) for key in sorted(asked)]
-        held = {
-            target.partition("/")[2]
-            for batch in store.scan("cluster_edges", where=[Term("_to", "in", ids), _UPWARD], columns=["_to"])
-            for target in batch.column("_to").to_pylist()
-        }
+        below = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=_UPWARD, fanout=1)
+        held = {target.partition("/")[2] for target in below.column("node").to_pylist()}
         bare = sorted((asked - held) & rows.keys())
         remove_nodes(store, "clusters", bare)
         removed += [rows.pop(key) for key in bare]
@@ -146,9 +143,8 @@ def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) ->
     ids = [node_id("clusters", key) for key in topics]
     if not ids:
         return
-    edges = store.neighbours(
-        ids, edges="cluster_edges", direction=Direction.IN, types=[str(ClusterEdgeType.PART_OF)], fanout=_ALL
-    )
+    part_of = [str(ClusterEdgeType.PART_OF)]
+    edges = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=part_of, fanout=_ALL)
     members = pc.replace_substring(edges.column("neighbour"), "entities/", "", max_replacements=1)
     place = pc.index_in(members, value_set=entities.column("_key").combine_chunks())
     stands = pc.is_valid(place)

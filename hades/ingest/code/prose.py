@@ -34,13 +34,12 @@ def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
 
 def _prose_of(documents: pa.Table) -> dict[str, list[list[int]]]:
     found: dict[str, list[list[int]]] = {}
-    columns = (documents.column(name).to_pylist() for name in ("_key", "facts"))
-    for key, text in zip(*columns, strict=True):
-        if text and _MARK in text:
-            facts = orjson.loads(text)
-            code: dict[str, Any] = facts.get("code") or facts.get("commit") or {}
-            if "prose" in code:
-                found[key] = code["prose"]
+    marked = documents.select(["_key", "facts"]).filter(pc.match_substring(documents.column("facts"), _MARK))
+    for key, text in zip(marked.column("_key").to_pylist(), marked.column("facts").to_pylist(), strict=True):
+        facts = orjson.loads(text)
+        code: dict[str, Any] = facts.get("code") or facts.get("commit") or {}
+        if "prose" in code:
+            found[key] = code["prose"]
     return found
 
 
