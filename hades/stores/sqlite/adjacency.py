@@ -24,6 +24,7 @@ from hades.stores.sqlite.trees import Page, Tree
 
 VALUE = "_value"
 VALIDITY = ("valid_from", "valid_until", "recorded_at", "retracted_at")
+NUMBERS = ("weight", "cost")
 ABSENT = -(2**63)  # an absent time
 _LINE = b"\n"
 _HEADER = struct.Struct("<8I")  # lengths: nodes, counts, edges, ends, types, weights, costs, bounds
@@ -36,7 +37,7 @@ Part = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 def lookup_schema(far: str, type_field: str) -> pa.Schema:
     """Columns of an edge look-up: node, edge key, the other end, and what a traversal filters and ranks by."""
     texts = [pa.field(name, pa.string()) for name in (VALUE, "_key", far, type_field)]
-    numbers = [pa.field("weight", pa.float64()), pa.field("cost", pa.float64())]
+    numbers = [pa.field(name, pa.float64()) for name in NUMBERS]
     return pa.schema([*texts, *numbers, *(pa.field(name, pa.int64()) for name in VALIDITY)])
 
 
@@ -82,6 +83,32 @@ def edges_of(connection: sqlite3.Connection, tree: Tree, nodes: Sequence[str]) -
     edge, end, kind = (_LINE.join(column).decode().split("\n") for column in columns)
     weight, cost = (np.frombuffer(b"".join(parts)) for parts in numbers[:2])
     return Edges(np.array(node, dtype=np.int64), edge, end, kind, weight, cost, _join_bounds(numbers[2], numbers[0]))
+
+
+def patch_weights(connection: sqlite3.Connection, tree: Tree, entries: pa.Table) -> NDArray[np.bool_]:
+    """Set the weights and costs of edges, sorted as the look-up is; pages keep all other bytes. Which edges it held."""
+    is_held = np.zeros(entries.num_rows, bool)
+    if not entries.num_rows:
+        return is_held
+    keys = [key.encode() for key in entries.column("_key").to_pylist()]
+    numbers = [_numbers(entries.column(name).combine_chunks()).astype("<f8").tobytes() for name in NUMBERS]
+    changed = []
+    for page, data, first, last in pages.pages_holding(connection, tree, pages.sort_keys(tree, entries).to_pylist()):
+        sizes = _HEADER.unpack_from(data)
+        body = bytearray(data)
+        begin = _HEADER.size + sum(sizes[:2])
+        places = {edge: place for place, edge in enumerate(data[begin : begin + sizes[2]].split(_LINE))}
+        for number, column in enumerate(numbers):
+            start = _HEADER.size + sum(sizes[: _WEIGHTS + number])
+            for entry in range(first, last):
+                place = places.get(keys[entry])
+                if place is not None:
+                    is_held[entry] = True
+                    at = start + 8 * place
+                    body[at : at + 8] = column[8 * entry : 8 * entry + 8]
+        changed.append((page, bytes(body)))
+    pages.replace_bytes(connection, changed)
+    return is_held
 
 
 class EdgePages:

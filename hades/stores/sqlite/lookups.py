@@ -11,10 +11,11 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hades.ports.store import Term
-from hades.stores.sqlite import pages
-from hades.stores.sqlite.adjacency import VALIDITY, VALUE
+from hades.stores.sqlite import adjacency, pages
+from hades.stores.sqlite.adjacency import NUMBERS, VALIDITY, VALUE
 from hades.stores.sqlite.pages import SEPARATOR
 from hades.stores.sqlite.registry import Lookup, Registry, lookups_of
 from hades.stores.sqlite.trees import Tree
@@ -69,6 +70,10 @@ def maintain(
         entries, gone = prepared_entries(), make_entries(tree, collection, lookup, old)
         if entries is not None and (entries.equals(gone) if gone.num_rows else not entries.num_rows):
             continue
+        if lookup.far and entries is not None and entries.num_rows and gone.num_rows:
+            entries, gone = _patch_weights(connection, tree, entries, gone)
+            if not entries.num_rows and not gone.num_rows:
+                continue
         drop = pages.sort_keys(tree, gone).to_pylist() if gone.num_rows else []
         _, grown = pages.write(connection, tree, entries, drop)
         connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
@@ -153,6 +158,35 @@ def last_keys(connection: sqlite3.Connection, tree: Tree, same: object, at_most:
         if len(keys) >= limit or held[0].as_py() < low:
             break
     return keys[:limit]
+
+
+def _patch_weights(
+    connection: sqlite3.Connection, tree: Tree, entries: pa.Table, gone: pa.Table
+) -> tuple[pa.Table, pa.Table]:
+    """Write the weights of edges of which nothing else changed into the pages that hold them; what is left to do."""
+    rest = [name for name in tree.schema.names if name not in NUMBERS]
+    before = pc.index_in(pages.sort_keys(tree, entries), value_set=pages.sort_keys(tree, gone))
+    stays = before.is_valid().to_numpy(zero_copy_only=False)
+    there, held = np.flatnonzero(stays), before.drop_null()
+    old, new = gone.take(held), entries.take(pa.array(there))
+    same = _are_equal(old, new, rest)
+    reweighed = np.flatnonzero(same & ~_are_equal(old, new, NUMBERS))
+    is_patched = adjacency.patch_weights(connection, tree, new.take(pa.array(reweighed)))
+    same[reweighed[~is_patched]] = False
+    stays[there[~same]] = False
+    settled = np.zeros(gone.num_rows, bool)
+    settled[held.to_numpy(zero_copy_only=False)[same]] = True
+    return entries.filter(pa.array(~stays)), gone.filter(pa.array(~settled))
+
+
+def _are_equal(left: pa.Table, right: pa.Table, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows of two tables of one length have the same values in these columns; absent equals absent."""
+    same = np.ones(left.num_rows, bool)
+    for name in names:
+        one, other = left.column(name), right.column(name)
+        equal = pc.fill_null(pc.equal(one, other), False).to_numpy()
+        same &= equal | (pc.is_null(one).to_numpy() & pc.is_null(other).to_numpy())
+    return same
 
 
 def _columns_of(lookup: Lookup, shape: EdgeShape | None) -> set[str]:

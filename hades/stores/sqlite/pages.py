@@ -13,7 +13,8 @@ import json
 import sqlite3
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,8 @@ _HEADS_AFTER = (
 )
 _PAGES_OF_IDS = "SELECT id, data FROM page WHERE id IN (SELECT value FROM json_each(?))"
 _PAGE_UP_TO = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+_PAGE_NUMBER = "SELECT id FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+_PAGE_NUMBERS = "SELECT first, id FROM page WHERE tree = ? ORDER BY first"
 _PAGE_BEFORE = _PAGE_UP_TO.replace("first <= ?", "first < ?")
 _DROP_BETWEEN = "DELETE FROM page WHERE tree = ? AND first BETWEEN ? AND ?"
 _INSERT = "INSERT INTO page (tree, first, rows, layout, absent, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -147,6 +150,37 @@ def pages_of_keys(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str
         wanted = json.dumps(list(keys[start : start + _KEYS_PER_LOOKUP]))
         for page in connection.execute(_PAGES_OF_KEYS, (tree.id, wanted)):
             yield tree.codec.decode(tree, *page)
+
+
+def pages_holding(
+    connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]
+) -> Iterator[tuple[int, bytes, int, int]]:
+    """Number and bytes of each page in which some of these sorted keys stand, and which: first and after the last.
+
+    None of a table that is empty.
+    """
+    if connection.execute(_PAGE_NUMBERS, (tree.id,)).fetchone() is None:
+        return
+    if len(keys) <= _FEW_KEYS:
+        numbers = [connection.execute(_PAGE_NUMBER, (tree.id, key)).fetchone()[0] for key in keys]
+    else:
+        heads = connection.execute(_PAGE_NUMBERS, (tree.id,)).fetchall()
+        fences = [fence for fence, _ in heads]
+        numbers = [heads[bisect_right(fences, key) - 1][1] for key in keys]
+    first = 0
+    for number, run in groupby(numbers):
+        last = first + sum(1 for _ in run)
+        (data,) = connection.execute("SELECT data FROM page WHERE id = ?", (number,)).fetchone()
+        yield number, data, first, last
+        first = last
+
+
+def replace_bytes(connection: sqlite3.Connection, changed: Iterable[tuple[int, bytes]]) -> None:
+    """Give pages other bytes of the same rows. Only for tables whose pages are not held between scans."""
+    connection.executemany(
+        "UPDATE page SET data = ?, crc = ? WHERE id = ?",
+        ((data, zlib.crc32(data), number) for number, data in changed),
+    )
 
 
 def pages_of_prefixes(connection: sqlite3.Connection, tree: Tree, prefixes: Sequence[str]) -> list[pa.RecordBatch]:
