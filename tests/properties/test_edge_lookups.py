@@ -36,7 +36,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=steps, lost=st.none() | st.integers(1, 4))
 def test_look_ups_by_node_follow_every_write(history: list, lost: int | None) -> None:
     """Also those of edges whose entries were lost before step `lost`: they are written again with the edge."""
@@ -69,7 +69,9 @@ def _stored(store: SqliteStore, **changed: object) -> list[dict]:
 
 def _lose_lookups(path: Path) -> None:
     with sqlite3.connect(path) as file:
-        file.execute("DELETE FROM page WHERE tree IN (SELECT id FROM tree WHERE name IN ('relations#from', 'relations#to'))")
+        file.execute(
+            "DELETE FROM page WHERE tree IN (SELECT id FROM tree WHERE name IN ('relations#from', 'relations#to'))"
+        )
         file.execute("UPDATE tree SET rows = 0 WHERE name IN ('relations#from', 'relations#to')")
     file.close()
 
