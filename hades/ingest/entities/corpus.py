@@ -6,13 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from hades.ingest.readings.kept_answers import Signatures, sign_digests
 from hades.text.arrays import Ints, Longs
 from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind
@@ -78,6 +82,23 @@ class Corpus:
     texts: tuple[str, ...]
     document_of: Ints  # of each chunk, a row of `documents`
     begins: Longs  # where each chunk begins in its document
+
+    @cached_property
+    def digests(self) -> NDArray[np.bytes_]:
+        """A digest of the text of each chunk, as 32 hexadecimal digits."""
+        return np.array([sha256(text.encode()).hexdigest()[:32] for text in self.texts], dtype="S32")
+
+    def signatures(self) -> Signatures:
+        """The signature of the text of each chunk."""
+        return sign_digests(bytes.fromhex(self.digests.tobytes().decode()))
+
+    def opening_chunks(self) -> Longs:
+        """The first chunk of each document, -1 where it has none."""
+        documents = np.arange(len(self.documents))
+        chunk = np.searchsorted(self.document_of, documents)
+        held = chunk < len(self.texts)
+        held[held] = self.document_of[chunk[held]] == documents[held]
+        return np.where(held, chunk, -1)
 
     def first_chunk(self, document: Longs) -> tuple[Longs, Longs]:
         """Where the first chunk of each document begins and ends; an empty span at the start where it has none."""

@@ -36,6 +36,7 @@ from hades.ingest.entities.linking import (
 )
 from hades.ingest.entities.merge_log import log_rows, merge_log_table
 from hades.ingest.entities.names import Origin
+from hades.ingest.entities.page_kinds import page_kinds
 from hades.ingest.entities.reading import Reading, read_names, read_stated_names, show_names
 from hades.ingest.entities.resolve import SenseResolution, resolve_mentions
 from hades.ingest.entities.rules import EntityRules
@@ -43,12 +44,14 @@ from hades.ingest.entities.senses import state_senses
 from hades.ingest.entities.summaries import entity_summaries
 from hades.ingest.entities.tables import relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
+from hades.ingest.readings.kept_answers import KeptAnswers
 from hades.ingest.readings.kept_readings import KeptReadings
 from hades.ingest.readings.read_chunks import read_chunks
 from hades.ingest.readings.text_readings import TextReadings
 from hades.ingest.workers.worker_pool import WorkerPool
 from hades.text.arrays import Flags, Longs, distinct
 from schemas.ids import node_id
+from schemas.nodes import NameType
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,13 @@ def derive(
 ) -> DerivedRows:
     """Reads the corpus, decides which names are known and what each mention means, and links what is named together.
 
-    In the folder `scratch` it keeps what follows from each text alone. The result is the same without it.
+    In the folder `scratch` it keeps what follows from single texts and sentences; the result is the same without it.
     """
     with _collector_paused():
         corpus = read_corpus(view)
-        kept = KeptReadings(scratch) if scratch is not None else None
-        return _derive(corpus, read_chunks(corpus, pool or WorkerPool(1), kept), rules or EntityRules())
+        readings = KeptReadings(scratch) if scratch is not None else None
+        read = read_chunks(corpus, pool or WorkerPool(1), readings)
+        return _derive(corpus, read, rules or EntityRules(), KeptAnswers(scratch) if scratch is not None else None)
 
 
 @contextmanager
@@ -90,13 +94,13 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules) -> DerivedRows:
+def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules, kept: KeptAnswers | None) -> DerivedRows:
     stated_strings = read_stated_names(corpus)
     reading = read_names(corpus, read, stated_strings, rules)
     shown, written = show_names(reading, stated_strings)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     merged = _merge(corpus, reading, shown, pairs, rules)
-    resolved = _resolve(corpus, reading, shown, merged, pairs, rules)
+    resolved = _resolve(corpus, page_kinds(corpus, kept), reading, shown, merged, pairs, rules)
     stated = _read_stated_things(corpus, reading, resolved)
     numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, stated.sense]))
     linked = _link(corpus, reading, resolved, numbered)
@@ -117,7 +121,7 @@ def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules) -> DerivedRo
             _spellings(linked, resolved, numbered, stated, written, stated_strings),
             frequency,
             entity_domains(linked, given),
-            entity_summaries(linked),
+            entity_summaries(linked, kept),
         ),
         mentions,
         relations_table(relations, ids, documents, corpus.created),
@@ -170,20 +174,21 @@ class _Holds:
 
 
 def _resolve(
-    corpus: Corpus, reading: Reading, shown: Sequence[str], merged: AliasMerge, pairs: Longs, rules: EntityRules
+    corpus: Corpus,
+    kinds: Sequence[NameType | None],
+    reading: Reading,
+    shown: Sequence[str],
+    merged: AliasMerge,
+    pairs: Longs,
+    rules: EntityRules,
 ) -> SenseResolution:
     canonical = np.array(merged.canonical, dtype=np.int32)
-    first = np.searchsorted(corpus.document_of, np.arange(len(corpus.documents)))
-    openings = [
-        corpus.texts[chunk] if chunk < len(corpus.texts) and corpus.document_of[chunk] == index else ""
-        for index, chunk in enumerate(first.tolist())
-    ]
 
     def canonical_of(name: str) -> int:
         row = reading.row_of.get(name, -1)
         return merged.canonical[row] if row >= 0 else -1
 
-    stated = state_senses(corpus, canonical_of, openings)
+    stated = state_senses(corpus, canonical_of, kinds)
     return resolve_mentions(reading.names, canonical, shown, stated, pairs, reading.definitions, rules)
 
 

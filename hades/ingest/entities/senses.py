@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hades.ingest.entities.corpus import Corpus, Document
-from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
+from hades.ingest.entities.kinds import entity_type_of, kind_of
 from hades.text.arrays import Longs, place_in_run
 from hades.text.letters import fold
 from hades.text.word_lists import NEUTRAL_TITLES
@@ -58,11 +58,14 @@ class _Evidence(NamedTuple):
     is_title: bool = False
 
 
-def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], openings: Sequence[str]) -> StatedSenses:
-    """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none."""
+def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], kinds: Sequence[NameType | None]) -> StatedSenses:
+    """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none.
+
+    `kinds` are those that the documents give the things of their titles (`page_kinds.py`).
+    """
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
     for index, document in enumerate(corpus.documents):
-        for one in _titles_and_symbols(index, document, openings[index]):
+        for one in _titles_and_symbols(index, document, kinds[index]):
             if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
     plain = _give_senses(corpus, canonical_of, groups)
@@ -113,8 +116,8 @@ def _give_senses(
     return alone
 
 
-def _titles_and_symbols(index: int, document: Document, opening: str) -> list[_Evidence]:
-    found = [_title_evidence(index, document, opening)] if document.title else []
+def _titles_and_symbols(index: int, document: Document, kind: NameType | None) -> list[_Evidence]:
+    found = [_title_evidence(index, document, kind)] if document.title else []
     if document.facts:
         # Code tells capitals apart, so a symbol is qualified by its own exact name.
         symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
@@ -122,7 +125,7 @@ def _titles_and_symbols(index: int, document: Document, opening: str) -> list[_E
     return found
 
 
-def _title_evidence(index: int, document: Document, opening: str) -> _Evidence:
+def _title_evidence(index: int, document: Document, kind: NameType | None) -> _Evidence:
     if document.source == SourceKind.ARXIV:
         return _Evidence(
             index, document.title, document.origin, NameType.PRODUCT, document.title, EntityType.PAPER, is_title=True
@@ -130,8 +133,6 @@ def _title_evidence(index: int, document: Document, opening: str) -> _Evidence:
     qualifier = document.qualifier
     if fold(document.bare) in NEUTRAL_TITLES:
         qualifier = document.origin
-    kind = kind_of_qualifier(document.qualifier) if document.qualifier else None
-    kind = kind or kind_of_page(document.bare, opening)
     return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
 
 

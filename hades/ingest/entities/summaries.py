@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise
 
 import numpy as np
 
 from hades.ingest.entities.linking import LinkedCorpus
+from hades.ingest.readings.kept_answers import KeptAnswers, Signatures
 from hades.text.arrays import Flags, Longs
 
 MAX_CHARS = 400
@@ -35,30 +35,53 @@ _NO_PROSE = ("://", "{", "}", "<", ">", "|", "=", "\\")  # in markup, code and t
 _BULLETS = tuple("-*#~`$+")
 
 
-def entity_summaries(linked: LinkedCorpus) -> list[str]:
+def entity_summaries(linked: LinkedCorpus, kept: KeptAnswers | None = None) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
     reader = _SentenceReader(linked)
-    summaries = _openings(linked, reader)
+    summaries = _openings(linked, reader, kept)
     sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
-    chosen, opens = sentence.tolist(), subject.tolist()
-    for entity, (begin, end) in enumerate(pairwise(first.tolist())):
-        if end > begin:
-            last = min(end, begin + _CANDIDATES)
-            summaries[entity] = reader.choose(zip(chosen[begin:last], opens[begin:last], strict=True))
+    size = np.minimum(np.diff(first), _CANDIDATES)
+    entity = np.flatnonzero(size)
+    begin, end = first[entity], first[entity] + size[entity]
+
+    def choose(places: list[int]) -> list[str]:
+        spans = zip(begin[places].tolist(), end[places].tolist(), strict=True)
+        rows = (zip(sentence[one:last].tolist(), subject[one:last].tolist(), strict=True) for one, last in spans)
+        return list(map(reader.choose, rows))
+
+    if kept is None:
+        chosen = choose([*range(len(entity))])
+    else:
+        sizes = end - begin
+        runs = np.cumsum(sizes) - sizes
+        rows = np.repeat(begin - runs, sizes) + np.arange(int(sizes.sum()))
+        signed = reader.sign(sentence[rows], subject[rows]).join_runs(runs)
+        chosen = kept.answer("summaries", __name__, signed, choose)
+    for one, summary in zip(entity.tolist(), chosen, strict=True):
+        summaries[one] = summary
     return summaries
 
 
-def _openings(linked: LinkedCorpus, reader: _SentenceReader) -> list[str]:
+def _openings(linked: LinkedCorpus, reader: _SentenceReader, kept: KeptAnswers | None) -> list[str]:
     """The opening sentence of the first document that each entity titles: the first that is whole and prose."""
     corpus, chunk_of = linked.corpus, linked.reading.sentence_chunk
+    opening = corpus.opening_chunks()
+    document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
+    chunk = opening[document]
+    begins, ends = (np.searchsorted(chunk_of, chunk, side=side) for side in ("left", "right"))
+
+    def read(places: list[int]) -> list[str]:
+        spans = zip(begins[places].tolist(), ends[places].tolist(), strict=True)
+        ranges = (range(first, min(last, first + _OPENING)) for first, last in spans)
+        return [next(filter(None, map(reader.read, sentences)), "") for sentences in ranges]
+
+    if kept is None:
+        answers = read([*range(len(document))])
+    else:
+        answers = kept.answer("openings", __name__, corpus.signatures().take(chunk), read)
     found = [""] * linked.n_entities
-    chunk = np.minimum(np.searchsorted(corpus.document_of, np.arange(len(corpus.documents))), len(corpus.texts) - 1)
-    begins, ends = (np.searchsorted(chunk_of, chunk, side=side).tolist() for side in ("left", "right"))
-    held = (corpus.document_of[chunk] == np.arange(len(chunk))).tolist() if len(corpus.texts) else []
-    for document, entity in enumerate(linked.title.tolist()):
-        if entity >= 0 and held and held[document] and not found[entity]:
-            first, last = begins[document], ends[document]
-            found[entity] = next(filter(None, map(reader.read, range(first, min(last, first + _OPENING)))), "")
+    for entity, answer in zip(linked.title[document].tolist(), answers, strict=True):
+        found[entity] = found[entity] or answer
     return found
 
 
@@ -90,9 +113,16 @@ class _SentenceReader:
         subject_end = np.zeros(len(reading.sentence_begin), dtype=np.int64)
         opens = np.flatnonzero(reading.start == reading.sentence_begin[reading.sentence])
         subject_end[reading.sentence[opens]] = reading.end[opens]
+        self._sentences = reading.sentence_chunk, reading.sentence_begin, subject_end
+        self._signatures = linked.corpus.signatures
         self._chunk, self._subject_end = reading.sentence_chunk.tolist(), subject_end.tolist()
         self._begin, self._end = reading.sentence_begin.tolist(), reading.sentence_end.tolist()
         self._known: dict[int, str] = {}
+
+    def sign(self, sentence: Longs, is_subject: Flags) -> Signatures:
+        """Signatures of all that `choose` reads of candidates: the text, the place and the end of the subject."""
+        chunk, begin, subject_end = (column[sentence] for column in self._sentences)
+        return self._signatures().take(chunk).mix(begin * 2 + is_subject).mix(subject_end)
 
     def choose(self, candidates: Iterable[tuple[int, bool]]) -> str:
         """The first candidate that defines its subject, else the first whole sentence that is clear by itself."""

@@ -109,8 +109,3 @@ def readers_digest() -> str:
     """A digest of the code that reads texts."""
     sources = (Path(str(module.__file__)).read_bytes() for module in READERS)
     return sha256(b"\x00".join(sources)).hexdigest()
-
-
-def digest_texts(texts: tuple[str, ...]) -> Digests:
-    """The digest of each text."""
-    return np.array([sha256(text.encode()).hexdigest()[:_DIGITS] for text in texts], dtype=f"S{_DIGITS}")

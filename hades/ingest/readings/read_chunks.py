@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hades.ingest.entities.corpus import Corpus
-from hades.ingest.readings.kept_readings import Digests, KeptReadings, Segment, digest_texts
+from hades.ingest.readings.kept_readings import Digests, KeptReadings, Segment
 from hades.ingest.readings.text_readings import (
     TextReadings,
     join_readings,
@@ -40,7 +40,7 @@ class _Range:
 
 def read_chunks(corpus: Corpus, pool: WorkerPool, kept: KeptReadings | None = None) -> TextReadings:
     """The reading of every chunk in the order of the corpus; the same with and without what is kept."""
-    digests = digest_texts(corpus.texts)
+    digests = corpus.digests
     ranges = list(_find_ranges(corpus, digests, kept.load() if kept else []))
     segments = [_build(one, digests, fresh) for one, fresh in _read_new(corpus, ranges, pool)]
     pool.end_idle_children()  # what follows needs memory more than a quick start
