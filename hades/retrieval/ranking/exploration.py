@@ -13,7 +13,6 @@ import numpy as np
 
 from hades.retrieval.ranking.select import Selection
 from hades.retrieval.turn.types import FoundPassage, FoundPath
-from models.weights.swaps import propensities, swap_places
 
 Result = TypeVar("Result", FoundPath, FoundPassage)
 
@@ -36,6 +35,8 @@ def swap_some(selected: Selection, swapping: ExplorationRules, query_id: str) ->
 
 
 def _swap(results: Sequence[Result], swapping: ExplorationRules, name: str) -> tuple[Result, ...]:
+    from models.weights.swaps import propensities, swap_places  # most deployments swap nothing
+
     chance = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]))
     place = swap_places(1, len(results), swapping.share, chance)[0]
     chances = propensities(place, swapping.share)

@@ -11,7 +11,6 @@ from hades.ports.graph import Passage
 from hades.retrieval.channels.search_names import VECTOR
 from hades.retrieval.ranking.abstain import Support, should_abstain
 from hades.retrieval.ranking.multihop_reranker import Pool, look_closer
-from hades.retrieval.ranking.rerank import rerank, rerank_paths
 from hades.retrieval.ranking.sentence_match import Floats, QuestionWords
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
 
@@ -50,6 +49,8 @@ class ByHand:
         self, view: MeteredView, question: Question, found: Sequence[FoundPassage], m: int
     ) -> list[FoundPassage]:
         """See `Judge.passages`."""
+        from hades.retrieval.ranking.rerank import rerank
+
         return rerank(view, question, found, m)
 
     def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
@@ -60,6 +61,8 @@ class ByHand:
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
     ) -> list[FoundPath]:
         """See `Judge.paths`."""
+        from hades.retrieval.ranking.rerank import rerank_paths
+
         return rerank_paths(question, paths, texts, len(texts))
 
     def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
@@ -69,6 +72,15 @@ class ByHand:
 
 
 BY_HAND = ByHand()
+
+
+def judge_of(view: MeteredView, question: Question) -> Judge:
+    """The ranker of the snapshot; weights by hand where it has none, and then nothing of a ranker is imported."""
+    if not view.info.parts.get("ranker"):
+        return BY_HAND
+    from hades.retrieval.ranking.learned_ranker import learned_judge
+
+    return learned_judge(view, question)
 
 
 def ranks_of(scores: Floats) -> list[int]:

@@ -37,10 +37,8 @@ LIKELY = 0.5
 RULES = ReachRules()
 
 
-def judge_of(view: MeteredView, question: Question) -> Judge:
-    """The ranker of the snapshot; weights by hand, with the reason, where there should be one that cannot be asked."""
-    if not view.info.parts.get("ranker"):
-        return BY_HAND
+def learned_judge(view: MeteredView, question: Question) -> Judge:
+    """The ranker of the snapshot; weights by hand, with the reason, where it cannot be asked."""
     fitted = view.fitted()
     model = None if fitted is None else _model(fitted)
     if fitted is None or model is None or not _fits(model, fitted, question):

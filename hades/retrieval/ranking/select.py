@@ -10,7 +10,6 @@ import numpy as np
 from hades.retrieval.channels.seeds import SeedHits
 from hades.retrieval.ranking.abstain import LOOKED_AT, Support
 from hades.retrieval.ranking.judge import Judge
-from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.graph_steps import StepResult, blend
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.recipes import Recipe
@@ -91,6 +90,8 @@ def _pool(view: MeteredView, question: Question, found: SeedHits, reached: StepR
         return list(reached.passages[:m])
     if not reached.paths:
         return list(found.passages)
+    from hades.retrieval.ranking.supporting_passages import passages_of
+
     along = passages_of(view, question, {}, reached.paths, limit=m)
     view.turn.current.repeats = len({one.node for one in along} & {one.node for one in found.passages})
     return blend(view, found.passages, along, m)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from hades.errors import StoreError
 from hades.ports.store import GraphStore
-from hades.retrieval.ranking.feedback_belief import Beliefs, judgements_in, learn_beliefs
+
+if TYPE_CHECKING:
+    from hades.retrieval.ranking.feedback_belief import Beliefs
 
 LOGS = "query_logs"
 
@@ -23,10 +26,12 @@ class StoredBeliefs:
         self._open_store = open_store
         self._lock = threading.Lock()
         self._mark: str | None = None
-        self._beliefs = Beliefs()
+        self._beliefs: Beliefs | None = None
 
     def __call__(self) -> Beliefs:
         """The beliefs of this moment."""
+        from hades.retrieval.ranking.feedback_belief import Beliefs
+
         with self._lock:
             try:
                 with closing(self._open_store()) as store:
@@ -35,9 +40,11 @@ class StoredBeliefs:
                         self._beliefs, self._mark = _learn(store), mark
             except StoreError:
                 return Beliefs()
-            return self._beliefs
+            return self._beliefs or Beliefs()
 
 
 def _learn(store: GraphStore) -> Beliefs:
+    from hades.retrieval.ranking.feedback_belief import judgements_in, learn_beliefs
+
     batches = store.scan(LOGS, columns=["_key", "results", "feedback"])
     return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))

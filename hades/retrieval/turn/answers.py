@@ -20,7 +20,6 @@ from hades.ports.clock import utc_now
 from hades.ports.graph import ViewInfo
 from hades.ports.view import GraphView
 from hades.retrieval.answer.context_window import WindowSize
-from hades.retrieval.ranking.prune_by_flow import FlowPruning
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
 from hades.retrieval.turn.recipes import AUTO, DEFAULT, MODES, PASSAGE
@@ -33,6 +32,7 @@ from schemas.retrieval import Retrieval
 
 if TYPE_CHECKING:
     from hades.retrieval.code.index import CodeIndex
+    from hades.retrieval.ranking.prune_by_flow import FlowPruning
 
 logger = logging.getLogger(__name__)
 

@@ -15,16 +15,11 @@ import numpy as np
 
 from hades.ports.graph import Hits
 from hades.retrieval.channels.seeds import RankFusion
-from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.ranking.relevance import PATH_TYPES
-from hades.retrieval.ranking.supporting_passages import passages_of
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Question, Seed
-from hades.retrieval.walks.beam import BeamRules, join, search_beam
-from hades.retrieval.walks.beam_score import BeamWeights
-from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
 from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
 from models.fusion.infer import FusionModel
@@ -32,10 +27,18 @@ from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
     from hades.retrieval.channels.narrow_topics import CandidateGraph
+    from hades.retrieval.ranking.feedback_belief import Beliefs
     from hades.retrieval.turn.metered_view import MeteredView
 
 GRAPH = "graph"
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
+
+
+def no_beliefs() -> Beliefs:
+    """What judged answers taught where nobody judged any."""
+    from hades.retrieval.ranking.feedback_belief import Beliefs
+
+    return Beliefs()
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Start:
     plan: Plan
     rules: HiragPathrag
     mode: str
-    beliefs: Callable[[], Beliefs] = Beliefs
+    beliefs: Callable[[], Beliefs] = no_beliefs
     judge: Judge = BY_HAND
     parts: Sequence[Question] = ()
     fusion: Callable[[], FusionModel | None] = fusion_model
@@ -118,6 +121,9 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
 
     Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
     """
+    from hades.retrieval.walks.beam import BeamRules, join, search_beam
+    from hades.retrieval.walks.beam_score import BeamWeights
+
     graph = start.plan.graph
     joining, bridges = _joining(view, question, start)
     room = graph.beam - len(joining)
@@ -158,6 +164,8 @@ def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[
 
 
 def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
+    from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, neighbourhood
+
     m = start.plan.reranker.m
     around = neighbourhood(view, question, start.seeds, limit=m, rules=NeighbourhoodRules(hops=start.plan.graph.hops))
     return StepResult(passages=blend(view, start.passages, around, m), candidates=len(around))
@@ -166,6 +174,8 @@ def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepR
 def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
     if start.candidates is None:
         return StepResult()
+    from hades.retrieval.ranking.supporting_passages import passages_of
+
     best, m = slice(0, TOPIC_MEMBERS), start.plan.reranker.m
     members = dict(zip(start.candidates.nodes[best].tolist(), start.candidates.hscore[best].tolist(), strict=True))
     named = passages_of(view, question, members, limit=m)
@@ -173,6 +183,7 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
+    from hades.retrieval.walks.beam import join
     from hades.retrieval.walks.flow import FlowRules, flow_paths
 
     graph = start.plan.graph
@@ -214,7 +225,7 @@ def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
     from hades.retrieval.ranking.nexus import MODES, NexusRules, Tier, nexus
 
     mode = MODES[start.mode]
-    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else Beliefs()
+    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else no_beliefs()
     found = nexus(view, question, NexusRules(beliefs=beliefs, walk=start.walk), start.mode)
     if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
         view.turn.because(Reason.CAP_EXCEEDED)
@@ -236,13 +247,14 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
 
     A question that is asked from somewhere is answered from there.
     """
-    from hades.retrieval.channels.placed_search import search_placed
     from hades.retrieval.ranking.rank_evidence import pick_candidates, rank_evidence
     from hades.retrieval.walks.evidence_search import EvidenceRules, search_evidence
     from hades.retrieval.walks.walk_search import rules_of
 
     m = start.plan.reranker.m
     if question.near:
+        from hades.retrieval.channels.placed_search import search_placed
+
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
         rules = EvidenceRules(walk=rules_of(start.walk))

@@ -62,9 +62,11 @@ class MeteredView:
         self.turn = turn
         self.domain = domain
         self._is_local = view.info.is_local
-        self._counts_itself = isinstance(view, RemoteView) and not self._is_local
-        self._view = view.for_turn(self._may_question) if isinstance(view, RemoteView) and not self._is_local else view
-        self._turn_view = self._view if isinstance(self._view, TurnView) else None
+        self._view, self._counts_itself = view, False
+        if not self._is_local and isinstance(view, RemoteView):
+            self._view, self._counts_itself = view.for_turn(self._may_question), True
+        self._turn_view = self._view if not self._is_local and isinstance(self._view, TurnView) else None
+        self._batch_view = self._view if self._is_local and isinstance(self._view, BatchView) else None
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -244,10 +246,10 @@ class MeteredView:
 
     def search_together(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> None:
         """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
-        if len(vectors) < 2 or not self._is_local or not isinstance(self._view, BatchView):
+        if len(vectors) < 2 or self._batch_view is None:
             return
         depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit  # later steps ask for more passages only
-        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=depth)
+        found = self._batch_view.nearest_each(vectors, kind=kind, model=model, limit=depth)
         for vector, hits in zip(vectors, found, strict=True):
             self.turn.approximate_searches += hits.is_approximate
             self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
@@ -297,14 +299,14 @@ class MeteredView:
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
         """What `match_names` finds in each text; in memory one look-up serves all of them."""
-        if self._is_local and isinstance(self._view, BatchView):
-            return [self._names_inside(found) for found in self._view.match_each(texts)]
+        if self._batch_view is not None:
+            return [self._names_inside(found) for found in self._batch_view.match_each(texts)]
         return [self.match_names(text) for text in texts]
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         """For each text the entities whose name is the whole text, word for word."""
-        if self._is_local and isinstance(self._view, BatchView):
-            return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
+        if self._batch_view is not None:
+            return [numbers[self.is_inside(numbers)] for numbers in self._batch_view.match_whole(texts)]
         return [keep_whole(text, found) for text, found in zip(texts, self.match_each(texts), strict=True)]
 
     def close(self) -> None:

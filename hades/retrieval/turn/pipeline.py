@@ -23,17 +23,12 @@ from hades.retrieval.answer.pack import pack, pack_window
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.code_views import code_of_view
-from hades.retrieval.channels.narrow_topics import CandidateGraph, narrow
-from hades.retrieval.channels.near import nodes_near
 from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
 from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
-from hades.retrieval.ranking.feedback_belief import Beliefs
 from hades.retrieval.ranking.fitted_files import fusion_model
-from hades.retrieval.ranking.judge import BY_HAND, Judge
-from hades.retrieval.ranking.learned_ranker import judge_of
-from hades.retrieval.ranking.prune_by_flow import FlowPruning, prune_by_flow
+from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import Selection, select
-from hades.retrieval.turn.graph_steps import Start, StepResult, explain_first, take_step
+from hades.retrieval.turn.graph_steps import Start, StepResult, explain_first, no_beliefs, take_step
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.plan import caps_of
 from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, GraphStep, Recipe, recipe_named
@@ -52,7 +47,10 @@ from schemas.retrieval import RankedItem, Retrieval
 
 if TYPE_CHECKING:
     from hades.retrieval.channels.code import SnapshotCode
+    from hades.retrieval.channels.narrow_topics import CandidateGraph
     from hades.retrieval.code.search import CodeHits
+    from hades.retrieval.ranking.feedback_belief import Beliefs
+    from hades.retrieval.ranking.prune_by_flow import FlowPruning
 
 _SHOWN_TOPICS = 8
 _SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
@@ -75,7 +73,7 @@ class Tools:
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     walk: HippoSettings = field(default_factory=HippoSettings)
     clock: Callable[[], float] = budget_seconds
-    beliefs: Callable[[], Beliefs] = Beliefs
+    beliefs: Callable[[], Beliefs] = no_beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
     fusion: Callable[[], FusionModel | None] = fusion_model
@@ -121,7 +119,7 @@ def retrieve(
     metered = MeteredView(view, turn, domain)
     chosen = recipe_named(recipe)
     with turn.paused():
-        _load(view, chosen.step if plan.graph.hops else GraphStep.NOTHING, tools, vector)
+        _load(view, chosen.step if plan.graph.hops else GraphStep.NOTHING, tools, vector, bool(near))
         code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
@@ -181,9 +179,9 @@ def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: To
         raise BadQuestion(str(error)) from error
 
 
-def _load(view: GraphView, step: GraphStep, tools: Tools, vector: NDArray[np.float32] | None) -> None:
+def _load(view: GraphView, step: GraphStep, tools: Tools, vector: NDArray[np.float32] | None, is_placed: bool) -> None:
     """Load modules and models and open memory; the embed stage reports a model that cannot load."""
-    load_modules(step)
+    load_modules(step, has_ranker=bool(view.info.parts.get("ranker")), is_placed=is_placed)
     make_ready(step, view.adjacency())
     load_scan(view.info)
     wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
@@ -225,6 +223,8 @@ def embedded(
 
 def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
     """The question and its sub-queries, all asked from the same nodes."""
+    from hades.retrieval.channels.near import nodes_near
+
     with view.turn.stage("near") as stage:
         nodes = nodes_near(view, near)
         stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
@@ -261,6 +261,8 @@ def _walk(
     question = parts[0]
     left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
     if recipe.narrows:
+        from hades.retrieval.channels.narrow_topics import narrow
+
         with view.turn.stage("narrow", left) as stage:
             candidates = narrow(view, question, tools.rules)
             stage.given = len(candidates.nodes) if candidates is not None else 0
@@ -296,6 +298,8 @@ def _walk(
 
 
 def _prune(view: MeteredView, reached: StepResult, pruning: FlowPruning) -> StepResult:
+    from hades.retrieval.ranking.prune_by_flow import prune_by_flow
+
     with view.turn.stage("prune") as stage:
         kept = prune_by_flow(view, reached.paths, pruning)
         stage.taken, stage.given = len(reached.paths), len(kept)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.pack import PackedPrompt
-from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Seed
 from hades.telemetry.conveyance import ConveyanceParts, convey
@@ -18,6 +18,9 @@ from schemas.ids import content_key
 from schemas.intervals import Mask, iso
 from schemas.plan import Plan
 from schemas.retrieval import CitedPassage, Path, RankedItem, Retrieval, StageReport, Telemetry, Tokens, Topic
+
+if TYPE_CHECKING:
+    from hades.retrieval.channels.narrow_topics import CandidateGraph
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,20 @@ WALKS = (
 )
 FLOWS = (GraphStep.FLOW, GraphStep.EVERY_CHANNEL)
 _WALKS, _RANKING, _CHANNELS = (f"hades.retrieval.{folder}." for folder in ("walks", "ranking", "channels"))
+_RERANKING = (f"{_RANKING}rerank", f"{_RANKING}supporting_passages")
+_LEARNED = f"{_RANKING}learned_ranker"
+_PLACED = (f"{_CHANNELS}near", f"{_CHANNELS}placed_search")
 _MODULES = {
-    GraphStep.FLOW: (f"{_WALKS}flow_kernel", f"{_WALKS}flow"),
+    GraphStep.NOTHING: _RERANKING,
+    GraphStep.BEAM: (*_RERANKING, f"{_CHANNELS}narrow_topics", f"{_WALKS}beam", f"{_WALKS}k_best_paths"),
+    GraphStep.TOPICS: (*_RERANKING, f"{_CHANNELS}narrow_topics"),
+    GraphStep.NEIGHBOURHOOD: (*_RERANKING, f"{_WALKS}neighbourhood"),
+    GraphStep.FLOW: (*_RERANKING, f"{_WALKS}flow_kernel", f"{_WALKS}flow", f"{_WALKS}beam"),
     GraphStep.PAGERANK: (f"{_CHANNELS}contextual_search", f"{_WALKS}hipporag"),
     GraphStep.MULTI_HOP: (f"{_CHANNELS}contextual_search", f"{_WALKS}hipporag"),
     GraphStep.FUSION: (f"{_CHANNELS}contextual_search", f"{_RANKING}nexus"),
     GraphStep.RECOLLECTION: (f"{_CHANNELS}memory_recipe",),
     GraphStep.EVERY_CHANNEL: (
-        f"{_CHANNELS}author_references",
-        f"{_CHANNELS}contextual_search",
-        f"{_CHANNELS}placed_search",
         f"{_RANKING}rank_evidence",
         f"{_WALKS}explain_paths",
         f"{_WALKS}flow_kernel",
@@ -73,9 +77,12 @@ def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
             _ready.add(key)
 
 
-def load_modules(step: GraphStep) -> None:
-    """Import what a step imports when it is taken, so that no stage spends its time on it."""
-    for name in _MODULES.get(step, ()):
+def load_modules(step: GraphStep, *, has_ranker: bool = False, is_placed: bool = False) -> None:
+    """Import what a step imports when it is taken, so that no stage spends its time on it.
+
+    A snapshot may have a fitted ranker, and a question may be asked from a place; few are.
+    """
+    for name in (*_MODULES.get(step, ()), *((_LEARNED,) if has_ranker else ()), *(_PLACED if is_placed else ())):
         importlib.import_module(name)
 
 

@@ -7,14 +7,13 @@ walks together is its resource, the paper's S(v); pruning looks at each walk by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from hades.ports.graph import Numbers
-from hades.retrieval.channels.narrow_topics import CandidateGraph
 from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
 from hades.retrieval.ranking.relevance import ANY, Floats, distinct, gains, moments
 from hades.retrieval.turn.types import FoundPath, Question, Seed
@@ -22,8 +21,11 @@ from schemas.plan import Reason
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
+    from hades.retrieval.channels.narrow_topics import CandidateGraph
     from hades.retrieval.turn.metered_view import MeteredView
     from hades.retrieval.walks.flow_kernel import Spread
+
+ScorePath = Callable[[float, int, int], float]  # (reliability, first node, last node)
 
 SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisecond
 
@@ -75,7 +77,7 @@ def flow_paths(
     scores = {seed.node: seed.score for seed in ordered}
     best: dict[frozenset[int], FoundPath] = {}
     for one in found:
-        for path in _paths_of(one, scores):
+        for path in _paths_of(one, lambda reliable, first, last: reliable * (scores[first] + scores[last]) / 2):
             edges = frozenset(path.edges)
             if edges not in best or _rank(path) < _rank(best[edges]):
                 best[edges] = path
@@ -98,11 +100,11 @@ def spread_flow(
     """
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, None, distinct(targets))
-    scores = dict.fromkeys(targets.tolist(), 1.0) | {seed.node: seed.score for seed in ordered}
+    scores = {seed.node: seed.score for seed in ordered}
     paths = {
-        path.edges: replace(path, score=path.reliability * scores[path.nodes[0]])
+        path.edges: path
         for one in found
-        for path in _paths_of(one, scores)
+        for path in _paths_of(one, lambda reliable, first, _: reliable * scores[first])
     }
     return sorted(paths.values(), key=_rank)
 
@@ -150,22 +152,20 @@ def _spreads(
     return found
 
 
-def _paths_of(found: Spread, scores: Mapping[int, float]) -> list[FoundPath]:
+def _paths_of(found: Spread, score: ScorePath) -> list[FoundPath]:
     paths = []
-    for row, length in enumerate(found.length.tolist()):
-        nodes = tuple(found.nodes[row, : length + 1].tolist())
-        flows = found.flows[row, :length].tolist()
-        reliability = sum(flows) / length
-        score = reliability * (scores[nodes[0]] + scores[nodes[-1]]) / 2
+    columns = (found.length, found.nodes, found.edges, found.outbound, found.flows)
+    for length, nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
+        reliability = sum(flows[:length]) / length
         paths.append(
             FoundPath(
-                nodes,
-                tuple(found.edges[row, :length].tolist()),
-                tuple(found.outbound[row, :length].tolist()),
-                score,
+                tuple(nodes[: length + 1]),
+                tuple(edges[:length]),
+                tuple(outbound[:length]),
+                score(reliability, nodes[0], nodes[length]),
                 reliability,
                 "flow",
-                "flow " + " > ".join(f"{flow:.4f}" for flow in flows),
+                "flow " + " > ".join([f"{flow:.4f}" for flow in flows[:length]]),
             )
         )
     return paths

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,10 @@ from hades.ports.graph import ALWAYS, Adjacency, Numbers
 from hades.ports.view import GraphView
 from hades.retrieval.ranking.relevance import moments
 from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
-from hades.retrieval.walks.push_remote import RemoteWalk
 from schemas.intervals import Mask
+
+if TYPE_CHECKING:
+    from hades.retrieval.walks.push_remote import RemoteWalk
 
 Floats = NDArray[np.float64]
 
@@ -79,6 +82,8 @@ def personalized_pagerank(
         return Ppr(np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0, False)
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
     if adjacency is None:
+        from hades.retrieval.walks.push_remote import RemoteWalk
+
         assert not isinstance(graph, Adjacency)
         questions: int | None = getattr(graph, "questions_of_walk", None)
         named = _by_name(graph, types, factors)
