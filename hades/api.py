@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hades.cache.place import CachePlace
 from hades.errors import SettingsError
-from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest_api import Ingest
@@ -94,6 +93,8 @@ class Hades:
 
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
+        from hades.ingest.edges import derive_edges  # a night without a change does not need it
+
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.rules, self._context.progress, self._context.scratch)
         return bill

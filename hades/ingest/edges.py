@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.build_state import ledger
-from hades.build_state.entity_edits import EDITS, Edits, fingerprint, refresh_entities, standing_edits
+from hades.build_state.entity_edits import EDITS, Edits, refresh_entities, standing_edits
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cleanup.sweep import SWEPT, clear_up, detach_entities, reopen_stages
@@ -29,6 +29,7 @@ from hades.ingest.code.tables import (
     derive_code,
     derive_code_bytes,
 )
+from hades.ingest.derivation_digest import add_edits, digest_documents, is_derived
 from hades.ingest.derived_tables import CorpusRows, build_tables
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import derive
@@ -43,12 +44,11 @@ from hades.ingest.sync_rows import Change, Comparison, Difference, apply_removal
 from hades.ingest.workers.arrow_bytes import to_bytes
 from hades.ingest.workers.memory_use import give_back_memory
 from hades.ingest.workers.worker_pool import WorkerPool
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore
 from hades.ports.text import Embedder
 from schemas.catalogue import collection_named
 from schemas.ids import node_id
 
-DERIVE_VERSION = 10  # raise it with any change of what is derived: the next run derives all edges again
 MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
 
 # In writing order: nodes before the edges that join them. Removal goes the other way.
@@ -78,12 +78,11 @@ def derive_edges(
 
     In the folder `scratch` it keeps what costs much to find and seldom changes; the result is the same without it.
     """
-    digest, edits = _digest(store, embedder, rules), standing_edits(store)
-    if manifest.derive_digest(store) == _digest_with(digest, edits):
+    if is_derived(store, embedder, rules):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
-    if remove_unused(store):  # a text that changed takes what a language model read in it along
-        digest = _digest(store, embedder, rules)
+    remove_unused(store)  # a text that changed takes what a language model read in it along
+    digest, edits = digest_documents(store, embedder, rules), standing_edits(store)
     corpus = _read(store, pool or WorkerPool(1))
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)
@@ -98,13 +97,13 @@ def derive_edges(
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         vectors.store = inside
         standing = StandingRows(corpus.chunks, wanted["entities"].select(["_key", "name", "frequency"]))
-        stage = partial(_stage, last, _digest_with(digest, edits))
+        stage = partial(_stage, last, add_edits(digest, edits))
         changes = _write(inside, wanted, vectors, before, standing, stage)
         laid, is_behind = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
-        manifest.record_derived(inside, _digest_with(digest, laid))
+        manifest.record_derived(inside, add_edits(digest, laid))
     if last:
-        last.commit("" if is_behind else _digest_with(digest, laid))
+        last.commit("" if is_behind else add_edits(digest, laid))
     progress("edges", 4, 4)
     return changes
 
@@ -113,21 +112,6 @@ def _reopen(store: RowStore) -> None:
     """Say that derived rows are half written, so that neither this phase nor a stage takes them for whole."""
     manifest.record_derived(store, "")
     ledger.reopen(store)
-
-
-def _digest(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
-    documents = manifest.phases_digest(store)
-    settings = sorted((name, repr(value)) for name, value in vars(rules).items())
-    extractions = [
-        key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
-    ]
-    tag = embedder.model.tag
-    embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
-    return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)
-
-
-def _digest_with(digest: str, edits: Edits) -> str:
-    return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
 
 
 def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> tuple[Edits, bool]:

@@ -12,7 +12,6 @@ from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.cleanup.logs import blank_questions
 from hades.ingest.document_traces import find_traces, left_of, traces_of
-from hades.ingest.edges import derive_edges
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.known_records import forget_records
 from hades.ingest.openie import remove_unused
@@ -95,6 +94,8 @@ def forget_documents(
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
+    from hades.ingest.edges import derive_edges  # a quarter of a second, which reading sources does not need
+
     if scratch is not None:
         forget_records(scratch)
     changes = derive_edges(store, embedder, rules, scratch=scratch)

@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hades.stages.weights.weight_rules import WeightError
 from schemas.catalogue import collection_named
@@ -41,6 +40,8 @@ class WeightFile:
 
 def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
+    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
+
     footer = {
         "format": _FORMAT,
         "config": [row.model_dump(mode="json") for row in contents.config],
@@ -57,6 +58,8 @@ def write(path: Path, contents: WeightFile) -> None:
 
 def read(path: Path) -> WeightFile:
     """What a file holds, in the catalogue's types."""
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
