@@ -26,6 +26,7 @@ from hades.ingest.entities.coreference import link_short_forms
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_domains import entity_domains
 from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
+from hades.ingest.entities.keys import EdgeKeys, NodeIds
 from hades.ingest.entities.linking import (
     DocumentNames,
     LinkedCorpus,
@@ -106,8 +107,8 @@ def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules, kept: KeptAn
     linked = _link(corpus, reading, resolved, numbered)
     beside = np.flatnonzero(~stated.is_title)
     given = DocumentNames(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
-    ids = numbered.ids()
-    mentions, frequency = link_chunks(linked, given, ids)
+    ids, keys = NodeIds(numbered.ids()), EdgeKeys(kept)
+    mentions, frequency = link_chunks(linked, given, ids, keys)
     relations = [
         link_titles(linked, given),
         link_triples(linked, _triples(linked, resolved, numbered)),
@@ -124,9 +125,9 @@ def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules, kept: KeptAn
             entity_summaries(linked, kept),
         ),
         mentions,
-        relations_table(relations, ids, documents, corpus.created),
+        relations_table(relations, ids, documents, corpus.created, keys),
         merge_log_table(log_rows(merged.log, resolved, shown, written)),
-        _titles(linked, documents, ids),
+        _titles(linked, documents, ids.ids),
     )
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import pairwise
-from operator import or_
 
 import numpy as np
 
 from hades.ingest.entities.linking import DocumentNames, LinkedCorpus
+from hades.text.arrays import Hashes, Longs
 
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
@@ -40,38 +38,74 @@ def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDom
         else (pairs, pairs)
     )
     owner, label = np.divmod(grouped, max(1, len(labels)))
-    begins = np.searchsorted(owner, np.arange(linked.n_entities + 1)).tolist()
-    alone = [choose_domains([(names, 1)]) for names in labels]  # of most entities all documents have the same domains
-    joined, which, how_often = DomainSets(labels), label.tolist(), counts.tolist()
-    return [
-        alone[which[begin]] if end - begin == 1 else joined.choose(which[begin:end], how_often[begin:end])
-        for begin, end in pairwise(begins)
+    return join_domains(labels, owner, label, counts, linked.n_entities)
+
+
+def join_domains(
+    labels: Sequence[tuple[str, ...]], owner: Longs, label: Longs, counts: Longs, n_owners: int
+) -> list[EntityDomains]:
+    """For each owner the answer of `choose_domains`: `counts` of its documents have the domains of a label.
+
+    Rows are in order of owners. Sets of domains are bits of few numbers, so
+    that each set is made once, however many owners have it.
+    """
+    found = [EntityDomains(None, ())] * n_owners
+    present, owner = np.unique(owner, return_inverse=True)
+    if not len(present):
+        return found
+    names = sorted({name for one in labels for name in one})
+    place = {name: number for number, name in enumerate(names)}
+    begins = np.searchsorted(owner, np.arange(len(present)))
+    union = np.bitwise_or.reduceat(_as_bits(labels, place)[label], begins, axis=0)
+    first = np.array([place[one[0]] if one else len(names) for one in labels], dtype=np.int64)
+    main = _choose_main(owner, first[label], counts, len(names))
+    example, of_owner = _number_rows([main.astype(np.uint64), *union.T])
+    small = (np.bitwise_count(union[example]).sum(axis=1) <= _MOST).tolist()
+    known = [
+        EntityDomains(names[one] if one < len(names) else None, _names_of(bits, names)) if is_small else None
+        for one, bits, is_small in zip(main[example].tolist(), union[example].tolist(), small, strict=True)
     ]
+    ends = np.append(begins[1:], len(owner))
+    for number, (entity, row) in enumerate(zip(present.tolist(), of_owner.tolist(), strict=True)):
+        held = range(begins[number], ends[number]) if known[row] is None else ()
+        found[entity] = known[row] or choose_domains([(labels[label[one]], int(counts[one])) for one in held])
+    return found
 
 
-class DomainSets:
-    """Sets of domains that documents have, as bits: the domains of an entity are their union, found once a union."""
+def _as_bits(labels: Sequence[tuple[str, ...]], place: dict[str, int]) -> Hashes:
+    """One row a label: the bits of its domains in numbers of 64 bits."""
+    bits = np.zeros((len(labels), max(1, -(-len(place) // 64))), dtype=np.uint64)
+    for row, one in enumerate(labels):
+        for name in one:
+            word, bit = divmod(place[name], 64)
+            bits[row, word] |= np.uint64(1 << bit)
+    return bits
 
-    def __init__(self, labels: Sequence[tuple[str, ...]]) -> None:
-        self._labels = labels
-        self._names = sorted({name for names in labels for name in names})
-        place = {name: 1 << number for number, name in enumerate(self._names)}
-        self._bits = [reduce(or_, map(place.__getitem__, names), 0) for names in labels]
-        self._unions: dict[int, tuple[str, ...]] = {}
 
-    def choose(self, labels: Sequence[int], counts: Sequence[int]) -> EntityDomains:
-        """The domains of an entity whose documents have these sets, each so often: the answer of `choose_domains`."""
-        union = reduce(or_, map(self._bits.__getitem__, labels), 0)
-        if union.bit_count() > _MOST:
-            return choose_domains([(self._labels[one], count) for one, count in zip(labels, counts, strict=True)])
-        if union not in self._unions:
-            self._unions[union] = tuple(name for number, name in enumerate(self._names) if union >> number & 1)
-        main: dict[str, int] = {}
-        for one, count in zip(labels, counts, strict=True):
-            if names := self._labels[one]:
-                main[names[0]] = main.get(names[0], 0) + count
-        first = min(main, key=lambda name: (-main[name], name)) if len(main) > 1 else next(iter(main), None)
-        return EntityDomains(first, self._unions[union])
+def _choose_main(owner: Longs, first: Longs, counts: Longs, nothing: int) -> Longs:
+    """The first domain of most documents of each owner, of several the first by name; `nothing` where none has any."""
+    codes, which = np.unique(owner * (nothing + 1) + first, return_inverse=True)
+    total = np.zeros(len(codes), dtype=np.int64)
+    np.add.at(total, which, counts)
+    who, domain = np.divmod(codes, nothing + 1)
+    order = np.lexsort((domain, -total, domain == nothing, who))
+    chosen: Longs = domain[order[np.flatnonzero(np.diff(who[order], prepend=-1))]]
+    return chosen
+
+
+def _number_rows(columns: Sequence[Hashes]) -> tuple[Longs, Longs]:
+    """Where each different row is met first, and the number of each row among them."""
+    which = np.zeros(len(columns[0]), dtype=np.int64)
+    example = which
+    for column in columns:
+        known, value = np.unique(column, return_inverse=True)
+        _, example, which = np.unique(which * len(known) + value, return_index=True, return_inverse=True)
+    return example, which
+
+
+def _names_of(bits: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    joined = sum(value << 64 * word for word, value in enumerate(bits))
+    return tuple(names[bit] for bit in range(joined.bit_length()) if joined >> bit & 1)
 
 
 def choose_domains(groups: Sequence[tuple[tuple[str, ...], int]]) -> EntityDomains:

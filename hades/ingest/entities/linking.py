@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hades.ingest.entities.cooccurrence import co_occurrences
 from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.keys import EdgeKeys, NodeIds
 from hades.ingest.entities.reading import Reading
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tables import RelationRows, lists_array, mentions_table
@@ -48,7 +49,7 @@ class DocumentNames:
     entity: Longs
 
 
-def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: Sequence[str]) -> tuple[pa.Table, Longs]:
+def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: NodeIds, keys: EdgeKeys) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title can carry it.
@@ -64,9 +65,9 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: Sequence[str]) 
     row_said = row[: len(said)]
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
-    chunks = [node_id("doc_chunks", key) for key in linked.corpus.chunk_keys]
+    chunks = NodeIds([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys])
     entity = codes % size
-    table = mentions_table(chunks, ids, codes // size, entity, count, positions)
+    table = mentions_table(chunks, ids, codes // size, entity, count, positions, keys)
     return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ingest.entities.keys import edge_keys, frame
+from hades.ingest.entities.keys import EdgeKeys, NodeIds
 from hades.text.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
 from schemas.edges import MentionType, Provenance
@@ -33,25 +33,24 @@ class RelationRows:
 
 
 def relations_table(
-    parts: Sequence[RelationRows], entities: Sequence[str], documents: Sequence[str], created: pa.Array
+    parts: Sequence[RelationRows], entities: NodeIds, documents: Sequence[str], created: pa.Array, keys: EdgeKeys
 ) -> pa.Table:
-    """All relations, parts in the order given and rows in theirs; `entities` and `documents` are `_id`s."""
-    columns = pa.array(entities, pa.string()), pa.array(documents, pa.string())
-    framed = frame(entities)
-    return pa.concat_tables([_relation_part(part, framed, columns, created) for part in parts])
+    """All relations, parts in the order given and rows in theirs; `documents` are `_id`s."""
+    held = pa.array(documents, pa.string())
+    return pa.concat_tables([_relation_part(part, entities, held, created, keys) for part in parts])
 
 
 def mentions_table(
-    chunks: Sequence[str], entities: Sequence[str], chunk: Longs, entity: Longs, count: Longs, positions: pa.Array
+    chunks: NodeIds, entities: NodeIds, chunk: Longs, entity: Longs, count: Longs, positions: pa.Array, keys: EdgeKeys
 ) -> pa.Table:
-    """Mentions with the characters at which each stands in its chunk; `chunk` and `entity` number the `_id`s given."""
+    """Mentions with the characters at which each stands in its chunk; `chunk` and `entity` number the ids given."""
     return fill(
         "mentions",
         len(chunk),
         {
-            "_key": edge_keys(frame(chunks), chunk, MentionType.MENTIONS, frame(entities), entity),
-            "_from": pa.array(chunks, pa.string()).take(pa.array(chunk)),
-            "_to": pa.array(entities, pa.string()).take(pa.array(entity)),
+            "_key": keys.find(chunks, chunk, MentionType.MENTIONS, entities, entity),
+            "_from": chunks.column.take(pa.array(chunk)),
+            "_to": entities.column.take(pa.array(entity)),
             "type": constant(MentionType.MENTIONS, len(chunk)),
             "count": pa.array(count),
             "positions": positions,
@@ -92,14 +91,14 @@ def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
 
 
 def _relation_part(
-    part: RelationRows, framed: Sequence[bytes], columns: tuple[pa.Array, pa.Array], created: pa.Array
+    part: RelationRows, entities: NodeIds, documents: pa.StringArray, created: pa.Array, keys: EdgeKeys
 ) -> pa.Table:
     where = pa.array(part.document)
-    place = [columns[1].take(where), spans_array(part.begin, part.end)]
+    place = [documents.take(where), spans_array(part.begin, part.end)]
     arrays = {
-        "_key": edge_keys(framed, part.source, part.type, framed, part.target, part.label),
-        "_from": columns[0].take(pa.array(part.source)),
-        "_to": columns[0].take(pa.array(part.target)),
+        "_key": keys.find(entities, part.source, part.type, entities, part.target, part.label),
+        "_from": entities.column.take(pa.array(part.source)),
+        "_to": entities.column.take(pa.array(part.target)),
         "type": constant(part.type, len(part.source)),
         "created": created.take(where),
         "provenance": pa.StructArray.from_arrays(place, fields=list(arrow_schema(Provenance))),

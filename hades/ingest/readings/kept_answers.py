@@ -66,6 +66,16 @@ class KeptAnswers:
     def answer(
         self, question: str, module: str, asked: Signatures, work: Callable[[list[int]], Sequence[str]]
     ) -> list[str]:
+        """`answer_column` as a list."""
+        column = self.answer_column(
+            question, module, asked, lambda places: pa.array(work(places.tolist()), pa.string())
+        )
+        answers: list[str] = column.to_pylist()
+        return answers
+
+    def answer_column(
+        self, question: str, module: str, asked: Signatures, work: Callable[[Longs], pa.StringArray]
+    ) -> pa.StringArray:
         """The answer to each signature; `work` finds those at the places that it is given, and is in `module`.
 
         From now on these answers are kept, and no others.
@@ -74,14 +84,11 @@ class KeptAnswers:
         place, values = self._find(question, version, asked)
         missing = np.flatnonzero(place < 0)
         if not len(missing) and len(distinct(place)) == len(values):
-            same: list[str] = values.take(pa.array(place)).to_pylist()
-            return same
+            return values.take(pa.array(place))
         place[missing] = len(values) + np.arange(len(missing))
-        found = pa.array(work(missing.tolist()), pa.string())
-        answers = pa.concat_arrays([values, found]).take(pa.array(place))
+        answers = pa.concat_arrays([values, work(missing)]).take(pa.array(place))
         self._keep(question, version, asked, answers)
-        kept: list[str] = answers.to_pylist()
-        return kept
+        return answers
 
     def _find(self, question: str, version: str, asked: Signatures) -> tuple[Longs, pa.StringArray]:
         """The place of each answer among those kept, -1 for none, and the answers kept."""

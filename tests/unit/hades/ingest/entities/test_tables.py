@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.keys import edge_keys, entity_keys, frame
+from hades.ingest.entities.keys import EdgeKeys, NodeIds, edge_keys, entity_keys, frame
 from hades.ingest.entities.merge_log import merge_log_table
 from hades.ingest.entities.tables import fill, lists_array
+from hades.ingest.readings.kept_answers import KeptAnswers
 from schemas.catalogue import collection_named
 from schemas.ids import edge_key, entity_key
 from schemas.nodes import EntityType
@@ -24,6 +27,15 @@ def test_many_keys_at_once_are_the_keys_one_by_one(sources: list[str], targets: 
         found = edge_keys(frame(sources), source, "refers_to", frame(targets), target, labels).to_pylist()
         parts = [label] if labels and label else []
         assert found == [edge_key(one, "refers_to", other, *parts) for one in sources for other in targets]
+
+
+def test_keys_that_are_kept_are_the_keys_of_the_edges(tmp_path: Path) -> None:
+    for size in (3, 5, 4):
+        ids = NodeIds([f"entities/{number}" for number in range(size)])
+        source, target = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
+        for relation in ("refers_to", "related_to"):
+            found = EdgeKeys(KeptAnswers(tmp_path)).find(ids, source, relation, ids, target).to_pylist()
+            assert found == [edge_key(one, relation, other) for one in ids.ids for other in ids.ids]
 
 
 NAMES = st.text(alphabet=st.one_of(st.characters(codec="ascii"), st.characters()), max_size=100)
