@@ -9,6 +9,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.settings import Settings
 from hades.surfaces.access.callers import Door
+from hades.surfaces.access.garbage import collect_seldom
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.mcp.server import build_server
 from hades.surfaces.mcp.service import open_service
@@ -23,7 +24,9 @@ def serve_stdio(settings: Settings, door: Door) -> None:
     want_machine_code()
     service = open_service(settings, door)
     try:
-        build_server(service).run("stdio")
+        made = build_server(service)
+        collect_seldom()
+        made.run("stdio")
     finally:
         service.close()
 
@@ -42,6 +45,7 @@ def serve_http(settings: Settings, door: Door, listening: socket.socket, limits:
             max_sessions=SESSIONS,
             transport_security=_security(door),
         )
+        collect_seldom()
         server_of(app, limits).run(sockets=[listening])
     finally:
         service.close()

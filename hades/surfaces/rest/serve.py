@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from hades.retrieval.walks.compile_kernel import want_machine_code
 from hades.settings import Settings
 from hades.surfaces.access.callers import Door
+from hades.surfaces.access.garbage import collect_seldom
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.access.sockets import BACKLOG
 from hades.surfaces.rest.app import build_app
@@ -27,7 +28,9 @@ def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limi
     sys.setswitchinterval(_SWITCH_SECONDS)
     for told_to_stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again once it has stopped
         signal.signal(told_to_stop, lambda *_: None)
-    server(settings, door, limits).run(sockets=[listening])
+    made = server(settings, door, limits)
+    collect_seldom()
+    made.run(sockets=[listening])
 
 
 def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:
