@@ -1,4 +1,4 @@
-"""Which pairs of topics get bridges: those that moved, those that questions met together, those joined most."""
+"""Which pairs of topics get bridges: each topic with its strongest neighbours, pairs of questions, pairs joined most."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ Pair = tuple[int, int]
 def choose_pairs(
     store: RowStore, heat: Heat, topics: Sequence[str], rules: BridgeRules, *, moved: Sequence[str], as_of: datetime
 ) -> list[Pair]:
-    """Pairs of topic numbers, lower first, each once, in the order in which they are to be served."""
+    """Pairs of topic numbers, lower first, each once, in the order in which they are to be served.
+
+    Topics that moved come first; which pairs there are does not depend on what moved.
+    """
     number = {key: place for place, key in enumerate(topics)}
     shifted = [number[key] for key in (one.removeprefix("clusters/") for one in moved) if key in number]
-    of_moved = [pair for topic in shifted for pair in pairs_of(heat, topic, rules.moved_pairs)]
-    chosen = dict.fromkeys([*of_moved, *_pairs_of_questions(store, number, rules, as_of)])
+    ordered = dict.fromkeys([*shifted, *range(len(topics))])
+    of_topics = [pair for topic in ordered for pair in pairs_of(heat, topic, rules.topic_pairs)]
+    chosen = dict.fromkeys([*_pairs_of_questions(store, number, rules, as_of), *of_topics])
     chosen |= dict.fromkeys(hot_pairs(heat, rules.near_pairs, rules.far_pairs))
     restless = set(shifted)
     return sorted(chosen, key=restless.isdisjoint)  # stable: the order above within both halves

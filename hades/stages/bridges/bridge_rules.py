@@ -8,13 +8,14 @@ from typing import Any
 
 from hades.settings.hirag import DEFAULT_BOOSTS, PathSettings
 
-VERSION = 2  # raise it with any change of what is found: the next build searches again
+VERSION = 3  # raise it with any change of what is found: the next build searches again
 
 
 @dataclass(frozen=True)
 class BridgeRules:
     """Everything that decides which bridges there are; a change of any rebuilds them.
 
+    Every topic has bridges to its `topic_pairs` strongest neighbours, whether it moved or not.
     `pair_work` and `work` are budgets in edges looked at, for one pair of topics and for all. `refreshed_topics` is how
     many of the topics that moved most have all their pairs looked at again in a build that keeps the others.
     """
@@ -24,7 +25,7 @@ class BridgeRules:
     paths_per_pair: int = 3
     near_pairs: int = 512
     far_pairs: int = 256
-    moved_pairs: int = 8
+    topic_pairs: int = 8
     refreshed_topics: int = 16
     seen_pairs: int = 256
     seen_days: int = 30

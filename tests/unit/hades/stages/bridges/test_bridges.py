@@ -250,18 +250,28 @@ def test_topics_that_moved_are_served_first_even_when_they_are_not_hot(store: Gr
     place(store, x="a", y="b", z="c", cold="d")
     join(store, "a b .9", "b c .9", "a c .9", "d a .5")
     rules = replace(RULES, near_pairs=1, far_pairs=0)
-    build(store, rules=rules)
-    assert walks(store) == ["a>b", "a>c>b"]
     answers = iter([False, True])
-    report = build(store, "2", rules=rules, moved=["clusters/cold"], deadline=lambda: next(answers))
-    assert "d>a" in walks(store)
-    assert (report.pairs, report.stopped) == (2, "")
+    report = build(store, rules=rules, moved=["clusters/cold"], deadline=lambda: next(answers))
+    assert walks(store) == ["d>a"]
+    assert (report.pairs, report.pairs_searched, report.stopped) == (4, 1, "time")
+
+
+def test_bridges_of_topics_that_did_not_move_stay_even_when_they_are_not_hot(store: GraphStore) -> None:
+    place(store, x="a", y="b", z="c", cold="d", colder="e")
+    join(store, "a b .9", "b c .9", "a c .9", "d a .5", "d e .5")
+    rules = replace(RULES, near_pairs=1, far_pairs=0)
+    first = build(store, rules=rules, moved=[f"clusters/{name}" for name in ("x", "y", "z", "cold", "colder")])
+    before = walks(store)
+    assert {"d>a", "d>e"} <= set(before)
+    second = build(store, "2", rules=rules, moved=["clusters/x"], as_of=later(1))
+    assert (walks(store), second.pairs, second.pairs_left) == (before, first.pairs, 0)
+    assert second.pairs_reused >= 2  # those of the topics beside the one that moved
 
 
 def test_pairs_that_questions_met_together_get_bridges(store: GraphStore) -> None:
     place(store, x="a", y="b", z="c")
     join(store, "a b .9", "b c .9")
-    rules = replace(RULES, near_pairs=0, far_pairs=0)
+    rules = replace(RULES, near_pairs=0, far_pairs=0, topic_pairs=0)
     met = {"hierarchy": [{"id": "clusters/x", "level": 1}, {"id": "clusters/z", "level": 1}]}
     log = {"query": "q", "recipe": "hirag", "snapshot": "g", "results": orjson.dumps(met).decode()}
     put(store, "query_logs", {"_key": "old", "at": later(-40), **log})
