@@ -1,4 +1,4 @@
-"""Which pairs of topics get bridges: each topic with its strongest neighbours, pairs of questions, pairs joined most."""
+"""Which pairs of topics get bridges: topics with their strongest neighbours, pairs of questions, pairs joined most."""
 
 from __future__ import annotations
 
