@@ -33,8 +33,8 @@ CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 
 _BLOCK_CHARS = 1 << 18  # columns of a block fit into the cache of a core
 _WIDEST_GAP = 8
-_CHAR_BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
-_WORD_BASE = 0xD6E8FEB86659FD93
+CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word; odd, so it has an inverse modulo 2**64
+WORD_BASE = 0xD6E8FEB86659FD93
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def span_hashes(tokens: Words, first: Longs, last: Longs) -> Hashes:
         here = first + step
         inside = here < last
         sums[inside] += hashes[tokens.word[here[inside]]] * np.uint64(power)
-        power = power * _WORD_BASE & 0xFFFFFFFFFFFFFFFF
+        power = power * WORD_BASE & 0xFFFFFFFFFFFFFFFF
     return sums ^ (sums >> np.uint64(31))
 
 
@@ -180,7 +180,7 @@ def _gaps(codes: NDArray[np.uint32], starts: Longs, ends: Longs, shapes: Bits, o
 @cache
 def _powers(bits: int) -> tuple[Hashes, Hashes]:
     """Powers of the base and of its inverse modulo 2**64, so that any slice of a running sum becomes a word's hash."""
-    tables = [np.full(1 << bits, base, dtype=np.uint64) for base in (_CHAR_BASE, pow(_CHAR_BASE, -1, 1 << 64))]
+    tables = [np.full(1 << bits, base, dtype=np.uint64) for base in (CHAR_BASE, pow(CHAR_BASE, -1, 1 << 64))]
     for table in tables:
         table[0] = 1
         np.cumprod(table, out=table)

@@ -15,9 +15,11 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
+from hades.text.arrays import Flags, Hashes
 from hades.text.word_lists import HONORIFICS
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
+_ENDS = _SUFFIXES | {"c"}  # words that a name may do without
 _ARTICLES = frozenset(("the", "a", "an"))
 _PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
 _MIN_JOINED = 10
@@ -49,7 +51,7 @@ class AliasMerge:
 
 def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) -> list[Alias]:
     """What the names' own words say about which are the same."""
-    known = {words: row for row, words in enumerate(names.plain)}
+    known = dict(zip(names.plain, range(len(names)), strict=True))
     return [
         *_shorten(names, known),
         *_plurals(names, known, common),
@@ -96,11 +98,10 @@ def _root(parent: list[int], row: int) -> int:
 
 def _shorten(names: Names, known: dict[tuple[str, ...], int]) -> Iterator[Alias]:
     """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
-    named = names.has(Origin.STATED | Origin.NAME).tolist()
-    for row, words in enumerate(names.plain):
-        if len(words) < 2 or not named[row]:
-            continue
-        for rest, rule in _shorter(words):
+    named = names.has(Origin.STATED | Origin.NAME)
+    may = names.with_word(0, (_ARTICLES | HONORIFICS).__contains__) | names.with_word(-1, _ENDS.__contains__)
+    for row in np.flatnonzero(named & may & (np.diff(names.offsets) > 1)).tolist():
+        for rest, rule in _shorter(names.plain[row]):
             other = known.get(rest)
             if other is not None and named[other]:
                 yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
@@ -123,17 +124,19 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
 def _plurals(names: Names, known: dict[tuple[str, ...], int], common: frozenset[str]) -> Iterator[Alias]:
     """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
     terms = names.has(Origin.TERM).tolist()
-    for row in _comparable(names):
+    for row in np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural)).tolist():
         words = names.plain[row]
         last = words[-1]
-        if last[-1] != "s" or len(last) < _SHORTEST_PLURAL or last.endswith("ss"):
-            continue
         for singular in _singulars(last):
             other = known.get((*words[:-1], singular))
             ordinary = singular in common or last in common
             if other is not None and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
                 yield Alias(row, other, "plural", 0.98)
                 break
+
+
+def _may_be_plural(word: str) -> bool:
+    return word[-1] == "s" and len(word) >= _SHORTEST_PLURAL and not word.endswith("ss")
 
 
 def _singulars(plural: str) -> Iterator[str]:
@@ -147,34 +150,44 @@ def _singulars(plural: str) -> Iterator[str]:
 def _spacings(names: Names) -> Iterator[Alias]:
     """Data set and dataset, back propagation and backpropagation: the same letters, parted elsewhere."""
     blocks: dict[str, list[int]] = defaultdict(list)
-    for row in _comparable(names):
-        letters = "".join(names.plain[row])
-        if len(letters) >= _MIN_JOINED and not letters.isdigit():
-            blocks[letters].append(row)
-    for rows in blocks.values():
-        yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
+    rows = np.flatnonzero(_comparable(names) & (names.n_letters() >= _MIN_JOINED))
+    for row in rows[_is_shared(names.letter_hashes()[rows])].tolist():
+        blocks["".join(names.plain[row])].append(row)
+    for letters, same in blocks.items():
+        if not letters.isdigit():
+            yield from (Alias(row, same[0], "spacing", 0.97) for row in same[1:])
 
 
-def _comparable(names: Names) -> list[int]:
+def _comparable(names: Names) -> Flags:
     """Names short enough to be misspelt; those only given and never met in a text are taken at their word."""
     only_given = (names.texts == 0) & ~names.has(Origin.TITLE | Origin.SYMBOL)
-    rows: list[int] = np.flatnonzero(~only_given & (np.diff(names.offsets) <= _LONGEST_FUZZY)).tolist()
-    return rows
+    comparable: Flags = ~only_given & (np.diff(names.offsets) <= _LONGEST_FUZZY)
+    return comparable
 
 
 def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> Iterator[Alias]:
     """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
-    for row in _comparable(names):
+    long = (np.diff(names.offsets) > 1) & (names.n_letters() >= rules.fuzzy_min_letters)
+    owner, place, rest = names.without_each_word()
+    chosen = (_comparable(names) & long)[owner] & names.words_where(
+        lambda word: len(word) >= _MIN_TOKEN and word not in common and word.isalpha()
+    )
+    owner, place, rest = owner[chosen], place[chosen], rest[chosen]
+    shared = _is_shared(rest)
+    for row, index in zip(owner[shared].tolist(), place[shared].tolist(), strict=True):
         words = names.plain[row]
-        if len(words) < 2 or sum(map(len, words)) < rules.fuzzy_min_letters:
-            continue
-        for index, word in enumerate(words):
-            if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():
-                blocks[(*words[:index], None, *words[index + 1 :])].append((word, row))
-    for shared in blocks.values():
-        if 1 < len(shared) <= _MAX_BLOCK:
-            yield from _near_pairs(sorted(shared), names, rules)
+        blocks[(*words[:index], None, *words[index + 1 :])].append((words[index], row))
+    for block in blocks.values():
+        if 1 < len(block) <= _MAX_BLOCK:
+            yield from _near_pairs(sorted(block), names, rules)
+
+
+def _is_shared(hashes: Hashes) -> Flags:
+    """Which values are there more than once: what cannot meet another is not looked at."""
+    _, which, count = np.unique(hashes, return_inverse=True, return_counts=True)
+    shared: Flags = count[which] > 1
+    return shared
 
 
 def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) -> Iterator[Alias]:

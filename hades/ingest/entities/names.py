@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from hades.text.arrays import Flags, Hashes, Ints, Longs, encode
-from hades.text.tokens import Words, span_hashes, tokenize
+from hades.text.tokens import CHAR_BASE, WORD_BASE, Words, span_hashes, tokenize
 
 
 class Origin:
@@ -53,6 +53,47 @@ class Names:
         """Which names are known for one of these reasons."""
         known: Flags = (self.origin & why) != 0
         return known
+
+    def words_where(self, holds: Callable[[str], bool]) -> Flags:
+        """Which words of all names, beside `words`, satisfy the test; asked once a distinct word."""
+        answers = np.fromiter(map(holds, self.letters), dtype=np.bool_, count=len(self.letters))
+        return answers[self.spelling]
+
+    def with_word(self, place: int, holds: Callable[[str], bool]) -> Flags:
+        """Which names have a first (0) or last (-1) word that satisfies the test."""
+        rows = self.offsets[:-1] if place == 0 else self.offsets[1:] - 1
+        return self.words_where(holds)[rows]
+
+    def n_letters(self) -> Longs:
+        """How many letters the words of each name have together."""
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self._word_lengths())])
+        return np.diff(ends[self.offsets])
+
+    def letter_hashes(self) -> Hashes:
+        """One hash for the letters of each name, whatever words they are parted into."""
+        lengths = self._word_lengths()
+        before = np.cumsum(lengths) - lengths
+        before -= np.repeat(before[self.offsets[:-1]], np.diff(self.offsets))
+        powers = np.full(int(before.max(initial=0)) + 1, CHAR_BASE, dtype=np.uint64)
+        powers[0] = 1
+        np.cumprod(powers, out=powers)
+        return np.add.reduceat(self.words * powers[before], self.offsets[:-1])
+
+    def without_each_word(self) -> tuple[Longs, Longs, Hashes]:
+        """For each word of each name the name, the place of the word, and a hash of what the name is without it."""
+        sizes = np.diff(self.offsets)
+        owner = np.repeat(np.arange(len(self)), sizes)
+        place = np.arange(len(owner)) - self.offsets[:-1][owner]
+        powers = np.full(int(sizes.max(initial=0)) + 1, WORD_BASE, dtype=np.uint64)
+        powers[0] = 1
+        np.cumprod(powers, out=powers)
+        parts = self.words * powers[place]
+        rest = np.add.reduceat(parts, self.offsets[:-1])[owner] - parts
+        return owner, place, rest + place.astype(np.uint64) * np.uint64(CHAR_BASE) + powers[sizes[owner]]
+
+    def _word_lengths(self) -> Longs:
+        lengths: Longs = np.fromiter(map(len, self.letters), dtype=np.int64, count=len(self.letters))
+        return lengths[self.spelling]
 
     def only(self, rows: Longs, texts: Ints) -> Names:
         """Some of the names, in the same order, with the number of texts that hold each."""
