@@ -11,7 +11,7 @@ from typing import Any
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import ArrayFile
 
-FORMAT = 3
+FORMAT = 3  # raise it with any change of what an array holds: values of an older format are neither read nor copied
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 

@@ -18,9 +18,10 @@ from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels, spans, texts
 from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.facts import HEADING_SEPARATOR
+from hades.snapshot.former_snapshot import FormerSnapshot
 from hades.snapshot.heaps import HeapWriter
 from hades.snapshot.lexical import LexicalWriter
-from hades.snapshot.lookup import hash_texts
+from hades.snapshot.lookup import Hashes, hash_texts
 from hades.snapshot.names import NamesWriter
 from hades.snapshot.vector_rows import VectorWriter
 from schemas.catalogue import Collection, collection_named
@@ -58,10 +59,19 @@ class NodeSpace:
 
 
 class NodeRows:
-    """Writes all nodes of a store. In `cache` lies what an earlier publishing knew of the same texts."""
+    """Writes all nodes of a store. In `cache` lies what an earlier publishing knew of the same texts.
 
-    def __init__(self, folder: Folder, documents: DocumentRows, cache: Path | None = None) -> None:
-        self._folder, self._documents, self._cache = folder, documents, cache
+    What the `former` snapshot holds of the same vectors and keys is copied.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        documents: DocumentRows,
+        cache: Path | None = None,
+        former: FormerSnapshot | None = None,
+    ) -> None:
+        self._folder, self._documents, self._cache, self._former = folder, documents, cache, former
         self._key, self._name, self._summary = (
             HeapWriter(folder, f"node.{name}") for name in ("key", "name", "summary")
         )
@@ -91,7 +101,7 @@ class NodeRows:
             before = self._key.count
             for batch in self._scan(store, kind, models):
                 ids.append(pc.binary_join_element_wise(kind.value, batch.column("_key"), "/").cast(pa.large_string()))
-                hashes.append(hash_texts(ids[-1].to_pylist()))
+                hashes.append(self._hash_ids(kind, batch.column("_key"), ids[-1]))
                 progress(kind.value, self._key.count - before)
             counts[kind.value] = self._key.count - before
         all_hashes = np.concatenate(hashes)
@@ -111,6 +121,14 @@ class NodeRows:
         self._folder.whole("entity.cluster_node", _clusters(self._clusters, everything))
         return NodeSpace(counts, everything, tuple(self._types.codes), models, self._names.longest)
 
+    def _hash_ids(self, kind: Kind, keys: pa.Array, ids: pa.Array) -> Hashes:
+        """The hash of each id; that of a known node is copied."""
+        if self._former is None:
+            return hash_texts(ids.to_pylist())
+        hashes, is_known = self._former.hashes_of(kind.value, keys)
+        hashes[~is_known] = hash_texts(ids.filter(pa.array(~is_known)).to_pylist())
+        return hashes
+
     def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
         collection = collection_named(kind.value)
         assert collection is not None
@@ -118,7 +136,7 @@ class NodeRows:
         if collection.text_fields:
             known = AnalysedTexts(self._cache / f".analysed_{kind}.npz") if self._cache else None
             words = LexicalWriter(self._folder.path, f"lexical.{kind}", known)
-        vectors = VectorWriter(self._folder, kind.value) if collection.vector_field else None
+        vectors = VectorWriter(self._folder, kind.value, self._former) if collection.vector_field else None
         columns = ("_key", *_COLUMNS[kind])
         rows = 0
         for batch in store.scan(kind.value, columns=columns, batch_rows=_BATCH_ROWS):

@@ -22,6 +22,7 @@ from hades.snapshot.arrays import Folder, mapped, view_of
 from hades.snapshot.bridge_rows import BridgeRows
 from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.edge_rows import EdgeRows, edge_types
+from hades.snapshot.former_snapshot import FormerSnapshot
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.node_rows import NodeRows, Progress
 from hades.snapshot.ranker_part import write_ranker
@@ -84,7 +85,8 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, left_out = build(rows, building, progress, cache=root)
+                former = FormerSnapshot.load(_find_serving(root))
+                contents, left_out = build(rows, building, progress, cache=root, former=former)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifests.hash_of(body)
@@ -116,13 +118,19 @@ def publish(
     )
 
 
-def build(store: RowStore, path: Path, progress: Progress, cache: Path | None = None) -> tuple[Manifest, int]:
+def build(
+    store: RowStore,
+    path: Path,
+    progress: Progress,
+    cache: Path | None = None,
+    former: FormerSnapshot | None = None,
+) -> tuple[Manifest, int]:
     """Write every array of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
     parts = parts_of(store)
     with Folder(path) as folder:
         documents = DocumentRows(store, folder)
         progress("documents", documents.stored)
-        nodes = NodeRows(folder, documents, cache).write(store, progress)
+        nodes = NodeRows(folder, documents, cache, former).write(store, progress)
         edges = EdgeRows(folder, documents, nodes)
         counts = edges.write(store, progress)
         rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
@@ -179,6 +187,12 @@ def catalogue_hash() -> str:
         columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
         digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
     return digest.hexdigest()
+
+
+def _find_serving(root: Path) -> Path | None:
+    """The folder of the snapshot that serves; None where there is none."""
+    now = pointer.read_or_none(root, pointer.CURRENT)
+    return root / now.snapshot if now is not None and (root / now.snapshot).is_dir() else None
 
 
 def _find_previous(root: Path) -> Path | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +11,8 @@ from numpy.typing import NDArray
 
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import Column, Folder
+from hades.snapshot.columns import NOWHERE
+from hades.snapshot.former_snapshot import Coded, FormerSnapshot, FormerVectors, Places, Singles
 from models.vector_search.cells import cells_for, fit_cells
 from models.vector_search.quantize import code_rows
 from models.vector_search.signs import sign_rows
@@ -30,8 +34,10 @@ class VectorWriter:
     (`models/vector_search/signs.py`).
     """
 
-    def __init__(self, folder: Folder, collection: str) -> None:
-        self._folder, self._collection = folder, collection
+    def __init__(self, folder: Folder, collection: str, former: FormerSnapshot | None = None) -> None:
+        self._folder, self._collection, self._former = folder, collection, former
+        self._known: dict[str, FormerVectors | None] = {}
+        self._places: dict[str, list[Places]] = {}  # of vectors that an earlier snapshot holds, -1 for the others
         self._models: dict[str, tuple[Column, Column, Column]] = {}
         self._dimensions: dict[str, int] = {}
 
@@ -52,11 +58,12 @@ class VectorWriter:
                     "embed the collection again, nothing was published"
                 )
             values = held.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
-            self._write(tag, values, first_row + rows)
+            places = self._find_places(tag, batch.column("_key").filter(chosen), values)
+            self._write(tag, values, first_row + rows, places)
 
     def write(self, n_rows: int) -> tuple[str, ...]:
         """Finish; the tags of the models, by number."""
-        for number in range(len(self._models)):
+        for number, tag in enumerate(self._models):
             prefix = self._prefix(number)
             self._folder.finish(*(f"{prefix}.{part}" for part in ("value", "norm", "row")))
             rows = self._folder[f"{prefix}.row"]
@@ -64,10 +71,20 @@ class VectorWriter:
             place[rows] = np.arange(len(rows), dtype=np.int32)
             self._folder.whole(f"{prefix}.place", place)
             if len(rows) >= CODED_FROM:
-                self._code(prefix)
+                self._code(prefix, tag)
         return tuple(self._models)
 
-    def _write(self, tag: str, values: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
+    def _find_places(self, tag: str, keys: pa.Array, values: NDArray[np.float32]) -> Places:
+        if tag not in self._known:
+            known = self._former.vectors(self._collection, tag) if self._former is not None else None
+            fits = known is not None and known.value.shape[1] == values.shape[1]
+            self._known[tag], self._places[tag] = known if fits else None, []
+        former = self._known[tag]
+        places = former.find_same(keys, values) if former is not None else np.full(len(values), NOWHERE, np.int64)
+        self._places[tag].append(places)
+        return places
+
+    def _write(self, tag: str, values: NDArray[np.float32], rows: NDArray[np.int64], places: Places) -> None:
         if tag not in self._models:
             prefix = self._prefix(len(self._models))
             self._models[tag] = (
@@ -77,11 +94,21 @@ class VectorWriter:
             )
         value, norm, row = self._models[tag]
         value.append(values)
-        for first in range(0, len(values), _CACHED_ROWS):
-            norm.append(np.linalg.norm(values[first : first + _CACHED_ROWS].astype(np.float64), axis=1))
+        norm.append(self._measure(self._known[tag], values, places))
         row.append(rows)
 
-    def _code(self, prefix: str) -> None:
+    def _measure(self, former: FormerVectors | None, values: NDArray[np.float32], places: Places) -> Singles:
+        """The length of each vector; that of a known one is copied."""
+        norms = np.empty(len(values), np.float32)
+        if former is not None:
+            norms[places >= 0] = former.norm[places[places >= 0]]
+        new = np.flatnonzero(places < 0)
+        for first in range(0, len(new), _CACHED_ROWS):
+            part = new[first : first + _CACHED_ROWS]
+            norms[part] = np.linalg.norm(values[part].astype(np.float64), axis=1)
+        return norms
+
+    def _code(self, prefix: str, tag: str) -> None:
         """Write what a scan reads instead of the vectors: codes, or signs in cells where there are many."""
         values, norms = self._folder[f"{prefix}.value"], self._folder[f"{prefix}.norm"]
         if len(values) >= APPROXIMATE_FROM:
@@ -89,11 +116,12 @@ class VectorWriter:
             return
         code = self._folder.column(f"{prefix}.code", np.int8, (values.shape[1],))
         step, slack = (self._folder.column(f"{prefix}.{part}", np.float32) for part in ("step", "slack"))
+        former, places = self._known[tag], np.concatenate(self._places[tag])
+        held = former.coded if former is not None else None
         for first in range(0, len(values), _CACHED_ROWS):
-            coded = code_rows(values[first : first + _CACHED_ROWS], norms[first : first + _CACHED_ROWS])
-            code.append(coded.codes)
-            step.append(coded.steps)
-            slack.append(coded.slacks)
+            chosen = slice(first, first + _CACHED_ROWS)
+            for column, part in zip((code, step, slack), _code_block(values, norms, chosen, places, held), strict=True):
+                column.append(part)
         self._folder.finish(*(f"{prefix}.{part}" for part in ("code", "step", "slack")))
 
     def _sign(self, prefix: str, values: NDArray[np.float32]) -> None:
@@ -113,3 +141,19 @@ class VectorWriter:
 
     def _prefix(self, number: int) -> str:
         return f"vector.{self._collection}.{number}"
+
+
+def _code_block(
+    values: Singles, norms: Singles, chosen: slice, places: Places, held: Coded | None
+) -> tuple[NDArray[Any], ...]:
+    """Codes, steps and error bounds of a run of vectors; those of known ones are copied."""
+    place = places[chosen]
+    new = np.flatnonzero(place < 0) if held is not None else np.arange(len(place))
+    coded = code_rows(values[chosen][new], norms[chosen][new])
+    computed: tuple[NDArray[Any], ...] = (coded.codes, coded.steps, coded.slacks)
+    if held is None:
+        return computed
+    parts: list[NDArray[Any]] = [column[place] for column in held]  # place -1 is the last one, which is replaced
+    for part, own in zip(parts, computed, strict=True):
+        part[new] = own
+    return tuple(parts)
