@@ -87,6 +87,7 @@ def derive_edges(
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
+    give_back_memory()
     progress("edges", 2, 4)
     last = LastDerivation(scratch) if scratch is not None else None
     before = last.load(manifest.derive_digest(store)) if last else {}

@@ -21,7 +21,7 @@ from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 Longs = NDArray[np.int64]
-PORTION_BYTES = 256 * 1024 * 1024
+PORTION_BYTES = 128 * 1024 * 1024
 STORE_ROWS = 16_384  # compared at a time
 _SHORTEST_RUN = 64  # rows on average; of shorter runs a copy is faster than many comparisons
 _MANY = 4  # a collection of which more than a quarter of the rows changed is compared whole
@@ -160,10 +160,7 @@ def apply_writes(store: RowStore, collection: str, change: Difference) -> Change
 
 
 def _portions(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows in key order, some at a time, so that a large write needs little room beside itself.
-
-    Each portion after the first one makes a store rewrite most pages of edges by their ends, so there are few.
-    """
+    """The rows in key order, some at a time, so that a large write needs little room beside itself."""
     if not table.num_rows:
         return
     rows = max(1, PORTION_BYTES * table.num_rows // max(1, table.nbytes))
