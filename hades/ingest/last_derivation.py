@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
-from hades.ingest.workers.arrow_bytes import read_file, write_file
+from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 
 FORMAT = 1  # raise it with any change of what is kept
 _STATE = "state.json"
@@ -38,10 +38,13 @@ class LastDerivation:
             return {}
 
     def stage(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
-        """Write tables beside those that are kept; they count from `commit` on."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Write tables beside those that are kept; they count from `commit` on. What cannot be written is not kept."""
         names = {name: f"{name}-{digest[:16]}.arrow" for name in tables}
-        files = {name: (file, write_file(self._folder / file, tables[name])) for name, file in names.items()}
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            files = {name: (file, write_file(self._folder / file, tables[name])) for name, file in names.items()}
+        except OSError:  # a second derivation of the same home removes files that it does not know
+            return
         self._staged = digest, files
 
     def commit(self, digest: str) -> None:
@@ -50,9 +53,8 @@ class LastDerivation:
         if staged != digest:
             self.clear()
             return
-        partial = self._folder / f"{_STATE}.partial"
-        partial.write_bytes(orjson.dumps({"format": FORMAT, "digest": digest, "files": files}))
-        partial.replace(self._folder / _STATE)
+        with suppress(OSError):
+            replace_file(self._folder / _STATE, orjson.dumps({"format": FORMAT, "digest": digest, "files": files}))
         self._remove_others({_STATE, *(file for file, _ in files.values())})
 
     def clear(self) -> None:

@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from hades.ingest.readings.kept_readings import readers_digest
-from hades.ingest.workers.arrow_bytes import read_file, write_file
+from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 from hades.text.arrays import Flags, Hashes, Longs, distinct
 
 _SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
@@ -111,14 +111,15 @@ class KeptAnswers:
     def _keep(self, question: str, version: str, asked: Signatures, answers: pa.StringArray) -> None:
         high, order = np.unique(asked.high, return_index=True)
         columns = [pa.array(high), pa.array(asked.low[order]), answers.take(pa.array(order))]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        state = self._folder / f"{question}.json"
-        with suppress(OSError):
-            state.unlink()  # until the new answers are whole, none count
-        checksum = write_file(state.with_suffix(".arrow"), pa.table(columns, names=["high", "low", "answer"]))
-        partial = state.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps({"version": version, "checksum": checksum}))
-        partial.replace(state)
+        state, file = (self._folder / f"{question}.{suffix}" for suffix in ("json", "arrow"))
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            state.unlink(missing_ok=True)  # until the new answers are whole, none count
+            checksum = write_file(file, pa.table(columns, names=["high", "low", "answer"]))
+            replace_file(state, orjson.dumps({"version": version, "checksum": checksum}))
+        except OSError:  # where they cannot be written, none are kept
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
 
 
 def sign_texts(texts: Iterable[str]) -> Signatures:

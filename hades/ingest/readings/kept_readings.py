@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hades.ingest.entities import acronyms, candidates, kinds, terms
 from hades.ingest.readings import text_readings
 from hades.ingest.readings.text_readings import TextReadings, pack_readings, unpack_readings
-from hades.ingest.workers.arrow_bytes import read_file, write_file
+from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 from hades.text import arrays, boundaries, letters, tokens, word_lists
 
 # The modules that decide what a reading holds: what another version of them read is read again.
@@ -65,8 +65,15 @@ class KeptReadings:
         return found
 
     def keep(self, segments: list[Segment]) -> None:
-        """Keep these segments and nothing else; files that hold them already are left alone."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Keep these segments and nothing else; where they cannot be written, keep none."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._write(segments)
+        except OSError:  # a second derivation of the same home removes files that it does not know
+            self._remove_others(set())
+
+    def _write(self, segments: list[Segment]) -> None:
+        """Files that hold a segment already are left alone."""
         rows: list[tuple[str, str, int]] = []
         for one in segments:
             file = one.name()
@@ -77,14 +84,8 @@ class KeptReadings:
                 )
                 self._files[file] = write_file(self._folder / file, table.append_column("digests", digests))
             rows.append((one.begin, file, self._files[file]))
-        partial = self._folder / f"{_STATE}.partial"
-        partial.write_bytes(orjson.dumps({"readers": readers_digest(), "segments": rows}))
-        partial.replace(self._folder / _STATE)
+        replace_file(self._folder / _STATE, orjson.dumps({"readers": readers_digest(), "segments": rows}))
         self._remove_others({_STATE, *(row[1] for row in rows)})
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self._remove_others(set())
 
     def _load_segment(self, row: list[Any]) -> Segment | None:
         try:

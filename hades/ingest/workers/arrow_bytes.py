@@ -33,6 +33,13 @@ def write_file(path: Path, table: pa.Table) -> int:
     return checksum
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step: whoever reads it sees all of the old bytes or all of the new ones."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
 def read_file(path: Path, checksum: int) -> pa.Table:
     """The table of a file, mapped into memory; ValueError where the file has another checksum."""
     data = pa.memory_map(str(path)).read_buffer()

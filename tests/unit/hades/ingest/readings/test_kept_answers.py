@@ -54,6 +54,11 @@ def test_a_damaged_file_costs_no_result(tmp_path: Path, file: str, damage: bytes
     assert ask(tmp_path, ["one", "two"]) == []
 
 
+def test_a_folder_that_cannot_be_written_fails_nothing(tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text("a file in the place of the folder")
+    assert ask(tmp_path, ["one"]) == ask(tmp_path, ["one"]) == ["one"]
+
+
 def test_answers_of_other_code_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(tmp_path, ["one"])
     monkeypatch.setattr(kept_answers, "readers_digest", lambda: "of the code of tomorrow")
