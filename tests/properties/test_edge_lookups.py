@@ -36,7 +36,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=steps, lost=st.none() | st.integers(1, 4))
 def test_look_ups_by_node_follow_every_write(history: list, lost: int | None) -> None:
     """Also those of edges whose entries were lost before step `lost`: they are written again with the edge."""

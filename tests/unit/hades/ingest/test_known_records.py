@@ -53,7 +53,7 @@ beside = st.lists(
 )
 
 
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     versions=st.lists(st.tuples(lines, beside), min_size=2, max_size=4),
     papers=st.booleans(),
@@ -91,7 +91,7 @@ files = st.dictionaries(
 )
 
 
-@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(versions=st.lists(files, min_size=2, max_size=4), lost=st.none() | st.sampled_from(("parsed-*", "records-*")))
 def test_any_sequence_of_folders_gives_what_reading_all_of_each_gives(versions: list, lost: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:

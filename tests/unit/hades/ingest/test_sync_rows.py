@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest import sync_rows
+from tests.patience import examples
 
 SCHEMA = pa.schema(
     [
@@ -32,6 +33,7 @@ tables = st.lists(rows, max_size=10, unique_by=lambda row: row["_key"])
 
 
 @pytest.mark.parametrize("shortest_run", [0, 1, 64])
+@settings(max_examples=examples(40))
 @given(held=tables, wanted=tables, cut=st.integers(0, 10))
 def test_the_difference_is_that_of_the_rows(
     shortest_run: int, held: list[dict[str, Any]], wanted: list[dict[str, Any]], cut: int
