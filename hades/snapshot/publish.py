@@ -19,13 +19,13 @@ from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import Folder, mapped, view_of
-from hades.snapshot.bridge_rows import BridgeRows
-from hades.snapshot.document_rows import DocumentRows
-from hades.snapshot.edge_rows import EdgeRows, edge_types
-from hades.snapshot.former_snapshot import FormerSnapshot
 from hades.snapshot.manifest import MANIFEST, Manifest
-from hades.snapshot.node_rows import NodeRows, Progress
 from hades.snapshot.ranker_part import write_ranker
+from hades.snapshot.rows.bridge_rows import BridgeRows
+from hades.snapshot.rows.document_rows import DocumentRows
+from hades.snapshot.rows.edge_rows import EdgeRows, edge_types
+from hades.snapshot.rows.former_snapshot import FormerSnapshot
+from hades.snapshot.rows.node_rows import NodeRows, Progress
 from hades.snapshot.verification import keep_verified, link_equal_parts, note, stamps_of, verify
 from hades.snapshot.view import SnapshotView
 from models.ranker.infer import BadModel

@@ -30,7 +30,7 @@ def best_in_ranges(
 ) -> Longs:
     """The `count` rows of the ranges with the greatest product by their signs; `towards` is that of each centre.
 
-    A row whose signs differ from the question's in so many places that it is hardly among them is not weighed.
+    A row is not weighed where the number of signs that differ from the question's makes it unlikely to be one of them.
     """
     scores, best = np.full(count, -np.inf, np.float32), np.full(count, -1, np.int64)
     ways = (question.low, question.step, question.total)

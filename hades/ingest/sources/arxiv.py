@@ -22,14 +22,12 @@ from hades.ingest.source_document import (
     SourceTools,
 )
 from hades.ingest.sources.jsonl import (
-    NumberedLine,
     Row,
+    UnreadLines,
     digest_file,
     digest_line,
     estimate_rows,
-    leave_out_lines,
     parse_row,
-    read_lines,
     read_rows,
     require_rows,
 )
@@ -67,8 +65,7 @@ class ArxivSource:
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
         self._beside: list[tuple[_Links, Path]] = []
-        self._chosen: list[NumberedLine] | None = None  # lines to read; None: all
-        self._left_out: dict[str, bytes] = {}
+        self._lines = UnreadLines(self._papers, _origin_of)
 
     @property
     def records_path(self) -> Path:
@@ -81,9 +78,7 @@ class ArxivSource:
 
     def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
         """See `RecordSource.leave_out`."""
-        chosen = leave_out_lines(self._papers, known, _origin_of) if known else None
-        self._chosen, self._left_out = chosen or (None, {})
-        return list(self._left_out.values())
+        return self._lines.leave_out(known)
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -115,7 +110,7 @@ class ArxivSource:
                 self._beside.append((links, path))
         lines: list[PortionLine] = []
         size = 0
-        for number, line in read_lines(self._papers) if self._chosen is None else self._chosen:
+        for number, line in self._lines:
             lines.append((number, _reject(self._papers.name, number, line) if isinstance(line, Unusable) else line))
             size += 0 if isinstance(line, Unusable) else len(line)
             if size >= PORTION_BYTES:
@@ -132,7 +127,7 @@ class ArxivSource:
     def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
         """One note for each file with links of papers that were not read."""
         for links, path in self._beside:
-            yield from links.left_over(path, {*origins, *self._left_out})
+            yield from links.left_over(path, {*origins, *self._lines.left_out})
 
     def _portion(self, rejected: list[RejectedInput], lines: list[PortionLine], size: int) -> Portion:
         links = {paper: self._links_of(paper) for paper in _ids_of(lines)} if self._beside else {}

@@ -87,7 +87,25 @@ def digest_file(path: Path | None) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def leave_out_lines(
+class UnreadLines:
+    """The lines of a file but for those whose documents are known."""
+
+    def __init__(self, path: Path, origin_of: Callable[[bytes], str | None]) -> None:
+        self._path, self._origin_of = path, origin_of
+        self._chosen: list[NumberedLine] | None = None  # None: all
+        self.left_out: dict[str, bytes] = {}  # digests by the origins of their documents
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """See `RecordSource.leave_out`."""
+        chosen = _leave_out_lines(self._path, known, self._origin_of) if known else None
+        self._chosen, self.left_out = chosen or (None, {})
+        return list(self.left_out.values())
+
+    def __iter__(self) -> Iterator[NumberedLine]:
+        return iter(read_lines(self._path) if self._chosen is None else self._chosen)
+
+
+def _leave_out_lines(
     path: Path, known: Mapping[bytes, str], origin_of: Callable[[bytes], str | None]
 ) -> tuple[list[NumberedLine], dict[str, bytes]] | None:
     """The lines to be read, and of the others the digests by the origins of their documents.

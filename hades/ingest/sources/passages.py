@@ -13,14 +13,12 @@ from pathlib import Path
 
 from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason, Section, SourceTools
 from hades.ingest.sources.jsonl import (
-    NumberedLine,
     Row,
+    UnreadLines,
     digest_file,
     digest_line,
     estimate_rows,
-    leave_out_lines,
     parse_row,
-    read_lines,
     read_rows,
     require_rows,
 )
@@ -51,8 +49,7 @@ class PassagesSource:
         self._triples = (
             require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
         )
-        self._chosen: list[NumberedLine] | None = None  # lines to read; None: all
-        self._left_out: dict[str, bytes] = {}
+        self._lines = UnreadLines(self._corpus, _origin_of)
 
     @property
     def records_path(self) -> Path:
@@ -65,9 +62,7 @@ class PassagesSource:
 
     def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
         """See `RecordSource.leave_out`."""
-        chosen = leave_out_lines(self._corpus, known, _origin_of) if known else None
-        self._chosen, self._left_out = chosen or (None, {})
-        return list(self._left_out.values())
+        return self._lines.leave_out(known)
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -78,8 +73,8 @@ class PassagesSource:
         stated: dict[str, _PassageTriples] = {}
         if self._triples:
             yield from _load_triples(self._triples, stated)
-        seen = set(self._left_out)
-        for line, text in read_lines(self._corpus) if self._chosen is None else self._chosen:
+        seen = set(self._lines.left_out)
+        for line, text in self._lines:
             try:
                 row = _parse(text)
                 identifier = _identifier(row)

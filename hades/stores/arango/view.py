@@ -35,9 +35,9 @@ from hades.ports.graph import (
 )
 from hades.ports.store import Direction, Term
 from hades.ports.view import GraphView
-from hades.snapshot.edge_rows import edge_types
 from hades.snapshot.names import outermost
 from hades.snapshot.publish import parts_of
+from hades.snapshot.rows.edge_rows import edge_types
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.row_store import ArangoRows

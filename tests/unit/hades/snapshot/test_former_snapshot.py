@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hades.snapshot import node_rows, vector_rows
-from hades.snapshot.former_snapshot import FormerSnapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.rows import node_rows, vector_rows
+from hades.snapshot.rows.former_snapshot import FormerSnapshot
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store

@@ -10,9 +10,9 @@ import pytest
 from hades.ports.graph import Kind
 from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.report import telemetry_of
-from hades.snapshot import vector_rows
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.rows import vector_rows
 from hades.snapshot.view import SnapshotView
 from hades.telemetry.turn import Caps, Turn
 from models.vectors import unit_rows

@@ -16,14 +16,14 @@ from hades.ports.store import RowStore
 from hades.snapshot.analysed_texts import AnalysedTexts
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, integers, join_labels, spans, texts
-from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.facts import HEADING_SEPARATOR
-from hades.snapshot.former_snapshot import FormerSnapshot
 from hades.snapshot.heaps import HeapWriter
 from hades.snapshot.lexical import LexicalWriter
 from hades.snapshot.lookup import Hashes, hash_texts
 from hades.snapshot.names import NamesWriter
-from hades.snapshot.vector_rows import VectorWriter
+from hades.snapshot.rows.document_rows import DocumentRows
+from hades.snapshot.rows.former_snapshot import FormerSnapshot
+from hades.snapshot.rows.vector_rows import VectorWriter
 from schemas.catalogue import Collection, collection_named
 
 _BATCH_ROWS = 8_192

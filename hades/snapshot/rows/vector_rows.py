@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import Column, Folder
 from hades.snapshot.columns import NOWHERE
-from hades.snapshot.former_snapshot import Coded, FormerSnapshot, FormerVectors, Places, Singles
+from hades.snapshot.rows.former_snapshot import Coded, FormerSnapshot, FormerVectors, Places, Singles
 from models.vector_search.cells import cells_for, fit_cells
 from models.vector_search.quantize import code_rows
 from models.vector_search.signs import sign_rows

@@ -15,7 +15,7 @@ from hades.ports.graph import FOREVER, Kind
 from hades.ports.store import RowStore
 from hades.snapshot.arrays import Folder
 from hades.snapshot.columns import NOWHERE, integers
-from hades.snapshot.node_rows import NodeSpace
+from hades.snapshot.rows.node_rows import NodeSpace
 from schemas.catalogue import collection_named
 
 Longs = NDArray[np.int64]

@@ -15,9 +15,9 @@ from hades.ports.store import RowStore
 from hades.snapshot import csr
 from hades.snapshot.arrays import Column, Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, floats, integers, spans
-from hades.snapshot.document_rows import DocumentRows
 from hades.snapshot.heaps import HeapWriter
-from hades.snapshot.node_rows import NodeSpace, Progress
+from hades.snapshot.rows.document_rows import DocumentRows
+from hades.snapshot.rows.node_rows import NodeSpace, Progress
 from schemas.catalogue import collection_named
 
 BOUNDS = {"valid_from": ALWAYS, "valid_until": FOREVER, "recorded_at": ALWAYS, "retracted_at": FOREVER}
