@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from urllib.parse import urlsplit
 
@@ -13,18 +12,11 @@ import psutil
 from hades.surfaces.access.limits import Limits
 from hades.surfaces.rest.worker_processes import share_of
 from tests.integration.rest_site import build_home, serving_process
-from tests.patience import HANG_SECONDS
+from tests.patience import HANG_SECONDS, wait_until
 
 
 def workers_of(process):
     return [one.pid for one in psutil.Process(process.pid).children()]
-
-
-def wait_until(holds):
-    until = time.monotonic() + HANG_SECONDS
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def ask(address, text, recipe="lexical"):

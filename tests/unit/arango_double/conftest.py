@@ -8,6 +8,7 @@ from arango.database import StandardDatabase
 from arango.http import DefaultHTTPClient
 
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 from tests.unit.arango_double.engine import Engine
 
 
@@ -26,7 +27,7 @@ def double() -> Iterator[ArangoDouble]:
 def connect(double: ArangoDouble, user: str = "root", password: str = "secret", **options: object) -> StandardDatabase:
     """A client that sends every request once: what the tests count is what was asked."""
     client = ArangoClient(
-        double.url, http_client=DefaultHTTPClient(request_timeout=10, retry_attempts=0), resolver_max_tries=1
+        double.url, http_client=DefaultHTTPClient(request_timeout=HANG_SECONDS, retry_attempts=0), resolver_max_tries=1
     )
     return client.db("db", username=user, password=password, **options)  # type: ignore[arg-type]
 

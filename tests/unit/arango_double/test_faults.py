@@ -123,7 +123,7 @@ def test_requests_tell_what_was_sent(ready: StandardDatabase, double: ArangoDoub
 def test_a_closed_double_refuses_connections() -> None:
     double = ArangoDouble()
     url = double.url
-    assert requests.get(url + "/_api/version", auth=("root", ""), timeout=5).json()["server"] == "arango"
+    assert requests.get(url + "/_api/version", auth=("root", ""), timeout=HANG_SECONDS).json()["server"] == "arango"
     double.close()
     with pytest.raises(requests.ConnectionError):
-        requests.get(url + "/_api/version", timeout=5)
+        requests.get(url + "/_api/version", timeout=HANG_SECONDS)

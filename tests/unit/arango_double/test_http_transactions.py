@@ -131,13 +131,16 @@ def test_an_exclusive_lock_keeps_other_writers_out(shop: StandardDatabase) -> No
     shop.collection("c").update({"_key": "a", "n": 2})
 
 
-def test_a_query_that_waited_for_the_lock_sees_what_the_holder_wrote(shop: StandardDatabase) -> None:
+def test_a_query_that_waited_for_the_lock_sees_what_the_holder_wrote(
+    shop: StandardDatabase, double: ArangoDouble
+) -> None:
+    double.databases["db"].lock_seconds = HANG_SECONDS
     trx = shop.begin_transaction(exclusive="c")
     trx.collection("c").update({"_key": "a", "n": 10})
     worker = threading.Thread(target=lambda: shop.aql.execute("FOR d IN c UPDATE d WITH {n: d.n + 1} IN c"))
     worker.start()
     trx.commit_transaction()
-    worker.join(timeout=5)
+    worker.join(timeout=HANG_SECONDS)
     assert value(shop) == 11
 
 

@@ -12,6 +12,7 @@ from arango import ArangoClient
 from arango.http import DefaultHTTPClient
 
 from tests.arango_double.server import ArangoDouble
+from tests.patience import HANG_SECONDS
 
 
 class _Connection(urllib3.connection.HTTPConnection):
@@ -56,7 +57,9 @@ class UnixClient(DefaultHTTPClient):
 def test_the_driver_works_over_a_socket_file(double: ArangoDouble, tmp_path: Path) -> None:
     path = double.unix_socket(tmp_path / "arangod.sock", mode=0o600)
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    client = ArangoClient("http://localhost", http_client=UnixClient(path, request_timeout=5), resolver_max_tries=1)
+    client = ArangoClient(
+        "http://localhost", http_client=UnixClient(path, request_timeout=HANG_SECONDS), resolver_max_tries=1
+    )
     db = client.db("db", username="root", password="secret", verify=True)
     db.create_collection("c").insert({"_key": "a"})
     assert list(db.aql.execute("FOR d IN c RETURN d._key")) == ["a"]

@@ -18,6 +18,7 @@ from hades.stores.arango.endpoints import Endpoint
 from hades.stores.arango.faults import Lost, NotArango, NotSent, TimedOut, TransportError
 from hades.stores.arango.retry import CircuitBreaker, RetryPolicy
 from hades.stores.arango.unix_http import SingleShotClient
+from tests.patience import HANG_SECONDS
 
 RETRY = RetryPolicy(attempts=3, sleep=lambda _: None)
 
@@ -35,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             return None
         if "/slow" in self.path:
-            self.server.wake.wait(5)  # type: ignore[attr-defined]
+            self.server.wake.wait(HANG_SECONDS)  # type: ignore[attr-defined]
         if "/html" in self.path:
             return self.send(200, b"<html>", "text/html")
         if "/down" in self.path:
