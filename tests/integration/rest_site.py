@@ -32,7 +32,7 @@ RIVERS = {
     "Main": "Bayreuth, Frankfurt and Mainz",
 }
 ROOT = Path(__file__).parents[2]
-UNLIMITED = Limits(per_second=0, arrive_seconds=2.0, request_seconds=20.0)
+UNLIMITED = Limits(per_second=0, arrive_seconds=HANG_SECONDS, request_seconds=HANG_SECONDS)
 
 
 def settings_of(home: Path) -> Settings:

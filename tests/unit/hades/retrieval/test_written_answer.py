@@ -17,6 +17,7 @@ from hades.wiring import open_hades
 from schemas.answer import AnswerSource
 from schemas.retrieval import Retrieval
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.patience import wait_until
 
 PAGES = {
     "rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea. It carries 300 ships a day.\n",
@@ -184,8 +185,9 @@ def test_a_reply_that_breaks_off_keeps_its_sentences(asked: Any, endpoint: ChatE
 def test_a_slow_reply_ends_at_its_time_limit(asked: Any, endpoint: ChatEndpoint) -> None:
     found, tools = asked
     endpoint.pieces, endpoint.pause = ["word "] * 1000, 0.05
-    answer = write_answer(found, model=model_of(endpoint, timeout_seconds=0.2), **tools)
+    answer = write_answer(found, model=model_of(endpoint, timeout_seconds=1.0), **tools)
     assert "did not end in time" in answer.problem
+    wait_until(lambda: endpoint.seen)
     assert len(endpoint.seen) == 1
 
 
