@@ -25,6 +25,8 @@ export GX_ANALYTICS_ENABLED := false
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
+# Tests and benchmarks start hundreds of processes: modules are compiled once, whatever the caller's environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install demo test test-wheel check lint-deployments format bench bench-homes serve up test-arango soak docs clean
 
