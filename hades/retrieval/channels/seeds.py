@@ -89,10 +89,7 @@ def find_seeds(
 
     Without vectors of the question's model the words search alone, and the reason says so.
     """
-    wanted = tuple(searches)
-    if VECTOR in wanted and not has_vectors(view, parts[0]):
-        view.turn.because(Reason.EMBEDDINGS_MISSING)
-        wanted = tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in wanted))
+    wanted = _possible_searches(view, parts[0], searches)
     fused, readable, names = _search(view, parts, plan, wanted)
     stage = view.turn.current
     pool = fused.ranked(view, POOL * plan.retriever.k)
@@ -105,6 +102,27 @@ def find_seeds(
     )
     stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
     return SeedHits(seeds, passages, names)
+
+
+def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> None:
+    """The part of `find_seeds` that serves a step which chooses where it starts: what it will ask is found already.
+
+    Entities are looked for by name only, and nothing is fused. Over a network nothing is asked ahead: each question
+    counts there, and the answer would not be kept.
+    """
+    wanted, stage, question = _possible_searches(view, parts[0], searches), view.turn.current, parts[0]
+    if view.is_remote or view.turn.expired():
+        return
+    named = len(_find_named(view, question.text)) if NAMES in wanted else 0
+    limit = max(plan.reranker.m, POOL * plan.retriever.k)
+    _search_together(view, parts, [search for search in wanted if search != NAMES], limit, (Kind.CHUNK,))
+    found: list[int] = []
+    for search in wanted:
+        if search != NAMES and not view.turn.expired():
+            found += _hits(view, question, search, Kind.CHUNK, limit).numbers.tolist()
+    stage.taken, stage.repeats = named + len(found), len(found) - len(set(found))
+    stage.given = min(named, plan.retriever.k)
+    stage.coverage = stage.given / plan.retriever.k
 
 
 def has_vectors(view: MeteredView, question: Question) -> bool:
@@ -160,14 +178,28 @@ def _search(
     return fused, readable, names
 
 
-def _search_together(view: MeteredView, parts: Sequence[Question], searches: Sequence[str], limit: int) -> None:
+def _possible_searches(view: MeteredView, question: Question, searches: Sequence[str]) -> tuple[str, ...]:
+    """The searches that the question can be asked by: words take the place of vectors that there are not."""
+    if VECTOR not in searches or has_vectors(view, question):
+        return tuple(searches)
+    view.turn.because(Reason.EMBEDDINGS_MISSING)
+    return tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in searches))
+
+
+def _search_together(
+    view: MeteredView,
+    parts: Sequence[Question],
+    searches: Sequence[str],
+    limit: int,
+    kinds: Sequence[Kind] = SOUGHT,
+) -> None:
     """Look for the names of the question and of its sub-queries at once, and compare all with vectors in one scan."""
     if NAMES in searches:
         view.match_each([part.text for part in parts])
     if VECTOR not in searches:
         return
     vectors, model = [part.vector for part in parts if part.vector is not None], parts[0].model
-    for kind in SOUGHT:
+    for kind in kinds:
         if view.info.nodes.get(kind, 0) and model in view.info.models.get(kind, ()):
             view.search_together(vectors, kind=kind, model=model, limit=limit)
 

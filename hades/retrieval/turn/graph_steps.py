@@ -67,7 +67,8 @@ class Start:
 class StepResult:
     """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them.
 
-    `sources` are what the question names, where paths that explain passages start.
+    `sources` are what the question names, where paths that explain passages start; `seeds` are where a step started
+    that chooses that itself.
     """
 
     paths: tuple[FoundPath, ...] = ()
@@ -79,6 +80,7 @@ class StepResult:
     bridges: int = 0
     why: str = ""
     sources: Sequence[Seed] = ()
+    seeds: tuple[Seed, ...] = ()
 
 
 Step = Callable[["MeteredView", Question, Start], StepResult]
@@ -251,7 +253,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     from hades.retrieval.walks.evidence_search import EvidenceRules, search_evidence
     from hades.retrieval.walks.walk_search import rules_of
 
-    m = start.plan.reranker.m
+    m, seeds = start.plan.reranker.m, tuple(start.seeds)
     if question.near:
         from hades.retrieval.channels.placed_search import search_placed
 
@@ -262,11 +264,10 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
         ranked = rank_evidence(question, evidence, start.judge, m, start.fusion())
         sources = evidence.entities
         why = evidence.why
+        seeds = tuple(evidence.starts[: start.plan.retriever.k])
     if not ranked:
         return StepResult(why=why)
-    known = {seed.node for seed in start.starts}
-    met = sum(one.node in known for one in sources) / len(sources) if sources else 0.0
-    found = StepResult((), ranked, is_ranked=True, coverage=met, candidates=len(ranked), why=why, sources=sources)
+    found = StepResult((), ranked, is_ranked=True, candidates=len(ranked), why=why, sources=sources, seeds=seeds)
     return explain_first(view, question, found, start.plan, start.rules) if start.explains else found
 
 
@@ -282,7 +283,9 @@ def explain_first(
     read = view.passages(np.array([one.node for one in first], np.int64))
     flow = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(rules))
     explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow)
-    return replace(found, paths=explained.paths, passages=explained.mark(ranked))
+    joined = {node for path in explained.paths for node in path.nodes}
+    met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
+    return replace(found, paths=explained.paths, passages=explained.mark(ranked), coverage=met)
 
 
 _STEPS: dict[GraphStep, Step] = {

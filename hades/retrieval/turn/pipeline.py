@@ -23,7 +23,7 @@ from hades.retrieval.answer.pack import pack, pack_window
 from hades.retrieval.answer.remembered import place_states, recall_states
 from hades.retrieval.answer.token_counts import QuickCounts
 from hades.retrieval.channels.code_views import code_of_view
-from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds
+from hades.retrieval.channels.seeds import SeedHits, entry_points, find_seeds, search_ahead
 from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
 from hades.retrieval.ranking.fitted_files import fusion_model
 from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
@@ -124,9 +124,13 @@ def retrieve(
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
         parts = _place(metered, parts, near)
-    found = _seed(metered, parts, plan, chosen)
+    starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
+    found = _search_ahead(metered, parts, plan, chosen) if starts_itself else _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
     candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
+    if starts_itself:  # where the step found nothing, what the seeds bring up is all there is
+        is_found = reached.passages is not None
+        found = replace(found, seeds=reached.seeds) if is_found else _seed(metered, parts, plan, chosen)
     reached, hits = _with_code(metered, code, parts[0], found, reached, plan)
     if code is not None and reached.passages and plan.graph.hops:
         reached = _explain(metered, parts[0], reached, plan, tools)
@@ -239,6 +243,12 @@ def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Reci
     return found
 
 
+def _search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
+    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
+        search_ahead(view, parts, plan, recipe.searches)
+    return SeedHits((), (), 0)
+
+
 def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
     """The time of a stage; over a network, where a question takes milliseconds, at least its share of the turn's."""
     return max(float(timeout_ms), share * plan.budget.latency_ms) if view.is_remote else float(timeout_ms)
@@ -269,8 +279,8 @@ def _walk(
             stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
         left = max(0.0, left - stage.ms)
     with view.turn.stage("graph", left) as stage:
-        starts = entry_points(view, question, found.seeds, plan.retriever.k)
-        if not starts:
+        starts = entry_points(view, question, found.seeds, plan.retriever.k) if found.seeds else []
+        if not starts and (question.near or not recipe.starts_itself):
             view.turn.because(Reason.NO_ENTITY_MATCH)
         stage.taken = len(starts)
         start = Start(

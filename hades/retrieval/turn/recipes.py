@@ -44,6 +44,11 @@ class Recipe:
         return VECTOR in self.searches or self.narrows
 
     @property
+    def starts_itself(self) -> bool:
+        """Whether the step chooses where it starts, so that no seeds are sought before it."""
+        return self.step is GraphStep.EVERY_CHANNEL
+
+    @property
     def finds_paths(self) -> bool:
         """Whether an answer without paths needs a reason."""
         return self.step in (GraphStep.FLOW, GraphStep.BEAM, GraphStep.EVERY_CHANNEL)

@@ -52,7 +52,8 @@ class Evidence:
     """Passages that were read, arrays of one length, with what every channel knows of them.
 
     `pool` and `want` describe them for the closer look, `columns` are the channels' figures by name. `unread` are the
-    candidates that nobody read, best guess first. `is_told`: whether the corpus states an order.
+    candidates that nobody read, best guess first. `entities` are what the question names, `starts` all that the first
+    walk started from, heaviest first. `is_told`: whether the corpus states an order.
     """
 
     nodes: list[int]
@@ -65,6 +66,7 @@ class Evidence:
     asked: Interval | None
     is_told: bool
     clauses: Floats  # (n, clauses) cosine with each clause of the question
+    starts: Sequence[Seed] = ()
 
     @property
     def why(self) -> str:
@@ -165,6 +167,7 @@ class _EvidenceSearch(WalkSearch):
             asked,
             is_told,
             self._clause_cosines(nodes),
+            as_seeds(start, np.array(list(start), np.int64)),
         )
 
     def _clause_cosines(self, nodes: list[int]) -> Floats:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from hades.evaluation.rankings import MOMENT, path_documents
+from hades.ports.graph import Kind
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.turn.metered_view import MeteredView
 from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.recipes import DEFAULT
 from hades.retrieval.turn.types import FoundPassage, Question
@@ -40,6 +42,32 @@ def test_the_default_is_auto_and_finds_every_step_of_a_question(view: GraphView)
     found = ask(view)
     assert (DEFAULT, found.recipe) == ("auto", "auto")
     assert {"Glass Harbour", "Peter Dunn"} <= {one.document for one in found.passages[:3]}
+
+
+def test_entities_are_not_compared_by_vector_and_the_seeds_are_where_the_walk_starts(
+    view: GraphView, monkeypatch: pytest.MonkeyPatch
+):
+    compared: list[Kind] = []
+    real = MeteredView.nearest
+
+    def nearest(self: MeteredView, *given: object, **more: object) -> object:
+        compared.append(more["kind"])  # type: ignore[arg-type]
+        return real(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MeteredView, "nearest", nearest)
+    found = ask(view)
+    assert set(compared) == {Kind.CHUNK}
+    assert found.conveyance.context.ground > 0.0
+    seeds, graph = (next(one for one in found.telemetry.stages if one.name == name) for name in ("seeds", "graph"))
+    assert seeds.given > 0  # the film
+    assert graph.coverage > 0.0  # a path touches it
+
+
+def test_a_plan_without_hops_is_answered_from_seeds(view: GraphView):
+    plan = Plan.model_validate({"profile": "evaluation", "graph": {"hops": 0}})
+    found = retrieve(view, ACTOR, Tools(ByteTokenizer(), HashingEmbedder()), at=MOMENT, plan=plan, anyway=True)
+    assert found.passages
+    assert found.paths == ()
 
 
 def test_paths_explain_the_first_passages_and_fall_with_rank(view: GraphView):
