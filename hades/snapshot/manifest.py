@@ -11,7 +11,7 @@ from typing import Any
 from hades.errors import SnapshotError
 from hades.snapshot.arrays import ArrayFile
 
-FORMAT = 3  # raise it with any change of what an array holds: values of an older format are neither read nor copied
+FORMAT = 4  # raise it with any change of what an array holds: values of an older format are neither read nor copied
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 
@@ -53,8 +53,7 @@ class Manifest:
             "longest_name": self.longest_name,
             "has_validity": self.has_validity,
             "arrays": {
-                name: {"dtype": one.dtype, "shape": one.shape, "sha256": one.sha256}
-                for name, one in self.arrays.items()
+                name: {"dtype": one.dtype, "shape": one.shape, "blake3": one.hash} for name, one in self.arrays.items()
             },
         }
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
@@ -105,6 +104,6 @@ def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
         longest_name=body["longest_name"],
         has_validity=body["has_validity"],
         arrays={
-            name: ArrayFile(one["dtype"], tuple(one["shape"]), one["sha256"]) for name, one in body["arrays"].items()
+            name: ArrayFile(one["dtype"], tuple(one["shape"]), one["blake3"]) for name, one in body["arrays"].items()
         },
     )

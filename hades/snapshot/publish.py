@@ -18,7 +18,7 @@ from hades.ports.graph import EDGES, KINDS
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
-from hades.snapshot.arrays import Folder, mapped, view_of
+from hades.snapshot.arrays import Folder, mapped, sync_files, view_of
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.ranker_part import write_ranker
 from hades.snapshot.rows.bridge_rows import BridgeRows
@@ -92,10 +92,11 @@ def publish(
             manifest_hash = manifests.hash_of(body)
             snapshot = manifests.id_of(manifest_hash)
             is_new = not _is_sound(root / snapshot)
-            linked = 0
+            linked: set[str] = set()
             if is_new:
                 with keep_verified(root, pointer.folders(root)):
                     linked = link_equal_parts(building, contents.arrays, _find_previous(root))
+                    sync_files([building / name for name in contents.arrays if name not in linked])
                     _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
@@ -114,7 +115,7 @@ def publish(
         contents.parts,
         no_ranker,
         len(contents.arrays),
-        linked,
+        len(linked),
     )
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from hades.errors import SnapshotError
 from hades.snapshot import manifest as manifests
-from hades.snapshot.arrays import ArrayFile, sha256_of
+from hades.snapshot.arrays import ArrayFile
+from hades.snapshot.file_hash import hash_file
 
 VERIFIED = "verified.json"
 _LINK = ".link"
@@ -35,10 +36,10 @@ def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
     if _note(folder) == stamps:
         return False
     for name, spec in arrays.items():
-        found = sha256_of(folder / name)
-        if found != spec.sha256:
+        found = hash_file(folder / name)
+        if found != spec.hash:
             raise SnapshotError(
-                f"snapshot {folder.name}: {name} has sha256 {found[:16]}..., expected {spec.sha256[:16]}...; "
+                f"snapshot {folder.name}: {name} has the hash {found[:16]}..., expected {spec.hash[:16]}...; "
                 "it was damaged after publishing: publish again"
             )
     note(folder, stamps)
@@ -99,16 +100,16 @@ def _note(folder: Path) -> object:
         return None
 
 
-def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Path | None) -> int:
-    """Replace each array of a new snapshot that the older one also has by a link to its file; how many.
+def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Path | None) -> set[str]:
+    """Replace each array of a new snapshot that the older one also has by a link to its file; which ones.
 
     Equal means equal hashes in the two manifests, so a file of the old folder that was changed since is not linked:
     the folder must be as it was verified. Where the file system has no links, the new files stay.
     """
     known = _read_array_notes(older) if older is not None else None
     if older is None or known is None:
-        return 0
-    linked = 0
+        return set()
+    linked: set[str] = set()
     for name, one in arrays.items():
         if known.get(name) != one or not one.size:
             continue
@@ -117,7 +118,7 @@ def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Pat
         except OSError:
             return linked
         (building / _LINK).replace(building / name)
-        linked += 1
+        linked.add(name)
     return linked
 
 

@@ -1,6 +1,6 @@
 """The frames of the contract `snapshot`: a folder that is about to serve, beside the store it was written from.
 
-The manifest is read as a file and every listed file is hashed, by nothing that wrote them.
+The manifest is read as a file, and the bytes of every listed file are hashed as they lie on the disk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hades.build_state import ledger
 from hades.ports.store import GraphStore
+from hades.snapshot.file_hash import hash_file
 from hades.stages.contracts.columns import Frames
 
 MANIFEST = "manifest.json"
@@ -78,24 +79,19 @@ def _files(folder: Path, arrays: Mapping[str, Mapping[str, Any]]) -> pa.Table:
         expected = int(np.dtype(listed["dtype"]).itemsize * np.prod(listed["shape"], dtype=np.int64))
         path = folder / name
         size = path.stat().st_size if path.is_file() else None
-        found = _sha256(path) if size is not None else ""
+        found = hash_file(path) if size is not None else ""
         rows.append(
             {
                 "_key": name,
                 "bytes": size,
                 "listed_bytes": expected,
                 "size_matches": size in (None, expected),
-                "sha256": found,
-                "listed_sha256": listed["sha256"],
-                "sha256_matches": size != expected or found == listed["sha256"],
+                "hash": found,
+                "listed_hash": listed["blake3"],
+                "hash_matches": size != expected or found == listed["blake3"],
             }
         )
     return pa.Table.from_pylist(rows, schema=_FILES)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _FILES = pa.schema(
@@ -104,8 +100,8 @@ _FILES = pa.schema(
         ("bytes", pa.int64()),
         ("listed_bytes", pa.int64()),
         ("size_matches", pa.bool_()),
-        ("sha256", pa.string()),
-        ("listed_sha256", pa.string()),
-        ("sha256_matches", pa.bool_()),
+        ("hash", pa.string()),
+        ("listed_hash", pa.string()),
+        ("hash_matches", pa.bool_()),
     ]
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hades.errors import SnapshotError
 from hades.snapshot import manifest, pointer
-from hades.snapshot.arrays import sha256_of
+from hades.snapshot.file_hash import hash_file
 from hades.snapshot.retention import snapshots
 from hades.snapshot.verification import stamps_of
 from hades.stages.forecast import last_runs
@@ -70,7 +70,7 @@ def _sound(folder: Path, deep: bool) -> manifest.Manifest:
     contents, _ = manifest.load(folder)
     stamps_of(folder, contents.arrays)
     for name, spec in contents.arrays.items() if deep else ():
-        if sha256_of(folder / name) != spec.sha256:
+        if hash_file(folder / name) != spec.hash:
             raise SnapshotError(f"snapshot {folder.name}: {name} was damaged after publishing; publish again")
     return contents
 

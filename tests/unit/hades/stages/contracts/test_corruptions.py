@@ -406,7 +406,7 @@ def _(store: SqliteStore, home: Path) -> str:
     return cut.name
 
 
-@breaks("snapshot.file_sha256_as_listed")
+@breaks("snapshot.file_hash_as_listed")
 def _(store: SqliteStore, home: Path) -> str:
     with (flipped := _largest(home)).open("r+b") as file:
         byte = file.read(1)
