@@ -33,6 +33,7 @@ from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.lookup import find, hash_texts
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.names import NameIndex
+from hades.snapshot.row_cache import RowCache
 from hades.snapshot.vectors import VectorSpace, unit_vector
 from schemas.intervals import Mask
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
+_CACHED_NODES = _CACHED_EDGES = 8192  # records, about a kilobyte each
+_CACHED_PASSAGES = 2048  # texts, of at most a few kilobytes
 _BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -60,7 +63,9 @@ class SnapshotView:
         self._adjacency = Adjacency(csr.read(arrays, "out"), csr.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
         self._flags: dict[tuple[str, ...], Flags] = {}
-        self._facts = Facts(contents, arrays)
+        self._facts = facts = Facts(contents, arrays)
+        self._nodes, self._edges = RowCache(facts.nodes, _CACHED_NODES), RowCache(facts.edges, _CACHED_EDGES)
+        self._passages = RowCache(facts.passages, _CACHED_PASSAGES)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
         self._domains = DomainIndex(arrays)
@@ -162,15 +167,15 @@ class SnapshotView:
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
-        return self._facts.nodes(self._check(numbers))
+        return self._nodes.read(self._check(numbers))
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
-        return self._facts.edges(_within(handles, self._n_edges, "edge"))
+        return self._edges.read(_within(handles, self._n_edges, "edge"))
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
-        return self._facts.passages(self._check(numbers))
+        return self._passages.read(self._check(numbers))
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""

@@ -47,7 +47,7 @@ def look_closer(pool: Pool, want: QuestionWords) -> Floats:
 def first_look(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:
     """What is seen of each passage alone, by name; and the links between them."""
     readings = pool.readings
-    fits = [[want.fit(roots) for roots in reading.roots] for reading in readings]
+    fits = [want.fit_each(reading) for reading in readings]
     linked = links(readings, fits)
     cosine = (pool.vectors @ pool.asked).astype(np.float64)
     walk, again = np.log(pool.walk + _UNREACHED), np.log(pool.second_walk + _UNREACHED)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -37,11 +38,10 @@ class SentenceBridges:
 def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> SentenceBridges:
     """Compare every passage with every other; nothing is read."""
     n = len(readings)
-    fits = [_fit_names(reading, want) for reading in readings]
     steps: list[tuple[int, int]] = []
     values: list[tuple[float, float, float, float]] = []
     titles, spoken_titles = [one.title for one in readings], [one.spoken_title for one in readings]
-    for name, rows in _find_holders(readings, fits).items():
+    for name, rows in _find_holders(readings, want).items():
         n_titles = len({titles[row] for row in rows})
         if n_titles == 1:
             continue
@@ -49,8 +49,8 @@ def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> S
         rarity *= 1.0 if name.count(" ") > 2 else _ONE_WORD
         in_title = [name in spoken_titles[row] for row in rows]
         for k in rows:
-            if name in fits[k]:
-                fit, share = fits[k][name]
+            if name in readings[k].name_places:
+                fit, share = _fit_name(readings[k], name, want)
                 fitting, holding = rarity * (LINK + fit), rarity * (LINK + share)
                 for i, is_titled in zip(rows, in_title, strict=True):
                     if titles[i] != titles[k]:
@@ -85,24 +85,12 @@ def sentence_bridge_columns(
     }
 
 
-def _fit_names(reading: Reading, want: QuestionWords) -> dict[str, tuple[float, float]]:
-    """The names that a passage spells and neither its title nor the question does.
+def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str, list[int]]:
+    """The passages that hold each name as whole words, where they are at least two and not too many.
 
-    Each with how well the best of its sentences fits what is asked, and how much of the question one of them holds.
+    Names are those that a passage spells and neither its title nor the question does.
     """
-    found: dict[str, tuple[float, float]] = {}
-    for names, roots in zip(reading.phrases, reading.roots, strict=True):
-        if names:
-            fit, share = want.fit(roots), want.share(roots)
-            for name in names:
-                before = found.get(name, (0.0, 0.0))
-                found[name] = (max(before[0], fit), max(before[1], share))
-    return {name: fit for name, fit in found.items() if name not in want.text and name not in reading.spoken_title}
-
-
-def _find_holders(readings: Sequence[Reading], fits: Sequence[dict[str, tuple[float, float]]]) -> dict[str, list[int]]:
-    """The passages that hold each name as whole words, where they are at least two and not too many."""
-    longest = {name: root(max(name.split(), key=len)) for own in fits for name in own}
+    longest = {name: _longest_root(name) for one in readings for name in one.name_places if name not in want.text}
     holders: dict[str, list[int]] = {word: [] for word in longest.values()}
     for row, reading in enumerate(readings):
         for word in holders.keys() & reading.all_roots:
@@ -115,3 +103,18 @@ def _find_holders(readings: Sequence[Reading], fits: Sequence[dict[str, tuple[fl
             if 1 < len(rows) <= _COMMON:
                 found[name] = rows
     return found
+
+
+def _fit_name(reading: Reading, name: str, want: QuestionWords) -> tuple[float, float]:
+    """How well the best of the sentences that spell a name fits what is asked, and how much of the question one holds.
+
+    Most names stand in one passage only, so few sentences are looked at.
+    """
+    sentences = [reading.roots[place] for place in reading.name_places[name]]
+    return max(map(want.fit, sentences)), max(map(want.share, sentences))
+
+
+@lru_cache(maxsize=1 << 14)
+def _longest_root(name: str) -> str:
+    """The root of the longest word of a name: looking it up is much faster than searching a text."""
+    return root(max(name.split(), key=len))

@@ -62,6 +62,15 @@ class Reading:
         """The title and all sentences as words with blanks around each."""
         return self.spoken_title + "".join(self.spoken)
 
+    @cached_property
+    def name_places(self) -> dict[str, tuple[int, ...]]:
+        """The names in full that its title does not spell, each with the places of the sentences that do."""
+        places: dict[str, tuple[int, ...]] = {}
+        for place, names in enumerate(self.phrases):
+            for name in names:
+                places[name] = (*places.get(name, ()), place)
+        return {name: own for name, own in places.items() if name not in self.spoken_title}
+
 
 def read_closely(passage: Passage) -> Reading:
     """Cut a passage into sentences and words; what was read lately is remembered by its text."""
@@ -134,6 +143,10 @@ class QuestionWords:
         """How much of what is asked about the names these roots hold, in [0, 1]."""
         return self._relation_weights.share(held)
 
+    def fit_each(self, reading: Reading) -> list[float]:
+        """What `fit` gives for each sentence of a reading."""
+        return self._relation_weights.share_each(reading.all_roots, reading.roots)
+
     @cached_property
     def _question_weights(self) -> _Weights:
         return _Weights(self.rarity, tuple(self.rarity))
@@ -161,6 +174,21 @@ class _Weights:
             if word in common:
                 weight += own
         return weight / self._total
+
+    def share_each(self, everything: AbstractSet[str], parts: Sequence[AbstractSet[str]]) -> list[float]:
+        """The share of each of the sets that make up `everything`; words that it lacks are looked for in none."""
+        common = self._words & everything
+        if not common or self._total <= 0.0:
+            return [0.0] * len(parts)
+        pairs = [pair for pair in self._pairs if pair[0] in common]
+        found = []
+        for held in parts:
+            weight = 0.0
+            for word, own in pairs:
+                if word in held:
+                    weight += own
+            found.append(weight / self._total)
+        return found
 
 
 def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> QuestionWords:

@@ -35,7 +35,7 @@ from hades.retrieval.turn.recipes import AUTO, DEFAULT, LEVELS, MODES, PASSAGE, 
 from hades.retrieval.turn.report import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.turn.subqueries import subqueries
 from hades.retrieval.turn.types import OPEN, Question
-from hades.retrieval.turn.warm_up import load_modules, load_scan, make_ready
+from hades.retrieval.turn.warm_up import join_walked_rows, load_modules, load_scan, make_ready
 from hades.retrieval.turn.whole_state import from_whole_state
 from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag
@@ -187,6 +187,7 @@ def _load(view: GraphView, step: GraphStep, tools: Tools, vector: NDArray[np.flo
     """Load modules and models and open memory; the embed stage reports a model that cannot load."""
     load_modules(step, has_ranker=bool(view.info.parts.get("ranker")), is_placed=is_placed)
     make_ready(step, view.adjacency())
+    join_walked_rows(step, view)
     load_scan(view.info)
     wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
     for tool in wanted:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity, ViewInfo
+from hades.ports.view import GraphView
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.walks.compile_kernel import is_interpreted, want_machine_code
 
@@ -30,6 +31,7 @@ WALKS = (
     GraphStep.EVERY_CHANNEL,
 )
 FLOWS = (GraphStep.FLOW, GraphStep.EVERY_CHANNEL)
+_JOINED = (GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.EVERY_CHANNEL)  # steps that weigh types by `FACTORS`
 _WALKS, _RANKING, _CHANNELS = (f"hades.retrieval.{folder}." for folder in ("walks", "ranking", "channels"))
 _RERANKING = (f"{_RANKING}rerank", f"{_RANKING}supporting_passages")
 _LEARNED = f"{_RANKING}learned_ranker"
@@ -75,6 +77,17 @@ def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
         if step in steps and key not in _ready:
             load(adjacency)
             _ready.add(key)
+
+
+def join_walked_rows(step: GraphStep, view: GraphView) -> None:
+    """Join the rows that a step walks over, where machine code does: once for a snapshot, in some milliseconds."""
+    adjacency = view.adjacency() if step in _JOINED and not is_interpreted() else None
+    if adjacency is not None:
+        from hades.retrieval.walks.joined_rows import join_rows
+        from hades.retrieval.walks.pagerank import weigh_types
+        from hades.retrieval.walks.walk_search import FACTORS
+
+        join_rows(adjacency, weigh_types(view, None, FACTORS))
 
 
 def load_modules(step: GraphStep, *, has_ranker: bool = False, is_placed: bool = False) -> None:
@@ -138,9 +151,13 @@ def _flow(adjacency: Adjacency) -> None:
 
 
 def _walk(adjacency: Adjacency) -> None:
+    from hades.retrieval.walks.joined_rows import join_rows, push_joined
     from hades.retrieval.walks.pagerank import personalized_pagerank
 
     personalized_pagerank(adjacency, np.zeros(1, np.int64), np.ones(1), max_work=1)
+    rows = join_rows(_tiny()[0], np.ones(1))
+    if rows is not None:
+        push_joined(rows, np.zeros(1, np.int64), np.ones(1), damping=0.5, epsilon=0.1, max_work=1)
 
 
 def _tiny() -> tuple[Adjacency, Adjacency]:

@@ -18,7 +18,8 @@ from hades.errors import BadQuery
 from hades.ports.graph import ALWAYS, Adjacency, Numbers
 from hades.ports.view import GraphView
 from hades.retrieval.ranking.relevance import moments
-from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
+from hades.retrieval.walks.joined_rows import join_rows, push_joined
+from hades.retrieval.walks.push import ESTIMATE, RESIDUAL, Walk
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -89,11 +90,24 @@ def personalized_pagerank(
         named = _by_name(graph, types, factors)
         with RemoteWalk(graph, nodes, mass, mask=mask, factors=named, questions=questions) as remote:
             return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
-    by_code = np.ones(256) if isinstance(graph, Adjacency) else _by_code(graph, types, factors)
+    by_code = np.ones(256) if isinstance(graph, Adjacency) else weigh_types(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
+    if top is None and not isinstance(graph, Adjacency) and (adjacency.validity is None or mask.is_open):
+        rows = join_rows(adjacency, by_code)
+        most = min(_first_work(max_work, epsilon, relaxed_epsilon), _SLICE)  # nobody looks at the clock inside
+        pushed = rows and push_joined(rows, nodes, mass, damping=damping, epsilon=epsilon, max_work=most)
+        if pushed:
+            scored = _sort(pushed.numbers, pushed.scores, None)
+            return Ppr(*scored, *_bound(pushed.left, pushed.degrees), pushed.work, False)
     clock: Callable[[], AbstractContextManager[None]] = getattr(graph, "walking", nullcontext)
     with clock(), Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
         return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
+
+
+def weigh_types(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> Floats:
+    """(types,) the factor of each type by its code; 0 where it is not wanted."""
+    known = _by_name(view, types, factors)
+    return np.array([known.get(name, 0.0) for name in view.type_names], np.float64)
 
 
 def _push(
@@ -105,9 +119,8 @@ def _push(
     top: int | None,
     stop: Callable[[], bool],
 ) -> Ppr:
-    may_relax = relaxed_epsilon is not None and relaxed_epsilon > epsilon
-    complete = _run(walk, epsilon, damping, max_work * 2 // 3 if may_relax else max_work, stop)
-    is_relaxed = not complete and relaxed_epsilon is not None and may_relax
+    complete = _run(walk, epsilon, damping, _first_work(max_work, epsilon, relaxed_epsilon), stop)
+    is_relaxed = not complete and relaxed_epsilon is not None and relaxed_epsilon > epsilon
     if is_relaxed:
         assert relaxed_epsilon is not None
         complete = _run(walk, relaxed_epsilon, damping, max_work, stop)
@@ -119,14 +132,22 @@ def _push(
         first, epsilon = best, epsilon * _FINER
         complete = _run(walk, epsilon, damping, max_work, stop)
     touched = walk.numbers
-    left = walk.values(touched, RESIDUAL)
+    estimates, left, degrees = walk.read(touched)
     holds = left > 0.0
-    left, degrees = left[holds], walk.values(touched[holds], DEGREE)
-    bound = float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf
-    numbers, scores = _sort(touched, walk.values(touched, ESTIMATE), None)
+    numbers, scores = _sort(touched, estimates, None)
     if not len(numbers):
         numbers, scores = _by_degree(walk)
-    return Ppr(numbers, scores, bound, float(left.sum()), walk.work, not complete, is_relaxed)
+    return Ppr(numbers, scores, *_bound(left[holds], degrees[holds]), walk.work, not complete, is_relaxed)
+
+
+def _first_work(max_work: int, epsilon: float, relaxed_epsilon: float | None) -> int:
+    """The work after which a walk goes on with the relaxed epsilon, if there is a greater one."""
+    return max_work * 2 // 3 if relaxed_epsilon is not None and relaxed_epsilon > epsilon else max_work
+
+
+def _bound(left: Floats, degrees: Floats) -> tuple[float, float]:
+    """The most that a node holds for each unit of its degree, and what all hold together."""
+    return float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf, float(left.sum())
 
 
 def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
@@ -182,8 +203,3 @@ def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str,
     if unknown:
         raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(view.type_names)}")
     return {name: (factors or {}).get(name, 1.0) for name in wanted}
-
-
-def _by_code(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> Floats:
-    known = _by_name(view, types, factors)
-    return np.array([known.get(name, 0.0) for name in view.type_names], np.float64)

@@ -95,6 +95,11 @@ class Walk:
         values: Floats = self._scratch[0][numbers, column]
         return values
 
+    def read(self, numbers: Longs) -> tuple[Floats, Floats, Floats]:
+        """(n,) estimates, residuals and degrees: a node's lie beside each other, so its row is fetched once."""
+        rows = self._scratch[0].take(numbers, axis=0)
+        return rows[:, ESTIMATE], rows[:, RESIDUAL], rows[:, DEGREE]
+
     def entries(self, numbers: Longs) -> Longs:
         """How many adjacency entries nodes have, both directions; nothing is read."""
         out, into = self._adjacency.out.starts, self._adjacency.into.starts
@@ -103,7 +108,7 @@ class Walk:
     def close(self) -> None:
         """Hand the arrays back clean; costs what was touched."""
         state, flags, _, touched, counters = self._scratch
-        seen = touched[: counters[_N_TOUCHED]]
+        seen = touched[: counters[_N_TOUCHED]].astype(np.int64)  # what indexing would do each time
         state[seen] = 0.0
         flags[seen] = 0
         counters[:] = 0

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers
 from hades.ports.view import GraphView
+from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class RemoteWalk:
             for node in numbers.tolist()
         ]
         return np.array([row[column] for row in rows], np.float64)
+
+    def read(self, numbers: Numbers) -> tuple[Floats, Floats, Floats]:
+        """See `Walk.read`."""
+        return self.values(numbers, ESTIMATE), self.values(numbers, RESIDUAL), self.values(numbers, DEGREE)
 
     def entries(self, numbers: Numbers) -> Numbers:
         """See `Walk.entries`."""

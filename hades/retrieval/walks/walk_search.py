@@ -194,7 +194,7 @@ class WalkSearch:
         sentences: list[tuple[str, float]] = []
         for rank, node in enumerate(self.promising(pool, want)[: rules.best]):
             reading = self._readings[node]
-            fits = np.array([want.fit(roots) + LINK / 3 for roots in reading.roots])
+            fits = np.array(want.fit_each(reading)) + LINK / 3
             best = np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist()
             sentences += [(reading.written[place], float(fits[place]) / (1 + rank)) for place in best]
         following: dict[int, float] = {}

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity
 from hades.retrieval.turn.recipes import GraphStep
-from hades.retrieval.walks import compile_kernel
+from hades.retrieval.walks import compile_kernel, pagerank
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, spread
+from hades.retrieval.walks.joined_rows import push_joined
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from schemas.intervals import Mask
 from tests.patience import examples
@@ -84,6 +85,53 @@ def test_pagerank_is_the_same_interpreted_and_compiled(is_dated: bool, seed: int
     patch = pytest.MonkeyPatch()
     first, second = both_ways(lambda: personalized_pagerank(graph, restart, weights, max_work=work, mask=Mask()), patch)
     assert same(first, second)
+
+
+class Weighed:
+    """As much of a view as a walk asks for."""
+
+    type_names = ("cites", "extends", "PART_OF")
+
+    def __init__(self, graph: Adjacency) -> None:
+        self.graph = graph
+
+    def adjacency(self) -> Adjacency:
+        return self.graph
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    nodes=st.integers(2, 40),
+    work=st.sampled_from([1, 10, 30, 100, 300, 10**6]),
+    epsilon=st.sampled_from([1e-1, 1e-3, 1e-6]),
+    relaxed=st.sampled_from([None, 1e-2]),
+)
+def test_pagerank_is_the_same_over_joined_rows(
+    seed: int, nodes: int, work: int, epsilon: float, relaxed: float | None
+) -> None:
+    graph: Any = Weighed(graph_of(seed, nodes, 4 * nodes, is_dated=False))
+    restart, weights = np.arange(min(3, nodes)), np.array([0.5, 0.3, 0.2])[: min(3, nodes)]
+    factors = {"extends": 0.3, "PART_OF": 0.0}
+    used: list[bool] = []
+
+    def push(*given: Any, **more: Any) -> Any:
+        found = push_joined(*given, **more)
+        used.append(found is not None)
+        return found
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(pagerank, "push_joined", push)
+    first, second = both_ways(
+        lambda: personalized_pagerank(
+            graph, restart, weights, epsilon=epsilon, relaxed_epsilon=relaxed, max_work=work, factors=factors
+        ),
+        patch,
+    )
+    patch.undo()
+    assert same(first, second)
+    assert len(used) == 1  # machine code joins, the interpreter does not
+    assert used[0] or work < 10**6
 
 
 @pytest.mark.parametrize("ways", [BOTH_WAYS, OUTWARDS, INWARDS])

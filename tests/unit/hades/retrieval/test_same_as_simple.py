@@ -115,6 +115,22 @@ def test_the_share_of_a_question_is_the_sum_in_its_order(rarity: dict[str, float
         assert share == (sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0)
 
 
+@given(TEXTS, TEXTS, TEXTS)
+def test_the_fit_of_each_sentence_is_that_of_its_roots(question: str, title: str, text: str) -> None:
+    reading = read_closely(passage(title, text))
+    want = wanted(question, [], [reading])
+    assert want.fit_each(reading) == [want.fit(roots) for roots in reading.roots]
+
+
+@given(TEXTS, TEXTS)
+def test_places_of_names_are_the_sentences_that_spell_them(title: str, text: str) -> None:
+    reading = read_closely(passage(title, text))
+    spelled = {name for names in reading.phrases for name in names if name not in reading.spoken_title}
+    assert reading.name_places == {
+        name: tuple(place for place, names in enumerate(reading.phrases) if name in names) for name in spelled
+    }
+
+
 @given(TEXTS, st.lists(TEXTS, max_size=5))
 def test_rarity_counts_the_passages_that_hold_a_root(question: str, texts: list[str]) -> None:
     readings = [read_closely(passage("", text)) for text in texts]
