@@ -33,8 +33,8 @@ from hades.snapshot.publish import publish
 from hades.stages.bridges.build_bridges import BridgeReport, BridgeRules, build_bridges
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.turn import Caps, Turn
+from schemas.columns import to_table
 from schemas.hierarchy import Cluster, ClusterParams
-from schemas.record import to_table
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MEMBERS, DEGREE = 50, 6

@@ -27,8 +27,8 @@ from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
+from schemas.columns import to_table
 from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryState
-from schemas.record import to_table
 
 VERSIONS = 5
 ASKED = 200

@@ -28,7 +28,7 @@ from hades.stages.weights.weight_rules import COEFFICIENTS, SEEDS, WeightRules
 from models.weights.calibrate import bias_for
 from models.weights.components import Components, Reals, freshness, support
 from models.weights.squash import PARTS, Coefficients, costs, logits, squash
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 SAMPLE = 20_000
 REPEATS = 15

@@ -126,7 +126,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
         fusion=ServedFusion(settings.home),
-        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
+        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home, _count_rows(settings)),
     )
     return Answers(
         lambda: _open_view_or_none(settings, tools),
@@ -136,6 +136,15 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
         unbuilt=None if settings.view == "arango" else _unbuilt_workspace(settings),
     )
+
+
+def _count_rows(settings: Settings) -> Callable[[str], int | None]:
+    """Counts the rows of a collection without opening the store; only the embedded one can be asked."""
+    if settings.store != "sqlite":
+        return lambda collection: None
+    from hades.stores.sqlite.row_counts import RowCounts
+
+    return RowCounts(settings.home / "graph.db")
 
 
 def _open_memory_to_read(settings: Settings) -> GraphStore:

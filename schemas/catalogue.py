@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from schemas.bridges import Bridge
 from schemas.chunks import Chunk
+from schemas.columns import Column, arrow_schema, columns_of
 from schemas.curation import EntityEdit
 from schemas.edges import ClusterEdge, CodeEdge, Mention, Reference, Relation
 from schemas.hierarchy import Cluster, MembershipChange
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 from schemas.nodes import Document, Entity, File, Func, Paper
-from schemas.record import Column, Record, arrow_schema, columns_of
+from schemas.record import Record
 from schemas.runs import Extraction, ManifestEntry, Merge, QuarantineRow, StageRecord
 from schemas.sources import KnownSource
 from schemas.telemetry import QueryLog, WeightConfig
 
-DATABASE = "arxiv_repository"
 ANALYZER = "hades_text_en"
 NAME_ANALYZER = "hades_name"
 

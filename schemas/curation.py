@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType
 from schemas.record import Json, Keyed, Record, Unit
 
 ALIASES_MOST = 64

@@ -7,22 +7,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from schemas.nodes import EntityType
+from schemas.graph_types import MAX_LEARNED, CodeEdgeType, EntityType, RelationType
 from schemas.record import Edge, Json, Record, Unit
-
-
-class RelationType(StrEnum):
-    """Types of entity-to-entity relations: six of specification 002, two of specification 004."""
-
-    CITES = "cites"
-    IMPLEMENTS = "implements"
-    EXTENDS = "extends"
-    REFERS_TO = "refers_to"
-    COREF = "coref"
-    DERIVES_FROM = "derives_from"
-    SIMILAR_TO = "similar_to"
-    RELATED_TO = "related_to"
-
 
 _ANY = frozenset(EntityType)
 _WORK = frozenset({EntityType.PAPER, EntityType.METHOD, EntityType.CONCEPT})
@@ -52,9 +38,6 @@ def allows(relation: RelationType, source: EntityType, target: EntityType) -> bo
     """Whether a relation of this type may point from one entity type to the other."""
     sources, targets = ENDPOINTS[relation]
     return source in sources and target in targets
-
-
-MAX_LEARNED = 4.0  # no setting lets judged answers move a logit further than this
 
 
 class Provenance(Record):
@@ -141,21 +124,6 @@ class Reference(Edge):
 
     type: ReferenceType = ReferenceType.REFERENCES
     weight: Unit | None = None
-
-
-class CodeEdgeType(StrEnum):
-    """How code is joined to code and to text."""
-
-    CONTAINS = "contains"
-    IMPORTS = "imports"
-    CALLS = "calls"
-    DESCRIBES = "describes"
-    INHERITS = "inherits"
-    OVERRIDES = "overrides"
-    TESTS = "tests"
-    DOCUMENTS = "documents"
-    TOUCHED = "touched"
-    CHANGES_WITH = "changes_with"
 
 
 class CodeEdge(Edge):

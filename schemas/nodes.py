@@ -7,18 +7,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from schemas.graph_types import EntityType
 from schemas.record import Json, Keyed, Unit, Vector
 from schemas.source_kinds import SourceKind
-
-
-class EntityType(StrEnum):
-    """The five types a traversal meets (requirement C9)."""
-
-    PAPER = "paper"
-    CONCEPT = "concept"
-    METHOD = "method"
-    PERSON = "person"
-    CODE_SYMBOL = "code_symbol"
 
 
 class NameType(StrEnum):

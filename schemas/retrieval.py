@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from schemas.plan import Plan, Reason
 from schemas.record import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Shape(Record):
@@ -189,45 +191,10 @@ class Retrieval(Shape):
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
         """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
-        if part not in TABLES:
-            raise ValueError(f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}")
-        if part == "paths":
-            rows = [_path_row(path) for path in self.paths]
-        else:
-            rows = [row.model_dump(by_alias=True) for row in getattr(self, part)]
-        return pa.Table.from_pylist(rows, schema=TABLES[part])
+        from schemas.retrieval_tables import make_result_table
+
+        return make_result_table(self, part)
 
     def to_pandas(self, part: str = "passages") -> Any:
         """The same as a pandas frame; needs pandas, which the extra `flows` brings."""
         return self.to_arrow(part).to_pandas()
-
-
-_TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.int64())
-TABLES: dict[str, pa.Schema] = {
-    "passages": pa.schema(
-        [
-            ("rank", pa.int64()), ("id", pa.string()), ("document", pa.string()), ("title", pa.string()),
-            ("text", pa.string()), ("score", pa.float64()), ("from", _TEXTS), ("span", _NUMBERS),
-            ("headings", _TEXTS), ("path", pa.string()), ("lines", _NUMBERS), ("symbol", pa.string()),
-            ("kind", pa.string()),
-        ]
-    ),
-    "paths": pa.schema(
-        [
-            ("rank", pa.int64()), ("score", pa.float64()), ("reliability", pa.float64()),
-            ("confidence", pa.float64()), ("text", pa.string()), ("why", pa.string()), ("nodes", _TEXTS),
-            ("relations", _TEXTS), ("documents", _TEXTS),
-        ]
-    ),
-    "ranking": pa.schema([("rank", pa.int64()), ("id", pa.string()), ("score", pa.float64())]),
-}  # fmt: skip
-
-
-def _path_row(path: Path) -> dict[str, Any]:
-    plain = path.model_dump(include={"rank", "score", "reliability", "confidence", "text", "why"})
-    return {
-        **plain,
-        "nodes": [node.id for node in path.nodes],
-        "relations": [edge.type for edge in path.edges],
-        "documents": sorted({edge.provenance.doc for edge in path.edges if edge.provenance.doc}),
-    }

@@ -15,7 +15,8 @@ import orjson
 import pyarrow as pa
 
 from hades.ports.store import RowStore
-from schemas.record import canonical_json, to_table
+from schemas.columns import to_table
+from schemas.record import canonical_json
 from schemas.runs import StageRecord
 
 HIERARCHY, WEIGHTS, BRIDGES = "hierarchy", "weights", "bridges"

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from hades.build_state.entity_edits import CURATED, EDITS, as_derived, read_edit
 from hades.errors import HadesError
 from hades.ports.store import RowStore, Term
+from schemas.columns import to_table
 from schemas.curation import EditState, EntityEdit, EntityFields
 from schemas.ids import content_key, is_legal_key, node_id
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json
 
 COLLECTIONS = ("entities", EDITS, "build_stages")  # what one edit writes
 SERVED = "questions see it after the next publish; the nightly build keeps it"

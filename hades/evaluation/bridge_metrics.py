@@ -10,7 +10,7 @@ import numpy as np
 
 from hades.evaluation.metrics import interval
 from hades.ports.view import GraphView
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 ALLOWED = frozenset(str(one) for one in RelationType)  # what a bridge may be made of: relations, nothing else
 

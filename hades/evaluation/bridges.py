@@ -29,8 +29,7 @@ from hades.retrieval.turn.plan import caps_of
 from hades.retrieval.walks.k_best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Turn
-from schemas.edges import RelationType
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType, RelationType
 
 PRESENT, WITHHELD = "present", "withheld"
 PAIR_KNOWN = "pair known"

@@ -23,7 +23,7 @@ from hades.evaluation.multihop import Evaluation, measure, middle_of
 from hades.ingest.stated_edges import read_facts
 from hades.ports.store import RowStore
 from hades.snapshot.open import open_snapshot
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 
 class NotWithheld(HadesError):

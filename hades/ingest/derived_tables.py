@@ -20,7 +20,7 @@ from hades.ingest.entity_vectors import EntityVectors, mark_vectors, similar_edg
 from hades.ingest.reference_edges import reference_table
 from hades.ingest.stated_edges import StatedCorpus, read_facts, read_stated_relations, symbols_of
 from schemas.catalogue import collection_named
-from schemas.record import repeated
+from schemas.columns import repeated
 
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 

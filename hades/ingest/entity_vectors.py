@@ -21,9 +21,8 @@ from hades.ingest.entities.similar import find_similar_pairs
 from hades.ingest.report import Progress, silent
 from hades.ports.store import RowStore, Term
 from hades.ports.text import Embedder
-from schemas.edges import RelationType
+from schemas.graph_types import EntityType, RelationType
 from schemas.ids import edge_key, node_id
-from schemas.nodes import EntityType
 
 NAME, DOCUMENT = "name", "document"
 BASIS = "vector_basis"  # a digest of the chunks that an entity's vector is the mean of; "" for a vector of a name

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from hades.ingest.stated_edges import read_facts
 from schemas.catalogue import collection_named
-from schemas.edges import ReferenceType, RelationType
+from schemas.edges import ReferenceType
+from schemas.graph_types import RelationType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]

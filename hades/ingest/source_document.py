@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hades.ingest.sources.history_rules import HistoryRules
 from schemas.chunks import ChunkKind
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.nodes import FuncKind, NameType
 from schemas.source_kinds import SourceKind
 

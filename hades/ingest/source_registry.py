@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from hades.ports.store import RowStore
-from schemas.record import to_table
+from schemas.columns import to_table
 from schemas.sources import KnownSource, SourceSpec
 
 

@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
 from schemas.catalogue import collection_named
-from schemas.edges import RelationType
+from schemas.graph_types import EntityType, RelationType
 from schemas.ids import edge_key, node_id
-from schemas.nodes import EntityType
 
 Row = dict[str, Any]
 

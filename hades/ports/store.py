@@ -15,18 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from schemas.intervals import Mask
+
+if TYPE_CHECKING:  # names of types alone: a process that asks a question loads no Arrow
+    import pyarrow as pa
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with")
 BATCH_ROWS = 65_536
 MAX_ROW_BYTES = 8 * 1024 * 1024
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]"
 
 
 class Mode(StrEnum):
@@ -79,19 +80,6 @@ class ProvisionReport:
 
     created: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-
-NEIGHBOUR_SCHEMA = pa.schema(
-    [
-        pa.field("node", pa.string(), False),
-        pa.field("neighbour", pa.string(), False),
-        pa.field("edge", pa.string(), False),
-        pa.field("type", pa.string(), False),
-        pa.field("weight", pa.float64()),
-        pa.field("outbound", pa.bool_(), False),
-    ]
-)
-HIT_SCHEMA = pa.schema([pa.field("_key", pa.string(), False), pa.field("score", pa.float64(), False)])
 
 
 class RowStore(Protocol):

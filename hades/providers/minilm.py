@@ -14,8 +14,10 @@ import logging
 import os
 import threading
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,8 +89,10 @@ class MiniLmEmbedder:
         """Load the model now instead of with the first text."""
         with self._loading:
             if self._session is None:
+                # The session first: it is made without Python's lock, so that another thread imports meanwhile.
+                session = _open_session(load_graph(self._cache_dir, self._weights))
                 self._pieces = share_pieces()
-                self._session = _open_session(load_graph(self._cache_dir, self._weights))
+                self._session = session
 
 
 def pool_states(states: NDArray[np.float32]) -> Vectors:
@@ -122,14 +126,20 @@ def choose_weights(cache_dir: Path) -> WeightsPackage:
 def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
     """The int8 graph: from the cache, or built and cached where it is missing or damaged.
 
-    A cached file carries the hash of its content in its name: one rename publishes both, and two processes
-    that build at the same time write the same file.
+    A cached file carries the checksum of its content in its name: one rename publishes both, and two processes that
+    build at the same time write the same file. It is read with every start, so a checksum that is fast guards it;
+    earlier versions wrote a SHA-256, which takes a twentieth of a second.
     """
     weights = weights or choose_weights(cache_dir)
     stem = _stem(weights)
     for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
         graph = path.read_bytes()
-        if path.name == _file_name(stem, graph):
+        name = _file_name(stem, graph)
+        if path.name == name:
+            return graph
+        if path.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
+            with suppress(FileNotFoundError):  # another process may have renamed it
+                path.replace(cache_dir / name)
             return graph
         log.warning("%s is damaged and will be built again", path)
         path.unlink(missing_ok=True)
@@ -293,7 +303,7 @@ def _stem(weights: WeightsPackage) -> str:
 
 
 def _file_name(stem: str, graph: bytes) -> str:
-    return f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx"
+    return f"{stem}-{len(graph)}-{zlib.crc32(graph):08x}.onnx"
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
@@ -312,6 +322,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 def _open_session(graph: bytes) -> Any:
     """An inference session that computes in the calling thread."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else it keeps a log of its use in the user's cache to send
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 # Specification 002 gives five boosts. The other three stand below the strongest of them, so that a type nobody
 # thought about never outranks one that somebody did (requirement X-53).

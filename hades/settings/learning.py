@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from hades.settings.hirag import Section
-from schemas.edges import MAX_LEARNED
+from schemas.graph_types import MAX_LEARNED
 
 
 class LearningSettings(Section):

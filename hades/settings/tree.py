@@ -14,9 +14,9 @@ from hades.settings.hipporag import HippoSettings
 from hades.settings.hirag import HiragPathrag, Section
 from hades.settings.history import HistorySettings
 from hades.settings.learning import LearningSettings
-from schemas.catalogue import DATABASE
 from schemas.plan import Plan
 
+DATABASE = "arxiv_repository"
 SECTIONS = ("hirag_pathrag", "hipporag", "plan", "learning", "cache", "pathrag", "history")
 _OTHER_NAMES = {
     "arango_ro_uds": "ARANGO_RO_UDS",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hades.errors import BadQuery
 from hades.ports.store import OPERATORS, Predicate, Term
 from schemas.catalogue import Collection
-from schemas.record import Column
+from schemas.columns import Column
 
 _SMALL_NORM = 1e-15  # below it the squares of a row underflow in float32
 

@@ -16,8 +16,9 @@ from hades.errors import BadRows, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, Rows
 from schemas.arrays import make_array
 from schemas.catalogue import Collection, collection_named
+from schemas.columns import TIME, Column, repeated
 from schemas.ids import ID_PATTERN, KEY_PATTERN
-from schemas.record import TIME, Column, canonical_json, repeated
+from schemas.record import canonical_json
 
 REV = "_rev"
 _MANY_ROWS = 20_000

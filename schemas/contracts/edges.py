@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.contracts.rule import Contract, Rule, between, holds, later, one_of
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 _DERIVE = "run `hades repair edges`"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.contracts.rule import Contract, Rule, between, holds, matches, one_of, unique
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType
 from schemas.source_kinds import SourceKind
 
 _INGEST = "run `hades repair nodes`"

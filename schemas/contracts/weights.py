@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.contracts.rule import Contract, Rule, between, give, holds, one_of, unique
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 _WEIGH = "run `hades repair weights`"
 

@@ -25,6 +25,29 @@ for arguments in {commands!r}:
         assert stop.code in (0, None), stop.code
     print("LOADED", [name for name in {heavy!r} if name in sys.modules])
 """
+WATCH = """
+import sys
+from hades.surfaces.cli.main import main
+
+class Watched:
+    def write(self, text):
+        if "from Basel" in text:
+            print("WITH THE ANSWER", [name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+sys.stdout, sys.argv = Watched(), ["hades", "query", "where does the Rhine flow?"]
+try:
+    main()
+except SystemExit as stop:
+    assert stop.code in (0, None), stop.code
+print("AT THE END", [name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+"""
 
 
 def run_commands(commands, heavy, folder, environment=None):
@@ -43,6 +66,19 @@ def test_help_loads_nothing_heavy(tmp_path):
 
 def test_status_loads_no_model_and_no_workflow_engine(tmp_path):
     assert run_commands([["status"]], ("prefect", "torch", "arango", "onnxruntime"), tmp_path)[1] == ["LOADED []"]
+
+
+def test_settings_load_no_arrays_and_no_catalogue(tmp_path):
+    heavy = ("pyarrow", "numpy", "schemas.catalogue", "schemas.edges", "schemas.nodes", "schemas.retrieval")
+    program = f"import sys, hades.settings; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_command_leaves_the_end_of_the_process_no_garbage_to_look_for(tmp_path):
+    program = f"import gc\n{PROBE.format(commands=[['status']], heavy=())}\nprint(gc.get_freeze_count() > 10_000)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
 
 
 def test_a_night_loads_libraries_of_its_stages_only_when_they_have_work(tmp_path):
@@ -96,6 +132,16 @@ def test_the_default_question_loads_nothing_that_other_recipes_a_ranker_or_a_set
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
     output, loaded = run_commands([["query", "where does the Rhine flow?"]], UNUSED, tmp_path, settings)
     assert loaded == ["LOADED []"], output
+
+
+def test_an_answer_is_shown_before_arrow_is_loaded_to_log_the_turn(asked_home, tmp_path):
+    program = WATCH.format(heavy=("pyarrow", "hades.stores.sqlite.store", "schemas.catalogue", "schemas.edges"))
+    settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=settings, capture_output=True, text=True, check=True
+    )
+    assert "WITH THE ANSWER []" in done.stderr
+    assert "AT THE END ['pyarrow'" in done.stderr
 
 
 @pytest.mark.parametrize(("given", "left"), [({}, "__all__"), ({"PYDANTIC_DISABLE_PLUGINS": ""}, "")])

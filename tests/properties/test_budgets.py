@@ -21,7 +21,8 @@ from hades.retrieval.turn.pipeline import Tools, retrieve
 from hades.retrieval.turn.plan import clamp
 from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
 from hades.settings.hirag import HiragPathrag
-from schemas.edges import ClusterEdgeType, RelationType
+from schemas.edges import ClusterEdgeType
+from schemas.graph_types import RelationType
 from schemas.plan import Plan, Profile, Reason, over_caps
 from schemas.retrieval import Retrieval
 from tests.patience import examples

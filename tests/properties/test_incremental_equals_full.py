@@ -15,7 +15,7 @@ from hades.ingest.forget import forget_documents
 from hades.ingest.phases import Phase, ingest
 from hades.ingest.source_document import Link, Material
 from hades.snapshot.publish import publish
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from tests.patience import examples
 from tests.unit.hades.ingest.corpora import Listed, contents, new_context, passage
 

@@ -18,7 +18,7 @@ from hades.ingest.phases import ingest
 from hades.ports.store import GraphStore
 from hades.stores.sqlite.store import Mode, SqliteStore
 from schemas.catalogue import COLLECTIONS, Collection
-from schemas.record import TIME, Column
+from schemas.columns import TIME, Column
 from tests.contract.examples import day, entity, everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hades.ingest.code.edges import FuncSpans, code_edge
 from hades.ingest.code.names import CodeNames
 from schemas.chunks import ChunkKind
-from schemas.edges import CodeEdgeType
+from schemas.graph_types import CodeEdgeType
 
 Row = dict[str, Any]
 # `Reader`, :class:`~pkg.Reader`, ``pkg.read()``, and dotted names in plain text.

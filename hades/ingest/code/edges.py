@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hades.ingest.code.names import CodeDocument, CodeNames
-from schemas.edges import CodeEdgeType
+from schemas.graph_types import CodeEdgeType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]

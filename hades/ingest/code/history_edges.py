@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hades.ingest.code.edges import FuncSpans, code_edge
 from hades.ingest.nodes import document_key
-from schemas.edges import CodeEdgeType
+from schemas.graph_types import CodeEdgeType
 from schemas.source_kinds import SourceKind
 
 Row = dict[str, Any]

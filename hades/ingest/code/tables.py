@@ -18,7 +18,8 @@ from hades.ingest.nodes import func_keys
 from hades.ingest.stated_edges import find_symbol
 from hades.ingest.workers.arrow_bytes import from_bytes
 from schemas.catalogue import collection_named
-from schemas.edges import CodeEdgeType, MentionType
+from schemas.edges import MentionType
+from schemas.graph_types import CodeEdgeType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]

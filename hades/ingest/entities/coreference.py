@@ -19,8 +19,7 @@ from hades.ingest.entities.tables import RelationRows
 from hades.text.arrays import Longs, distinct
 from hades.text.letters import fold
 from hades.text.word_lists import GIVEN_NAMES
-from schemas.edges import RelationType
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType, RelationType
 
 
 def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> RelationRows:

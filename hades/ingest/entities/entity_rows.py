@@ -17,8 +17,8 @@ from hades.ingest.entities.names import Origin
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
 from hades.text.arrays import Ints, Longs, distinct
+from schemas.graph_types import EntityType
 from schemas.ids import entity_key, node_id
-from schemas.nodes import EntityType
 from schemas.record import canonical_json
 
 SYMBOLS_SHARING = 4  # a short name that more symbols share says too little

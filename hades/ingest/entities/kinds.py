@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from hades.text.letters import fold
 from hades.text.word_lists import GIVEN_NAMES, HONORIFICS, IS_A_CUES, METHOD_CUES, NAME_CUES
-from schemas.nodes import EntityType, NameType
+from schemas.graph_types import EntityType
+from schemas.nodes import NameType
 
 _WORD = re.compile(r"[^\W_]+")
 _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNORECASE)

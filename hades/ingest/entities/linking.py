@@ -16,7 +16,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.tables import RelationRows, lists_array, mentions_table
 from hades.ingest.entities.triples import StatedRelation
 from hades.text.arrays import Longs, distinct
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.ids import node_id
 
 

@@ -20,7 +20,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import Sense, StatedSenses
 from hades.ingest.entities.short_forms import find_short_forms
 from hades.text.arrays import Flags, Ints, Longs
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType
 
 _NEIGHBOUR_DOCUMENTS = 64
 

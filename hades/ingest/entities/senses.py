@@ -19,7 +19,8 @@ from hades.ingest.entities.kinds import entity_type_of, kind_of
 from hades.text.arrays import Longs, place_in_run
 from hades.text.letters import fold
 from hades.text.word_lists import NEUTRAL_TITLES
-from schemas.nodes import EntityType, NameType
+from schemas.graph_types import EntityType
+from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind
 
 

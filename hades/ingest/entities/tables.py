@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hades.ingest.entities.keys import EdgeKeys, NodeIds
 from hades.text.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
+from schemas.columns import arrow_schema
 from schemas.edges import MentionType, Provenance
-from schemas.record import arrow_schema
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from hades.ingest.sources.jsonl import (
 )
 from hades.ingest.sources.reading import Unusable
 from schemas.chunks import ChunkKind
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind
 from schemas.sources import SourceSpec

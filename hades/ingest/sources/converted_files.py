@@ -11,7 +11,7 @@ from hades.ingest.sources.formats.extracted import ExtractedDocument, ExtractedF
 from hades.ingest.sources.formats.read_format import FORMATS, Format
 from hades.ingest.sources.reading import MAX_TEXT_BYTES, Unusable, decode, read_bytes
 from schemas.chunks import ChunkKind
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind
 

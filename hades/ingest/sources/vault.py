@@ -16,7 +16,7 @@ import yaml
 
 from hades.ingest.source_document import GivenName, Link
 from hades.ingest.sources.formats.extracted import as_utc, one_line
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.nodes import NameType
 
 _FRONT = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)

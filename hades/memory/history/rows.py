@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from hades.ports.store import RowStore
 from schemas.catalogue import collection_named
-from schemas.record import Keyed, to_table
+from schemas.columns import to_table
+from schemas.record import Keyed
 
 Row = TypeVar("Row", bound=Keyed)
 

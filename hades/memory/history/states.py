@@ -33,8 +33,8 @@ from hades.memory.history.names import (
     topic_key,
 )
 from hades.ports.store import RowStore
+from schemas.columns import to_table
 from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
-from schemas.record import to_table
 
 INSTANT = timedelta(microseconds=1)
 DEFAULT_IMPORTANCE = 0.5

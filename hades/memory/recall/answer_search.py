@@ -21,24 +21,33 @@ NOTHING_REMEMBERED = "0"
 
 
 class StoredMemorySearch:
-    """Searches the memory of a store. A home without a store, or without memory, has nothing to say."""
+    """Searches the memory of a store. A home without a store, or without memory, has nothing to say.
 
-    def __init__(self, open_store: Callable[[], GraphStore], home: Path | None = None) -> None:
-        self._open_store, self._home = open_store, home
+    `count_rows` counts the rows of a collection without opening the store, or returns None where it cannot: most homes
+    remember nothing, and opening a store loads Arrow.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], GraphStore],
+        home: Path | None = None,
+        count_rows: Callable[[str], int | None] = lambda collection: None,
+    ) -> None:
+        self._open_store, self._home, self._count_rows = open_store, home, count_rows
         self._store: GraphStore | None = None
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Open the store now, and import what searches it where something is remembered, so that a turn need not."""
-        store = self._open()
-        if store is not None and _count(store, STATES):
+        """Open the store and import what searches it where something is remembered, so that a turn need not."""
+        if self._count(STATES):
+            self._open()
             import_module("hades.memory.recall.search")
             import_module("hades.memory.recall.accesses")
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
-        store = self._open()
-        if store is None or not text.strip() or not _count(store, STATES):
+        store = self._open() if text.strip() and self._count(STATES) else None
+        if store is None:
             return []
         from hades.memory.history.reader import Reader
         from hades.memory.recall.search import search_asked
@@ -66,8 +75,19 @@ class StoredMemorySearch:
 
     def version(self) -> str:
         """See `MemorySearch.version`: every act on memory leaves a record."""
+        return str(self._count(AUDIT))
+
+    def _count(self, collection: str) -> int:
+        known = self._count_rows(collection) if self._store is None else None
+        if known is not None:
+            return known
         store = self._open()
-        return str(_count(store, AUDIT)) if store is not None else NOTHING_REMEMBERED
+        if store is None:
+            return 0
+        try:
+            return store.count(collection)
+        except StoreError:
+            return 0
 
     def _open(self) -> GraphStore | None:
         with self._lock:
@@ -78,10 +98,3 @@ class StoredMemorySearch:
                 except StoreError:  # nothing was ever written here
                     self._store = None
             return self._store
-
-
-def _count(store: GraphStore, collection: str) -> int:
-    try:
-        return store.count(collection)
-    except StoreError:
-        return 0

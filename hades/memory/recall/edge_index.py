@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from hades.memory.history.names import key_of, topic_of_key
 from hades.memory.recall.standing import ALWAYS, NEVER, Standing, to_micros
+from schemas.columns import columns_of
 from schemas.memory import MemoryEdge
-from schemas.record import columns_of
 
 EDGE_COLUMNS = tuple(column.name for column in columns_of(MemoryEdge) if column.name != "_key")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.turn.types import Question
-from schemas.edges import CodeEdgeType, RelationType
+from schemas.graph_types import CodeEdgeType, RelationType
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def log_of(retrieval: Retrieval, at: datetime) -> QueryLog:
 
 def write_log(store: RowStore, log: QueryLog) -> None:
     """Keep the row."""
-    from schemas.record import to_table
+    from schemas.columns import to_table
 
     store.upsert(QUERY_LOGS, to_table(QueryLog, [log]))
 

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from hades.errors import StoreError
 from hades.ports.store import RowStore
 from hades.retrieval.turn.query_log import QUERY_LOGS, read_log
-from schemas.record import to_table
+from schemas.columns import to_table
 from schemas.telemetry import QueryLog
 
 logger = logging.getLogger(__name__)

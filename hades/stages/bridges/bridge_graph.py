@@ -14,7 +14,8 @@ from hades.stages.bridges.bridge_rules import BridgeRules
 from models.bridges.blocks import Blocks, Hashes, block_edges, hash_texts
 from models.bridges.score import Flags, Floats, Longs, edge_logs
 from schemas.catalogue import collection_named
-from schemas.edges import NEVER_BRIDGES, ClusterEdgeType, RelationType
+from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
+from schemas.graph_types import RelationType
 
 NOWHERE = -1
 

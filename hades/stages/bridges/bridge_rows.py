@@ -18,8 +18,9 @@ from hades.stages.bridges.bridge_rules import BridgeRules
 from models.bridges.score import path_cost, path_weight
 from models.bridges.search import TopicPath
 from schemas.bridges import Bridge
+from schemas.columns import arrow_schema
 from schemas.ids import content_key
-from schemas.record import arrow_schema, canonical_json
+from schemas.record import canonical_json
 
 LASTING = ("_key", "from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "provenance", "pinned")
 

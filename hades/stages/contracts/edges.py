@@ -29,8 +29,8 @@ from hades.stages.contracts.columns import (
 )
 from hades.stages.contracts.texts import Documents, lengths_of_chunks, read_documents
 from schemas.catalogue import collection_named
-from schemas.edges import RelationType, allows
-from schemas.nodes import EntityType
+from schemas.edges import allows
+from schemas.graph_types import EntityType, RelationType
 
 _OTHER = ("references", "contains", "imports", "chunk_code_edges")
 _TIMES = ("valid_from", "valid_until", "recorded_at", "retracted_at")

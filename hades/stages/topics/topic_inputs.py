@@ -14,7 +14,7 @@ from hades.stages.topics.fingerprints import basis_of, key_hashes
 from models.hierarchy.arrays import Flags, Graph, Vectors
 from models.hierarchy.links import Links, join_links
 from schemas.catalogue import collection_named
-from schemas.nodes import EntityType
+from schemas.graph_types import EntityType
 
 NAME = "name"  # a vector of the entity's name alone
 _ENTITY = ["_key", "name", "type", "vector_of", "embedding_model", "cluster_id"]

@@ -21,10 +21,10 @@ from hades.stages.topics.topic_wording import Wording
 from hades.stages.topics.tree_shape import Shape
 from models.hierarchy.arrays import Vectors
 from schemas.catalogue import collection_named
+from schemas.columns import to_table
 from schemas.edges import ClusterEdgeType
 from schemas.hierarchy import Cluster, ClusterParams
 from schemas.ids import content_key, edge_key, node_id
-from schemas.record import to_table
 
 ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
 AGGLOMERATION = f"ward/{VERSION}"

@@ -20,7 +20,7 @@ from hades.stages.weights.edge_columns import floats, read_mentions, read_relati
 from hades.stages.weights.weigh_edges import COLLECTIONS, generation_of, in_batches
 from hades.stages.weights.weight_versions import WEIGHTS_MODEL
 from hades.stages.weights.weights_file import COLUMNS
-from schemas.record import to_table
+from schemas.columns import to_table
 from schemas.telemetry import WeightConfig
 
 _READ = {"relations": read_relations, "mentions": read_mentions}

@@ -44,9 +44,9 @@ from models.weights.components import (
 )
 from models.weights.mentions import MentionRules, weigh_mentions
 from models.weights.squash import PARTS, costs, logits, squash
-from schemas.edges import RelationType
+from schemas.columns import to_table
+from schemas.graph_types import RelationType
 from schemas.intervals import iso
-from schemas.record import to_table
 from schemas.telemetry import WeightConfig
 
 Doubles = NDArray[np.float64]

@@ -16,7 +16,7 @@ from hades.ports.store import RowStore
 from hades.stages.weights.weight_rules import COEFFICIENTS, SEEDS, WeightError, WeightRules
 from models.weights.components import PART_DECIMALS, Reals
 from models.weights.squash import PARTS, Coefficients
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.telemetry import WeightConfig
 
 BIAS = "bias"  # kept beside the coefficients, so that a row tells all that a weight was made with

@@ -9,7 +9,7 @@ from hades.errors import HadesError
 from hades.settings.hirag import DEFAULT_BOOSTS, PathSettings
 from hades.settings.learning import LearningSettings
 from models.weights.mentions import MentionRules
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 
 
 class WeightError(HadesError):

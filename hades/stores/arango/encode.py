@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from hades.errors import BadRows, StoreDamaged
 from hades.stores.rows import REV
 from schemas.catalogue import Collection
-from schemas.record import Column, canonical_json
+from schemas.columns import Column
+from schemas.record import canonical_json
 
 Document = dict[str, Any]
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from hades.errors import SettingsError
 from hades.ports.store import Mode
-from schemas.catalogue import DATABASE
+from hades.settings.tree import DATABASE
 
 _SOCKET_VARIABLE = {
     Mode.READ_ONLY: "ARANGO_RO_UDS",

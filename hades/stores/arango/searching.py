@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from aql import load
 from hades.errors import BadQuery
-from hades.ports.store import HIT_SCHEMA, Predicate
+from hades.ports.store import Predicate
+from hades.ports.store_tables import HIT_SCHEMA
 from hades.snapshot.names import normalise, runs_of_words
 from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope

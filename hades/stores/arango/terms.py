@@ -18,8 +18,8 @@ from hades.ports.store import Predicate, Term
 from hades.stores import questions
 from hades.stores.arango.encode import json_value
 from schemas.catalogue import Collection
+from schemas.columns import Column
 from schemas.intervals import iso
-from schemas.record import Column
 
 Kind = Literal["all", "where", "among", "within"]
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from aql import load
 from hades.errors import BadQuery
-from hades.ports.store import NEIGHBOUR_SCHEMA, Direction
+from hades.ports.store import Direction
+from hades.ports.store_tables import NEIGHBOUR_SCHEMA
 from hades.stores import questions, rows
 from hades.stores.arango.scope import Scope, chunks
 from schemas.catalogue import Collection, EdgeShape

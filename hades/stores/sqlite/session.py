@@ -10,17 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, LostUpdate
-from hades.ports.store import (
-    BATCH_ROWS,
-    HIT_SCHEMA,
-    Changes,
-    Direction,
-    Mode,
-    Predicate,
-    Rows,
-    Term,
-    WriteReport,
-)
+from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, Term, WriteReport
+from hades.ports.store_tables import HIT_SCHEMA
 from hades.stores import questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.registry import Registry, lookups_of
@@ -37,9 +28,9 @@ from hades.stores.sqlite.row_batches import (
 )
 from hades.stores.sqlite.trees import Tree
 from schemas.catalogue import Collection, collection_named
+from schemas.columns import repeated
 from schemas.intervals import Mask
 from schemas.parts import names_in
-from schemas.record import repeated
 
 _FEW = 1_000  # rows that are always found one by one
 _MANY = 8  # reading every page is faster than finding more than one row in this number

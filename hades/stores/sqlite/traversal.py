@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ports.store import NEIGHBOUR_SCHEMA, Direction
+from hades.ports.store import Direction
+from hades.ports.store_tables import NEIGHBOUR_SCHEMA
 from hades.stores.sqlite import adjacency
 from hades.stores.sqlite.adjacency import ABSENT, Edges
 from hades.stores.sqlite.trees import Tree

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from hades.stores.sqlite.held_pages import HeldPages
-from schemas.record import repeated
+from schemas.columns import repeated
 
 MAX_PAGE_ROWS = 4_096
 

@@ -46,7 +46,6 @@ class JsonReply:
     text: bytes
     query_id: str
     tier: str = COMPUTED
-    note: str = ""
 
     @property
     def is_cached(self) -> bool:

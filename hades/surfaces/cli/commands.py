@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -117,25 +118,28 @@ def _command(
 def perform(
     capability: Capability, cli: Cli, request: Request, options: Request | None = None, who: str | None = None
 ) -> Answer:
-    """Call the capability in a context of its own and render the reply."""
+    """Call the capability in a context of its own and render the reply; the turn is logged once it is shown."""
     from hades.surfaces.access.local_context import local_context
     from hades.surfaces.cli.progress import show_progress
     from hades.telemetry.audit import Audit, CallMode
 
-    with show_progress() as progress, local_context(who, progress=progress) as context:
+    with ExitStack() as opened, show_progress() as progress:
+        context = opened.enter_context(local_context(who, progress=progress))
         if cli.is_audited:
             mode: CallMode = "RO" if capability.mode == "ro" else "RW"
             with Audit(context.settings.home / "logs").call(mode, " ".join(cli.path)):
                 reply = capability.call(request, context)
         else:
             reply = capability.call(request, context)
-    document = reply.document if isinstance(reply, JsonReply) else reply
-    view = _view(cli, document, options)
-    if isinstance(reply, JsonReply) and reply.note:
-        from rich.text import Text
+        document = reply.document if isinstance(reply, JsonReply) else reply
+        answer = Answer(document, _view(cli, document, options), ok=cli.succeeds(document))
+        later = opened.pop_all()
 
-        view = (*view, Text(reply.note, style="yellow"))
-    return Answer(document, view, ok=cli.succeeds(document))
+    def finish() -> str:
+        with later:
+            return context.log_turns()
+
+    return replace(answer, finish=finish)
 
 
 def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[RenderableType, ...]:

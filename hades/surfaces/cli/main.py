@@ -5,6 +5,7 @@ Bodies are imported when they run, so `--help` stays light, and a command that i
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -32,7 +33,10 @@ def main() -> None:
     """Entry point of the console script."""
     completion_init()  # the shell asks through the environment which words may follow
     word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
-    make_app(declared_under(word))(prog_name="hades")
+    try:
+        make_app(declared_under(word))(prog_name="hades")
+    finally:
+        gc.freeze()  # the end of the process looks for garbage among all that is left: a seventh of a question's time
 
 
 @cache

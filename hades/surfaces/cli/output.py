@@ -40,13 +40,15 @@ DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of 
 class Answer:
     """The result of a command: the JSON document (None prints nothing), its view for people, and whether it is done.
 
-    The view of a report tells of work done, not of an answer: `--quiet` leaves it out.
+    The view of a report tells of work done, not of an answer: `--quiet` leaves it out. `finish` runs once the answer is
+    shown, and returns a sentence for people where something is to be said.
     """
 
     document: Mapping[str, Any] | None
     view: tuple[RenderableType, ...]
     ok: bool = True
     is_report: bool = False
+    finish: Callable[[], str] = str
 
 
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
@@ -64,7 +66,11 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
         message = f"unexpected {type(error).__name__}: {error}; run again with --debug and report what it shows"
         _fail("Unexpected", message, error, as_json, debug)
     else:
-        _show(answer, as_json)
+        try:
+            _show(answer, as_json)
+            sys.stdout.flush()
+        finally:
+            _finish(answer, as_json)
         raise typer.Exit(0 if answer.ok else 1)
 
 
@@ -99,6 +105,15 @@ def _show(answer: Answer, as_json: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
     for part in answer.view:
         console.print(part)
+
+
+def _finish(answer: Answer, as_json: bool) -> None:
+    note = answer.finish()
+    if note and not as_json:
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(highlight=False).print(Text(note, style="yellow"))
 
 
 def _fail(kind: str, message: str, error: Exception, as_json: bool, debug: bool) -> NoReturn:

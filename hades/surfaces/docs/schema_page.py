@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hades.settings.tree import DATABASE
 from hades.surfaces.docs.markdown import NOTICE, code, page, table
-from schemas.catalogue import ANALYZER, COLLECTIONS, DATABASE, GRAPHS, NAME_ANALYZER, Collection, graph_of
+from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Collection, graph_of
+from schemas.columns import Column
 from schemas.edges import ENDPOINTS, NEVER_BRIDGES, SYMMETRIC
-from schemas.record import Column
 
 
 def schema_page() -> str:

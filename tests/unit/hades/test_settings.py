@@ -7,7 +7,7 @@ import pytest
 from hades.errors import SettingsError
 from hades.settings import Settings, load_settings, unknown_variables, variable_of
 from hades.settings.hirag import PathSettings
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.plan import Plan
 
 C59 = """

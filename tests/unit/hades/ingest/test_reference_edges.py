@@ -8,7 +8,7 @@ from hades.ingest.phases import ingest
 from hades.ingest.source_document import Link, Material
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ports.store import RowStore
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from tests.unit.hades.ingest.corpora import Listed, new_context, passage
 
 

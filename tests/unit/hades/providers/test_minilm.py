@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -151,6 +153,26 @@ def test_a_damaged_export_is_built_again_byte_for_byte(tmp_path: Path) -> None:
     (tmp_path / "minilm-of-a-killed-writer.partial").write_bytes(b"half")
     assert load_graph(tmp_path) == graph
     assert path.read_bytes() == graph
+
+
+def test_an_export_that_an_earlier_version_named_by_its_hash_is_kept_under_the_name_of_its_checksum(
+    cache_dir: Path, tmp_path: Path
+) -> None:
+    graph = load_graph(cache_dir)
+    (path,) = (one for one in cache_dir.glob("*.onnx") if one.read_bytes() == graph)
+    stem = path.name.rsplit("-", 2)[0]
+    former = tmp_path / f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx"
+    former.write_bytes(graph)
+    assert load_graph(tmp_path) == graph
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_library_that_runs_the_model_keeps_no_log_of_its_use(cache_dir: Path, tmp_path: Path) -> None:
+    load_graph(cache_dir)
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    folders = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "s")}
+    subprocess.run([sys.executable, "-c", EMBED, str(cache_dir)], env=environment | folders, check=True)
+    assert [one for one in tmp_path.rglob("*") if "onnxruntime" in one.name] == []
 
 
 def test_two_processes_build_the_same_export_at_once(tmp_path: Path) -> None:

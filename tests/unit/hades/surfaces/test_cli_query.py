@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
 
 from hades.settings import load_settings
+from hades.surfaces.access import local_context
 from hades.surfaces.cli.main import whole_app
 from hades.wiring import open_hades
 
@@ -55,6 +58,17 @@ def test_an_answer_cites_the_page_to_the_character():
     assert passage["document"] == "page.md"
     start, end = passage["span"]
     assert PAGE[start:end] == passage["text"]
+
+
+def test_a_turn_that_cannot_be_logged_is_answered_and_says_so(home, monkeypatch):
+    monkeypatch.setattr(local_context, "LOG_SECONDS", 0.1)
+    with closing(sqlite3.connect(home / "graph.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")  # another process writes
+        done = run("query", QUESTION)
+    assert done.exit_code == 0, done.output
+    answer, note = done.stdout.split("The turn was not logged")
+    assert "Basel lies on the Rhine" in answer
+    assert "the store is busy" in note
 
 
 def test_the_prompt_is_what_a_model_is_told():

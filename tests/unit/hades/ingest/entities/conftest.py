@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hades.ingest.entities.corpus import CorpusView
-from schemas.record import TIME
+from schemas.columns import TIME
 
 Row = dict[str, Any]
 

@@ -6,7 +6,8 @@ import pytest
 
 from hades.ingest.entities.corpus import split_title
 from hades.ingest.entities.kinds import entity_type_of, kind_of_page, kind_of_qualifier
-from schemas.nodes import EntityType, NameType
+from schemas.graph_types import EntityType
+from schemas.nodes import NameType
 
 
 @pytest.mark.parametrize(

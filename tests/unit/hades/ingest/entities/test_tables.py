@@ -13,8 +13,8 @@ from hades.ingest.entities.merge_log import merge_log_table
 from hades.ingest.entities.tables import fill, lists_array
 from hades.ingest.readings.kept_answers import KeptAnswers
 from schemas.catalogue import collection_named
+from schemas.graph_types import EntityType
 from schemas.ids import edge_key, entity_key
-from schemas.nodes import EntityType
 
 IDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5)
 

@@ -13,7 +13,7 @@ from hades.ingest.source_document import GivenName, Link, Material, RejectedInpu
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.reading import SourceError
 from schemas.chunks import ChunkKind
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from schemas.nodes import NameType
 
 SNAPSHOT = {

@@ -16,7 +16,8 @@ from hades.ingest.sources.workspace import WorkspaceSource
 from hades.snapshot.publish import publish
 from hades.stores import rows as store_rows
 from hades.stores.sqlite.store import SqliteStore
-from schemas.edges import NEVER_BRIDGES, RelationType
+from schemas.edges import NEVER_BRIDGES
+from schemas.graph_types import RelationType
 from schemas.ids import edge_key
 from schemas.record import canonical_json
 from schemas.source_kinds import SourceKind

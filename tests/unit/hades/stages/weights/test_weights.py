@@ -14,7 +14,7 @@ from hades.stages.weights.weight_rules import SEEDS, WeightError, WeightRules
 from hades.stores.sqlite.store import SqliteStore
 from models.weights.calibrate import BIAS_STEP
 from models.weights.components import NEUTRAL_STEP
-from schemas.edges import RelationType
+from schemas.graph_types import RelationType
 from tests.contract.examples import everything, put
 from tests.unit.hades.stages.weights.graphs import TODAY, small_store, weigh
 
