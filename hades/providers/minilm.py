@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
 from hades.providers.minilm_weights import LAYERS, PACKAGES, Weights, WeightsPackage
 from hades.providers.tokens import encodable, share_pieces
+from hades.settings.quiet import keep_libraries_quiet
 
 EXPORT_VERSION = 2  # raise it with any change of the graph: vectors of two versions are not compared
 DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
@@ -322,7 +323,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 def _open_session(graph: bytes) -> Any:
     """An inference session that computes in the calling thread."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else it keeps a log of its use in the user's cache to send
+    keep_libraries_quiet()
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -9,6 +9,7 @@ _QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "GX_ANALYTICS_ENABLED": "false",
+    "ORT_DISABLE_TELEMETRY": "1",
 }
 
 
