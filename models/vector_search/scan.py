@@ -67,21 +67,27 @@ def _keep_best_in_python(
     """Fill `scores` and `best`, a heap whose first entry is the least of them."""
     low, step, total = ways
     most, less = coarse
+    words, bar = signs.shape[1], scores[0]
     for place in range(len(starts)):
         for row in range(starts[place], ends[place]):
-            unlike = np.int64(0)
-            for word in range(signs.shape[1]):
-                unlike += np.int64(_count_bits(signs[row, word] ^ own[word]))
-            if towards[place] + reaches[row] * (most - less * np.float32(unlike)) <= scores[0]:
+            if words == 6:  # 384 dimensions: a loop whose length is known costs a quarter less
+                unlike = np.int64(_count_bits(signs[row, 0] ^ own[0])) + np.int64(_count_bits(signs[row, 1] ^ own[1]))
+                unlike += np.int64(_count_bits(signs[row, 2] ^ own[2])) + np.int64(_count_bits(signs[row, 3] ^ own[3]))
+                unlike += np.int64(_count_bits(signs[row, 4] ^ own[4])) + np.int64(_count_bits(signs[row, 5] ^ own[5]))
+            else:
+                unlike = np.int64(0)
+                for word in range(words):
+                    unlike += np.int64(_count_bits(signs[row, word] ^ own[word]))
+            if towards[place] + reaches[row] * (most - less * np.float32(unlike)) <= bar:
                 continue
             ones, weighted = np.int64(0), np.int64(0)
-            for word in range(signs.shape[1]):
+            for word in range(words):
                 bits = signs[row, word]
                 ones += np.int64(_count_bits(bits))
                 for plane in range(PLANES):
                     weighted += np.int64(_count_bits(bits & planes[plane, word])) << plane
             score = np.float32(towards[place] + reaches[row] * (2.0 * (low * ones + step * weighted) - total))
-            if score <= scores[0]:
+            if score <= bar:
                 continue
             at, child = 0, 1
             while child < len(scores):
@@ -92,6 +98,7 @@ def _keep_best_in_python(
                 scores[at], best[at] = scores[child], best[child]
                 at, child = child, 2 * child + 1
             scores[at], best[at] = score, row
+            bar = scores[0]
 
 
 def _multiply_in_python(codes: Any, parts: Any, products: Any) -> None:  # pragma: no cover

@@ -60,7 +60,7 @@ def sign_rows(rows: Singles, centres: Singles) -> SignedRows:
 
 def sign_question(unit: Singles) -> SignedQuestion:
     """A question of length 1 for a scan of signs."""
-    turned = np.einsum("i,ij->j", unit, _rotation(len(unit)))
+    turned = np.einsum("ij,j->i", _rotation_by_part(len(unit)), unit)  # rows that lie together are added fastest
     low, high = float(turned.min()), float(turned.max())
     step = (high - low) / (2**PLANES - 1) or 1.0
     parts = np.rint((turned - low) / step).astype(np.uint8)
@@ -89,6 +89,12 @@ def _rotation(dimension: int) -> Singles:
         if width < dimension:
             turned[:, -width:] = _mix(turned[:, -width:])
     return turned
+
+
+@cache
+def _rotation_by_part(dimension: int) -> Singles:
+    """The rotation with a row for each part that it makes."""
+    return np.ascontiguousarray(_rotation(dimension).T)
 
 
 def _mix(rows: Singles) -> Singles:

@@ -162,11 +162,13 @@ def _near(view: MeteredView, question: Question, depth: int) -> dict[int, float]
 
 
 def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]) -> Floats:
-    """Cosine of each candidate with the question; 0 where the search by vector found nothing."""
-    if near:
+    """Cosine of each candidate with the question, as the search by vector gave it or compared now; 0 without hits."""
+    found = np.array([near.get(node, np.nan) for node in candidates.tolist()], np.float64)
+    missing = np.isnan(found)
+    if near and missing.any():
         assert question.vector is not None
-        return view.cosines(question.vector, candidates, model=question.model).astype(np.float64)
-    return np.array([near.get(node, 0.0) for node in candidates.tolist()], np.float64)
+        found[missing] = view.cosines(question.vector, candidates[missing], model=question.model)
+    return found if near else np.zeros(len(candidates))
 
 
 def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:

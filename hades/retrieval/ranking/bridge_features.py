@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +31,24 @@ class Bridges:
     covers: Floats
     names: Floats
     adds: Floats
+
+    @cached_property
+    def arriving(self) -> dict[str, Floats]:
+        """Matrices whose columns say what leads to a passage, by the name of the feature."""
+        return {
+            "bridge_title": self.titles,
+            "bridge_cover": self.covers,
+            "bridge_names": self.names,
+            "bridge_title_adds": self.titles * self.adds,
+            "bridge_cover_adds": self.covers * self.adds,
+            "bridge_names_adds": self.names * self.adds,
+            "adds": self.adds,
+        }
+
+    @cached_property
+    def leaving(self) -> dict[str, Floats]:
+        """Matrices whose rows say what a passage leads to, by the name of the feature."""
+        return {"leads_to_title": self.titles, "leads_to_names": self.names}
 
 
 def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats | None = None) -> Bridges:
@@ -53,18 +72,19 @@ def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats
 
 def bridge_columns(bridges: Bridges, voice: Floats) -> dict[str, Floats]:
     """What leads to each passage from the good ones, and from each to them; `voice` (n,) says how good each is."""
-    spoken = voice[:, None]
-    return {
-        "bridge_title": (spoken * bridges.titles).max(axis=0),
-        "bridge_cover": (spoken * bridges.covers).max(axis=0),
-        "bridge_names": (spoken * bridges.names).max(axis=0),
-        "bridge_title_adds": (spoken * bridges.titles * bridges.adds).max(axis=0),
-        "bridge_cover_adds": (spoken * bridges.covers * bridges.adds).max(axis=0),
-        "bridge_names_adds": (spoken * bridges.names * bridges.adds).max(axis=0),
-        "adds": (spoken * bridges.adds).max(axis=0),
-        "leads_to_title": (voice[None, :] * bridges.titles).max(axis=1),
-        "leads_to_names": (voice[None, :] * bridges.names).max(axis=1),
-    }
+    return lead_to(bridges.arriving, voice) | lead_from(bridges.leaving, voice)
+
+
+def lead_to(named: dict[str, Floats], voice: Floats) -> dict[str, Floats]:
+    """For each passage the most that a matrix has in its column, each row by its voice; all matrices at once."""
+    found = (np.array(list(named.values())) * voice[:, None]).max(axis=1)
+    return dict(zip(named, found, strict=True))
+
+
+def lead_from(named: dict[str, Floats], voice: Floats) -> dict[str, Floats]:
+    """For each passage the most that a matrix has in its row, each column by its voice; all matrices at once."""
+    found = (np.array(list(named.values())) * voice).max(axis=2)
+    return dict(zip(named, found, strict=True))
 
 
 def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:

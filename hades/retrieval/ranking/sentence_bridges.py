@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from hades.retrieval.ranking.bridge_features import lead_from, lead_to
 from hades.retrieval.ranking.sentence_match import LINK, Floats, QuestionWords, Reading, root
 
 _ONE_WORD = 0.6  # what a name of one word counts of a longer one
@@ -71,18 +72,16 @@ def sentence_bridge_columns(
 
     `adds` (n, n): what of the question i has and k lacks. `remaining` (n, n): cosine of i with what k leaves.
     """
-    spoken = voice[:, None]
-    fitting, rare = spoken * bridges.fitting, spoken * bridges.rare
-    return {
-        "name_fits": fitting.max(axis=0),
-        "name_holds": (spoken * bridges.holding).max(axis=0),
-        "name_rare": rare.max(axis=0),
-        "name_titled": (spoken * bridges.titled).max(axis=0),
-        "name_fits_adds": (fitting * adds).max(axis=0),
-        "name_rare_adds": (rare * adds).max(axis=0),
-        "name_fits_remaining": (fitting * remaining).max(axis=0),
-        "leads_by_name": (voice[None, :] * bridges.fitting).max(axis=1),
+    arriving = {
+        "name_fits": bridges.fitting,
+        "name_holds": bridges.holding,
+        "name_rare": bridges.rare,
+        "name_titled": bridges.titled,
+        "name_fits_adds": bridges.fitting * adds,
+        "name_rare_adds": bridges.rare * adds,
+        "name_fits_remaining": bridges.fitting * remaining,
     }
+    return lead_to(arriving, voice) | lead_from({"leads_by_name": bridges.fitting}, voice)
 
 
 def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str, list[int]]:

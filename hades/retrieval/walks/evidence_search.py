@@ -7,7 +7,7 @@ which brings the rest. No more than `m` passages are read in all: the reranker's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,12 +39,16 @@ _TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
 
 @dataclass(frozen=True)
 class EvidenceRules:
-    """How far the search goes. `first_share` of the reads come before the second walk; each clause finds `clause`."""
+    """How far the search goes. `first_share` of the reads come before the second walk; each clause finds `clause`.
+
+    At most `starts` of the nodes that the first walk starts from are told.
+    """
 
     walk: HippoRules = field(default_factory=HippoRules)
     channels: RecollectRules = field(default_factory=lambda: RecollectRules(depth=200, searched=60))
     first_share: float = 0.6
     clause: int = 12
+    starts: int = 32
 
 
 @dataclass(frozen=True)
@@ -148,10 +152,11 @@ class _EvidenceSearch(WalkSearch):
         asked: Interval | None,
         is_told: bool,
     ) -> Evidence:
-        candidates, first, words = heard
+        rules, (candidates, first, words) = self._evidence_rules, heard
         row = {node: place for place, node in enumerate(candidates.tolist())}
         passages = [self._passages[node] for node in nodes]
-        seen = {name: _rows(column, [row.get(node, -1) for node in nodes]) for name, column in first.items()}
+        places = np.array([row.get(node, -1) for node in nodes], np.int64)
+        seen = {name: _rows(column, places) for name, column in first.items()}
         by_words = {node: float(words[row[node]]) for node in nodes if node in row}
         entities = as_seeds(start, np.array([one.node for one in named], np.int64))
         columns = second_look(self._question.text, asked, passages, seen) if nodes else {}
@@ -167,7 +172,7 @@ class _EvidenceSearch(WalkSearch):
             asked,
             is_told,
             self._clause_cosines(nodes),
-            as_seeds(start, np.array(list(start), np.int64)),
+            _heaviest(start, rules.starts),
         )
 
     def _clause_cosines(self, nodes: list[int]) -> Floats:
@@ -178,10 +183,17 @@ class _EvidenceSearch(WalkSearch):
         return (vectors @ np.stack(own).T).astype(np.float64)
 
 
-def _rows(column: Floats, places: Sequence[int]) -> Floats:
+def _heaviest(mass: Mapping[int, float], most: int) -> list[Seed]:
+    """The nodes with the most mass, as shares of the heaviest; equal ones by number."""
+    ranked = sorted(mass.items(), key=lambda one: (-one[1], one[0]))[:most]
+    return [Seed(node, weight / ranked[0][1], {"walk": weight}) for node, weight in ranked if weight > 0.0]
+
+
+def _rows(column: Floats, places: Numbers) -> Floats:
     """The column at these places; its least value where a place is -1."""
-    least = float(column.min(initial=0.0))
-    return np.array([column[place] if place >= 0 else least for place in places], np.float64)
+    if not len(column):
+        return np.zeros(len(places))
+    return np.where(places >= 0, column[places], min(0.0, float(column.min())))
 
 
 def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,7 +88,7 @@ def personalized_pagerank(
 
         assert not isinstance(graph, Adjacency)
         questions: int | None = getattr(graph, "questions_of_walk", None)
-        named = _by_name(graph, types, factors)
+        named = _by_name(graph.type_names, types, factors)
         with RemoteWalk(graph, nodes, mass, mask=mask, factors=named, questions=questions) as remote:
             return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else weigh_types(graph, types, factors)
@@ -105,9 +106,19 @@ def personalized_pagerank(
 
 
 def weigh_types(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> Floats:
-    """(types,) the factor of each type by its code; 0 where it is not wanted."""
-    known = _by_name(view, types, factors)
-    return np.array([known.get(name, 0.0) for name in view.type_names], np.float64)
+    """(types,) the factor of each type by its code; 0 where it is not wanted. Read-only: a turn asks several times."""
+    wanted = None if types is None else tuple(types)
+    return _weigh_types(view.type_names, wanted, tuple((factors or {}).items()))
+
+
+@lru_cache(maxsize=64)
+def _weigh_types(
+    names: tuple[str, ...], types: tuple[str, ...] | None, factors: tuple[tuple[str, float], ...]
+) -> Floats:
+    known = _by_name(names, types, dict(factors))
+    by_code = np.array([known.get(name, 0.0) for name in names], np.float64)
+    by_code.setflags(write=False)
+    return by_code
 
 
 def _push(
@@ -197,9 +208,11 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
 
 
-def _by_name(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> dict[str, float]:
-    wanted = view.type_names if types is None else tuple(types)
-    unknown = sorted({*wanted, *(factors or {})} - set(view.type_names))
+def _by_name(
+    names: Sequence[str], types: Sequence[str] | None, factors: Mapping[str, float] | None
+) -> dict[str, float]:
+    wanted = names if types is None else tuple(types)
+    unknown = sorted({*wanted, *(factors or {})} - set(names))
     if unknown:
-        raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(view.type_names)}")
+        raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(names)}")
     return {name: (factors or {}).get(name, 1.0) for name in wanted}

@@ -125,6 +125,7 @@ class WalkSearch:
         self._view, self._question, self._rules = view, question, rules
         self._readings: dict[int, Reading] = {}
         self._walks: list[Ppr] = []
+        self._vectors: tuple[list[int], NDArray[np.float32]] = [], np.zeros((0, 1), np.float32)  # those fetched last
 
     def run(self) -> WalkFindings:
         view, question, rules = self._view, self._question, self._rules
@@ -245,10 +246,11 @@ class WalkSearch:
         nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
         if asked is None:
             return nothing
-        vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
-        if vectors.shape[1] != len(asked):
-            return nothing
-        return unit_rows(vectors), asked
+        if self._vectors[0] != pool:
+            vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
+            self._vectors = list(pool), unit_rows(vectors)
+        unit = self._vectors[1]
+        return (unit, asked) if unit.shape[1] == len(asked) else nothing
 
     def pool(self, nodes: list[int], by_words: dict[int, float]) -> Pool:
         """The nodes as the closer look sees them."""
