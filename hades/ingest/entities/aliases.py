@@ -16,12 +16,13 @@ from rapidfuzz.distance import DamerauLevenshtein
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
 from hades.text.arrays import Flags, Hashes
+from hades.text.tokens import WORD_BASE
 from hades.text.word_lists import HONORIFICS
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ENDS = _SUFFIXES | {"c"}  # words that a name may do without
 _ARTICLES = frozenset(("the", "a", "an"))
-_PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
+PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
 _MIN_JOINED = 10
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
@@ -51,10 +52,9 @@ class AliasMerge:
 
 def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) -> list[Alias]:
     """What the names' own words say about which are the same."""
-    known = dict(zip(names.plain, range(len(names)), strict=True))
     return [
-        *_shorten(names, known),
-        *_plurals(names, known, common),
+        *_shorten(names),
+        *_plurals(names, common),
         *_spacings(names),
         *_misspellings(names, common, rules),
     ]
@@ -62,9 +62,9 @@ def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) ->
 
 def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> AliasMerge:
     """Folds names along the proposals, the surest rules first; the result does not depend on their order."""
-    parent = list(range(len(names)))
-    titles = names.has(Origin.TITLE).tolist()
-    ordered = sorted(proposals, key=lambda one: (_PRIORITY.index(one.rule), -one.score, one.alias, one.canonical))
+    parent: dict[int, int] = {}
+    titles = names.has(Origin.TITLE)
+    ordered = sorted(proposals, key=lambda one: (PRIORITY.index(one.rule), -one.score, one.alias, one.canonical))
     kept: dict[int, Alias] = {}
     for one in ordered:
         here, there = _root(parent, one.alias), _root(parent, one.canonical)
@@ -74,9 +74,12 @@ def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias]
         child, top = (here, there) if _stands_for(names, there, here) else (there, here)
         parent[child] = top
         kept[child] = Alias(child, top, one.rule, one.score)
-    canonical = tuple(_root(parent, row) for row in range(len(names)))
-    log = tuple(Alias(one.alias, canonical[one.alias], one.rule, one.score) for _, one in sorted(kept.items()))
-    return AliasMerge(canonical, log)
+    canonical = np.arange(len(names), dtype=np.int32)
+    for row in kept:
+        canonical[row] = _root(parent, row)
+    told = canonical.tolist()
+    log = tuple(Alias(one.alias, told[one.alias], one.rule, one.score) for _, one in sorted(kept.items()))
+    return AliasMerge(tuple(told), log)
 
 
 def _stands_for(names: Names, one: int, other: int) -> bool:
@@ -89,23 +92,35 @@ def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
     return (not why & Origin.TITLE, not why & Origin.GIVEN, -int(names.texts[row]), names.plain[row])
 
 
-def _root(parent: list[int], row: int) -> int:
-    while parent[row] != row:
-        parent[row] = parent[parent[row]]
-        row = parent[row]
+def _root(parent: dict[int, int], row: int) -> int:
+    while (above := parent.get(row, row)) != row:
+        parent[row] = row = parent.get(above, above)
     return row
 
 
-def _shorten(names: Names, known: dict[tuple[str, ...], int]) -> Iterator[Alias]:
+def _shorten(names: Names) -> Iterator[Alias]:
     """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
     named = names.has(Origin.STATED | Origin.NAME)
     may = names.with_word(0, (_ARTICLES | HONORIFICS).__contains__) | names.with_word(-1, _ENDS.__contains__)
-    for row in np.flatnonzero(named & may & (np.diff(names.offsets) > 1)).tolist():
-        for rest, rule in _shorter(names.plain[row]):
-            other = known.get(rest)
-            if other is not None and named[other]:
-                yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
-                break
+    rows = np.flatnonzero(named & may & (np.diff(names.offsets) > 1)).tolist()
+    for row, other, rule in _first_known(names, rows, _shorter, named):
+        yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
+
+
+def _first_known(
+    names: Names,
+    rows: Sequence[int],
+    propose: Callable[[tuple[str, ...]], Iterable[tuple[tuple[str, ...], str]]],
+    accepted: Flags,
+) -> Iterator[tuple[int, int, str]]:
+    """Of each of these names the first proposal (words and rule) that is an accepted name: both rows and the rule."""
+    asked = [(row, words, rule) for row in rows for words, rule in propose(names.plain[row])]
+    found = names.find_words([words for _, words, _ in asked])
+    done = -1
+    for (row, _, rule), other in zip(asked, found, strict=True):
+        if row != done and other >= 0 and accepted[other]:
+            done = row
+            yield row, other, rule
 
 
 def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -121,18 +136,20 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
         yield words[:-2], "suffix"
 
 
-def _plurals(names: Names, known: dict[tuple[str, ...], int], common: frozenset[str]) -> Iterator[Alias]:
+def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
     """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
     terms = names.has(Origin.TERM).tolist()
-    for row in np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural)).tolist():
-        words = names.plain[row]
-        last = words[-1]
-        for singular in _singulars(last):
-            other = known.get((*words[:-1], singular))
-            ordinary = singular in common or last in common
-            if other is not None and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
-                yield Alias(row, other, "plural", 0.98)
-                break
+    rows = np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural)).tolist()
+    asked = [(row, words, one) for row in rows for words in (names.plain[row],) for one in _singulars(words[-1])]
+    found = names.find_words([(*words[:-1], singular) for _, words, singular in asked])
+    done = -1
+    for (row, words, singular), other in zip(asked, found, strict=True):
+        if row == done or other < 0:
+            continue
+        ordinary = singular in common or words[-1] in common
+        if terms[row] or terms[other] or (len(words) > 1 and ordinary):
+            done = row
+            yield Alias(row, other, "plural", 0.98)
 
 
 def _may_be_plural(word: str) -> bool:
@@ -222,11 +239,16 @@ def propose_acronyms(
 
 def propose_middle_names(names: Names, holds: Callable[[int, int], bool]) -> list[Alias]:
     """Taylor Eric Kemp is Taylor Kemp where one document `holds` both (given the rows of the two names)."""
-    known = {words: row for row, words in enumerate(names.plain) if len(words) == 2}
-    people = (names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)).tolist()
+    people = names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
+    sizes = np.diff(names.offsets)
+    long = np.flatnonzero(people & (sizes > 2) & (sizes <= _LONGEST_PERSON))
+    first, last = names.words[names.offsets[long]], names.words[names.offsets[long + 1] - 1]
+    joined = first + last * np.uint64(WORD_BASE)
+    other = names.numbers(joined ^ (joined >> np.uint64(31)))
+    fits = np.flatnonzero((other >= 0) & people[other] & (sizes[other] == 2))
+    pairs = zip(long[fits].tolist(), other[fits].tolist(), strict=True)
     return [
-        Alias(row, other, "middle_name", 0.9)
-        for row, words in enumerate(names.plain)
-        if people[row] and 2 < len(words) <= _LONGEST_PERSON and all(map(str.isalpha, words))
-        if (other := known.get((words[0], words[-1]))) is not None and people[other] and holds(row, other)
+        Alias(row, short, "middle_name", 0.9)
+        for row, short in pairs
+        if all(map(str.isalpha, names.plain[row])) and holds(row, short)
     ]

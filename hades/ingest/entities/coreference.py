@@ -9,7 +9,7 @@ same way needs no edge: it is folded into the name that it stands for (`aliases.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from hades.text.word_lists import GIVEN_NAMES
 from schemas.graph_types import EntityType, RelationType
 
 
-def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> RelationRows:
+def link_short_forms(linked: LinkedCorpus, plain: Longs, sense_of: Callable[[int], Sense]) -> RelationRows:
     """Short form to referent, with the sentence in which the first document says so.
 
-    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none); `senses`
-    are those of the entities. A short form with several referents in the corpus has no edge: it tells too little.
+    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none);
+    `sense_of` gives the sense of an entity. A short form with several referents in the corpus has no edge: it tells too
+    little.
     """
     size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
     held = np.flatnonzero((plain >= 0) & (plain != linked.entity))
@@ -36,7 +37,8 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
     short, full = codes // size, codes % size
     alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)
     kept = np.array(
-        [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
+        [one for one in alone.tolist() if _stands_for(sense_of(int(short[one])), sense_of(int(full[one])))],
+        dtype=np.int64,
     )
     document, begin, end = linked.sentence_span(held[first[kept]])
     return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept])

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.ingest.readings.kept_answers import Signatures, sign_digests
-from hades.text.arrays import Ints, Longs
+from hades.ingest.readings.signatures import Signatures, sign_digests, sign_texts
+from hades.text.arrays import Hashes, Ints, Longs
 from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind
 
@@ -82,15 +82,34 @@ class Corpus:
     texts: tuple[str, ...]
     document_of: Ints  # of each chunk, a row of `documents`
     begins: Longs  # where each chunk begins in its document
+    rows: Signatures  # of each document, of its columns
 
     @cached_property
     def digests(self) -> NDArray[np.bytes_]:
         """A digest of the text of each chunk, as 32 hexadecimal digits."""
         return np.array([sha256(text.encode()).hexdigest()[:32] for text in self.texts], dtype="S32")
 
-    def signatures(self) -> Signatures:
-        """The signature of the text of each chunk."""
-        return sign_digests(bytes.fromhex(self.digests.tobytes().decode()))
+    @cached_property
+    def chunk_ids(self) -> Signatures:
+        """The signature of the key of each chunk."""
+        return sign_texts(self.chunk_keys)
+
+    @cached_property
+    def document_ids(self) -> Hashes:
+        """A number for the key of each document."""
+        return sign_texts(one.key for one in self.documents).high
+
+    @cached_property
+    def chunk_signatures(self) -> Signatures:
+        """The signature of each chunk: its key, its text, where it begins, and the columns of its document."""
+        texts = sign_digests(bytes.fromhex(self.digests.tobytes().decode()))
+        return self.chunk_ids.join(texts).mix(self.begins).join(self.rows.take(self.document_of.astype(np.int64)))
+
+    @cached_property
+    def document_signatures(self) -> Signatures:
+        """The signature of each document with all its chunks."""
+        chunks = self.chunk_signatures.add_up(self.document_of.astype(np.int64), len(self.documents))
+        return self.rows.join(chunks)
 
     def opening_chunks(self) -> Longs:
         """The first chunk of each document, -1 where it has none."""
@@ -131,7 +150,14 @@ def read_corpus(view: CorpusView) -> Corpus:
         tuple(texts[row[3]] for row in found),
         np.array([row[0] for row in found], dtype=np.int32),
         np.array([row[1] for row in found], dtype=np.int64),
+        _sign_rows(columns, view.documents.column("created")).take(np.array(order, dtype=np.int64)),
     )
+
+
+def _sign_rows(columns: Sequence[Sequence[Any]], created: pa.ChunkedArray) -> Signatures:
+    """The signature of each document as read, by all columns that a derived row may follow from."""
+    stamps = created.cast(pa.string()).to_pylist()
+    return sign_texts(map(repr, zip(*columns, stamps, strict=True)))
 
 
 def name_in_file(qualified: str, path: str) -> str:

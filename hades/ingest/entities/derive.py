@@ -1,32 +1,29 @@
 """Entities, mentions, relations and the merge log of a corpus: one pure function of the set of its documents.
 
 The same documents give the same tables whatever order they came in, so a store that writes only the difference between
-two derivations holds exactly what a build from scratch would.
+two derivations holds exactly what a build from scratch would. Names that a change does not touch keep what the last
+derivation found (`hades/ingest/increment`); a derivation from scratch takes the same steps with every name touched.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hades.ingest.entities.aliases import (
-    AliasMerge,
-    merge_names,
-    propose_acronyms,
-    propose_aliases,
-    propose_middle_names,
-)
+from hades.ingest.entities.aliases import propose_aliases, propose_middle_names
 from hades.ingest.entities.coreference import link_short_forms
 from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
 from hades.ingest.entities.entity_domains import entity_domains
-from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, entities_table, number_entities
-from hades.ingest.entities.keys import EdgeKeys, NodeIds
+from hades.ingest.entities.entity_rows import entities_table
+from hades.ingest.entities.keys import NodeIds
 from hades.ingest.entities.linking import (
     DocumentNames,
     LinkedCorpus,
@@ -35,24 +32,28 @@ from hades.ingest.entities.linking import (
     link_titles,
     link_triples,
 )
-from hades.ingest.entities.merge_log import log_rows, merge_log_table
-from hades.ingest.entities.names import Origin
-from hades.ingest.entities.page_kinds import page_kinds
-from hades.ingest.entities.reading import Reading, read_names, read_stated_names, show_names
-from hades.ingest.entities.resolve import SenseResolution, resolve_mentions
+from hades.ingest.entities.merge_log import log_rows, log_table, merge_log_table
+from hades.ingest.entities.reading import Reading, Statements, read_names, read_statements
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.senses import state_senses
+from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.summaries import entity_summaries
-from hades.ingest.entities.tables import relations_table
+from hades.ingest.entities.tables import DocumentColumns, mentions_table, relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
-from hades.ingest.readings.kept_answers import KeptAnswers
+from hades.ingest.increment.all_things import AllThings, find_beside, find_clashes, join_things, pack_arrays
+from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, KeptDerivation
+from hades.ingest.increment.name_links import find_links
+from hades.ingest.increment.named_things import NamedThings, NameProposals, find_spellings, resolve_things
+from hades.ingest.increment.reuse_rows import FormerRows, take_runs
+from hades.ingest.increment.touched_names import close, find_touched, sign_names
 from hades.ingest.readings.kept_readings import KeptReadings
 from hades.ingest.readings.read_chunks import read_chunks
 from hades.ingest.readings.text_readings import TextReadings
 from hades.ingest.workers.worker_pool import WorkerPool
-from hades.text.arrays import Flags, Longs, distinct
-from schemas.ids import node_id
+from hades.text.arrays import Hashes, Longs, distinct
+from schemas.graph_types import EntityType
 from schemas.nodes import NameType
+
+_BESIDE = (OWNER, "stem", "qualifier")  # columns of kept entities that are none of the collection
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,18 @@ def derive(
 ) -> DerivedRows:
     """Reads the corpus, decides which names are known and what each mention means, and links what is named together.
 
-    In the folder `scratch` it keeps what follows from single texts and sentences; the result is the same without it.
+    In the folder `scratch` it keeps what it read and found; the result is the same without it.
     """
+    rules = rules or EntityRules()
     with _collector_paused():
         corpus = read_corpus(view)
         readings = KeptReadings(scratch) if scratch is not None else None
         read = read_chunks(corpus, pool or WorkerPool(1), readings)
-        return _derive(corpus, read, rules or EntityRules(), KeptAnswers(scratch) if scratch is not None else None)
+        kept = KeptDerivation(scratch, rules) if scratch is not None else None
+        rows, made = _derive(corpus, read, rules, kept.load() if kept else None)
+        if kept:
+            kept.keep(made)
+        return rows
 
 
 @contextmanager
@@ -95,183 +101,184 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _derive(corpus: Corpus, read: TextReadings, rules: EntityRules, kept: KeptAnswers | None) -> DerivedRows:
-    stated_strings = read_stated_names(corpus)
-    reading = read_names(corpus, read, stated_strings, rules)
-    shown, written = show_names(reading, stated_strings)
+def _derive(
+    corpus: Corpus, read: TextReadings, rules: EntityRules, former: FormerDerivation | None
+) -> tuple[DerivedRows, FormerDerivation]:
+    statements = read_statements(corpus)
+    reading = read_names(corpus, read, statements.why, rules)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
-    merged = _merge(corpus, reading, shown, pairs, rules)
-    resolved = _resolve(corpus, page_kinds(corpus, kept), reading, shown, merged, pairs, rules)
-    stated = _read_stated_things(corpus, reading, resolved)
-    numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, stated.sense]))
-    linked = _link(corpus, reading, resolved, numbered)
-    beside = np.flatnonzero(~stated.is_title)
-    given = DocumentNames(stated.document[beside], numbered.of_sense[stated.sense[beside]].astype(np.int64))
-    ids, keys = NodeIds(numbered.ids()), EdgeKeys(kept)
-    mentions, frequency = link_chunks(linked, given, ids, keys)
-    relations = [
-        link_titles(linked, given),
-        link_triples(linked, _triples(linked, resolved, numbered)),
-        link_companions(linked, rules),
-        link_short_forms(linked, numbered.of_sense[resolved.of_name[reading.name]].astype(np.int64), numbered.senses),
-    ]
-    documents = [node_id("documents", document.key) for document in corpus.documents]
-    return DerivedRows(
-        entities_table(
-            numbered,
-            _spellings(linked, resolved, numbered, stated, written, stated_strings),
-            frequency,
-            entity_domains(linked, given),
-            entity_summaries(linked, kept),
-        ),
-        mentions,
-        relations_table(relations, ids, documents, corpus.created, keys),
-        merge_log_table(log_rows(merged.log, resolved, shown, written)),
-        _titles(linked, documents, ids.ids),
-    )
-
-
-@dataclass(frozen=True)
-class _StatedThings:
-    """Names that documents state, in order of documents: which name, in which words, what it means, if as a title."""
-
-    document: Longs
-    name: Longs
-    sense: Longs
-    is_title: Flags
-    text: tuple[str, ...]
-
-
-def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], pairs: Longs, rules: EntityRules) -> AliasMerge:
-    """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
+    stated, titles = statements.names(reading), _title_names(corpus, reading)
     names = reading.names
-    proposals = propose_aliases(names, reading.common, rules)
-    if reading.definitions:
-        first = merge_names(names, shown, proposals, rules)
-        proposals += propose_acronyms(reading.definitions, first.canonical, rules)
-    proposals += propose_middle_names(names, _Holds(corpus, reading, pairs))
-    return merge_names(names, shown, proposals, rules)
+    proposals = NameProposals(
+        propose_aliases(names, reading.common, rules), propose_middle_names(names, _Holds(len(names), pairs, titles))
+    )
+    links = find_links(corpus, reading, proposals.all(), pairs, titles)
+    signed = sign_names(corpus, reading, stated)
+    touched = find_touched(former.arrays, names.identity, signed, links) if former else names.identity
+
+    def resolve(touched: Hashes) -> NamedThings:
+        rows = np.flatnonzero(np.isin(names.identity, touched))
+        documents = distinct(stated[0][np.isin(stated[1], rows)]).tolist()
+        beside = find_beside(reading, pairs, rows, former)
+        return resolve_things(corpus, reading, rows, proposals, statements.why, documents, rules, beside)
+
+    things = resolve(touched)
+    while former and len(clashes := find_clashes(former, touched, things)):
+        arrays = former.arrays
+        touched = close(distinct(np.concatenate([touched, clashes])), links, arrays.links())
+        things = resolve(touched)
+    everything = join_things(corpus, reading, things, former, touched)
+    arrays = pack_arrays(corpus, reading, signed, links, things, everything, former)
+    made = _build_rows(corpus, reading, statements, rules, things, everything, former, touched)
+    entities, mentions, relations, log, titles_table = made
+    rows = DerivedRows(
+        entities.table.drop_columns([*_BESIDE]), mentions.table, relations.table, merge_log_table(log), titles_table
+    )
+    return rows, FormerDerivation(arrays, entities, mentions, relations, log)
+
+
+def _title_names(corpus: Corpus, reading: Reading) -> Longs:
+    """The name of the title of each document, -1 for none."""
+    rows = (reading.row_of.get(one.bare, -1) for one in corpus.documents)
+    return np.fromiter(rows, dtype=np.int64, count=len(corpus.documents))
 
 
 class _Holds:
     """Whether some document holds two names, in its text or as its title."""
 
-    def __init__(self, corpus: Corpus, reading: Reading, pairs: Longs) -> None:
-        size = max(1, len(reading.names))
-        titles = [(index, reading.row_of[one.bare]) for index, one in enumerate(corpus.documents) if one.bare]
-        codes = np.array([index * size + row for index, row in titles if row >= 0], dtype=np.int64)
-        self._size, self._codes = size, distinct(np.concatenate([pairs, codes]))
-        self._order = np.argsort(self._codes % size, kind="stable")
-        self._names = (self._codes % size)[self._order]
+    def __init__(self, n_names: int, pairs: Longs, titles: Longs) -> None:
+        self._size, self._pairs, self._titles = max(1, n_names), pairs, titles
 
     def __call__(self, one: int, other: int) -> bool:
         documents = [self._documents(row) for row in (one, other)]
-        return bool(np.intersect1d(documents[0], documents[1], assume_unique=True).size)
+        return bool(np.intersect1d(documents[0], documents[1]).size)
 
     def _documents(self, name: int) -> Longs:
         begin, end = np.searchsorted(self._names, (name, name + 1))
-        held: Longs = self._codes[self._order[begin:end]] // self._size
-        return held
+        titled = np.flatnonzero(self._titles == name)
+        return np.concatenate([self._pairs[self._order[begin:end]] // self._size, titled])
+
+    @cached_property
+    def _order(self) -> Longs:
+        return np.argsort(self._pairs % self._size, kind="stable")
+
+    @cached_property
+    def _names(self) -> Longs:
+        names: Longs = (self._pairs % self._size)[self._order]
+        return names
 
 
-def _resolve(
+def _build_rows(
     corpus: Corpus,
-    kinds: Sequence[NameType | None],
     reading: Reading,
-    shown: Sequence[str],
-    merged: AliasMerge,
-    pairs: Longs,
+    statements: Statements,
     rules: EntityRules,
-) -> SenseResolution:
-    canonical = np.array(merged.canonical, dtype=np.int32)
+    things: NamedThings,
+    everything: AllThings,
+    former: FormerDerivation | None,
+    touched: Hashes,
+) -> tuple[FormerRows, FormerRows, FormerRows, pa.Table, pa.Table]:
+    """Entities, mentions, relations and the merge log as they are kept, and the entities of titles."""
+    linked, given = everything.link(corpus, reading), everything.given()
+    ids = everything.places.ids()
+    found, frequency = link_chunks(linked, given)
+    chunk_keys = pa.array(corpus.chunk_keys, pa.string())
+    chunks = NodeIds(pc.binary_join_element_wise("doc_chunks", chunk_keys, "/"), corpus.chunk_ids)
+    mentions = FormerRows(*mentions_table(chunks, ids, found, former.mentions if former else None))
+    entities = _build_entities(corpus, statements, things, everything, frequency, former)
+    parts = [
+        link_titles(linked, given),
+        link_triples(linked, _triples(linked, everything)),
+        link_companions(linked, rules),
+        link_short_forms(linked, everything.of_name[reading.name], _EntitySenses(entities.table)),
+    ]
+    keys = pa.array([document.key for document in corpus.documents], pa.string())
+    documents = DocumentColumns(
+        pc.binary_join_element_wise("documents", keys, "/"), corpus.created, corpus.document_signatures
+    )
+    relations = FormerRows(*relations_table(parts, ids, documents, former.relations if former else None))
+    log = log_table(
+        log_rows(
+            things.reading.names,
+            things.owner.tolist(),
+            things.merged.log,
+            things.resolved,
+            things.shown,
+            things.written,
+        )
+    )
+    if former:
+        stays = ~np.isin(former.merge_log.column(OWNER).to_numpy(), touched)
+        log = pa.concat_tables([former.merge_log.filter(pa.array(stays)), log])
+    titled = np.flatnonzero(linked.title >= 0)
+    columns = [documents.ids.take(pa.array(titled)), ids.column.take(pa.array(linked.title[titled]))]
+    return entities, mentions, relations, log, pa.table(columns, names=["document", "entity"])
 
-    def canonical_of(name: str) -> int:
-        row = reading.row_of.get(name, -1)
-        return merged.canonical[row] if row >= 0 else -1
 
-    stated = state_senses(corpus, canonical_of, kinds)
-    return resolve_mentions(reading.names, canonical, shown, stated, pairs, reading.definitions, rules)
-
-
-def _read_stated_things(corpus: Corpus, reading: Reading, resolved: SenseResolution) -> _StatedThings:
-    """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
-    row_of, title_of = reading.row_of, resolved.stated.title_of
-    documents: list[int] = []
-    texts: list[str] = []
-    first: list[int] = []
-    for index, document in enumerate(corpus.documents):
-        if title_of[index] >= 0:
-            first.append(len(texts))
-            texts.append(document.bare)
-            documents.append(index)
-        if document.facts:
-            named = document.facts.all_names()
-            texts.extend(named)
-            documents.extend([index] * len(named))
-    where = np.array(documents, dtype=np.int64)
-    names = np.fromiter((row_of.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
-    is_title = np.zeros(len(texts), dtype=np.bool_)
-    is_title[first] = True
-    sense = resolved.means(where, names)
-    symbols = resolved.stated.symbols
-    if symbols:
-        exact = np.fromiter((symbols.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
-        sense = np.where(exact >= 0, exact, sense)
-    sense[is_title] = np.array(title_of, dtype=np.int64)[where[is_title]]
-    known = np.flatnonzero(sense >= 0)
-    kept = tuple(texts[row] for row in known.tolist()) if len(known) < len(texts) else tuple(texts)
-    return _StatedThings(where[known], names[known], sense[known], is_title[known], kept)
+def _build_entities(
+    corpus: Corpus,
+    statements: Statements,
+    things: NamedThings,
+    everything: AllThings,
+    frequency: Longs,
+    former: FormerDerivation | None,
+) -> FormerRows:
+    """All entities: those of touched names are built, the others are the former ones."""
+    places, linked = everything.places, _link_touched(corpus, things)
+    stated = things.stated
+    beside = np.flatnonzero(~stated.is_title)
+    given = DocumentNames(stated.document[beside], things.entity(stated.sense[beside]))
+    table = entities_table(
+        things.numbered,
+        find_spellings(things, statements.why),
+        frequency[places.of_touched],
+        entity_domains(linked, given),
+        entity_summaries(linked),
+    )
+    owner = np.zeros(table.num_rows, dtype=np.uint64)
+    used = np.flatnonzero(things.numbered.of_sense >= 0)
+    owner[things.numbered.of_sense[used]] = things.owner[used]
+    table = table.append_column(OWNER, pa.array(owner))
+    for name in ("stem", "qualifier"):
+        table = table.append_column(name, pa.array([getattr(one, name) for one in things.numbered.senses], pa.string()))
+    if former:
+        table = take_runs(former.entities.table, table, places.place)
+    return FormerRows(table, places.signatures)
 
 
-def _link(corpus: Corpus, reading: Reading, resolved: SenseResolution, numbered: EntityNumbers) -> LinkedCorpus:
+def _link_touched(corpus: Corpus, things: NamedThings) -> LinkedCorpus:
+    """The mentions of touched names with their entities, by the numbers that these have among themselves."""
+    reading, resolved = things.reading, things.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
-    sense = resolved.meaning[np.searchsorted(resolved.pairs, codes)]
-    title = np.array(resolved.stated.title_of, dtype=np.int64)
-    titled = np.append(numbered.of_sense, -1)[title].astype(np.int64)  # -1, without a title, is the last place
-    return LinkedCorpus(corpus, reading, numbered.of_sense[sense].astype(np.int64), titled, len(numbered.keys))
+    sense = resolved.meaning[np.searchsorted(resolved.pairs, codes)].astype(np.int64)
+    title = np.full(len(corpus.documents), -1, dtype=np.int64)
+    titled = things.stated.is_title
+    title[things.stated.document[titled]] = things.entity(things.stated.sense[titled])
+    return LinkedCorpus(corpus, reading, things.entity(sense), title, len(things.numbered.keys))
 
 
-def _triples(linked: LinkedCorpus, resolved: SenseResolution, numbered: EntityNumbers) -> list[StatedRelation]:
-    row_of = linked.reading.row_of
+class _EntitySenses:
+    """The sense of an entity by its number."""
+
+    def __init__(self, entities: pa.Table) -> None:
+        self._columns = [entities.column(name) for name in ("name", "stem", "qualifier", "type", "entity_type")]
+
+    def __call__(self, entity: int) -> Sense:
+        name, stem, qualifier, kind, name_type = (column[entity].as_py() for column in self._columns)
+        return Sense(name, stem, qualifier, EntityType(kind), NameType(name_type))
+
+
+def _triples(linked: LinkedCorpus, everything: AllThings) -> list[StatedRelation]:
+    reading = linked.reading
     triples = [(index, triple) for index, one in enumerate(linked.corpus.documents) for triple in one.facts.triples]
     documents = np.array([index for index, _ in triples], dtype=np.int64)
-    ends = [
-        resolved.means(documents, np.array([row_of.get(triple[end], -1) for _, triple in triples], dtype=np.int64))
-        for end in (0, 2)
-    ]
-    subject, target = (np.where(end >= 0, numbered.of_sense[end], -1).tolist() for end in ends)
-    rows = zip(documents.tolist(), subject, (triple[1] for _, triple in triples), target, strict=True)
-    reading = linked.reading
-    sentences = Sentences(reading.document, reading.sentence, linked.entity, set(documents.tolist()))
-    return read_stated_relations(rows, sentences)
 
+    def ends(place: int) -> Sequence[int]:
+        rows = np.array([reading.row_of.get(triple[place], -1) for _, triple in triples], dtype=np.int64)
+        found: list[int] = everything.means(documents, rows, len(reading.names)).tolist()
+        return found
 
-def _spellings(
-    linked: LinkedCorpus,
-    resolved: SenseResolution,
-    numbered: EntityNumbers,
-    stated: _StatedThings,
-    written: Mapping[int, Mapping[str, int]],
-    why: Mapping[str, int],
-) -> Spellings:
-    """Every way each entity is written in texts or stated by sources, and why its names are known."""
-    names = linked.reading.names
-    size = max(1, len(names))
-    spellings = Spellings(len(numbered.keys))
-    meant = numbered.of_sense[resolved.meaning].astype(np.int64)
-    for code in distinct(meant * size + resolved.pairs % size).tolist():
-        spellings.texts[code // size].update(text for text, count in written[code % size].items() if count)
-    said = numbered.of_sense[stated.sense]
-    for entity, text in zip(said.tolist(), stated.text, strict=True):
-        # The end of a triple is no spelling to go by: "state" must not find every State.
-        if why[text] != Origin.PHRASE or not spellings.texts[entity]:
-            spellings.texts[entity].add(text)
-    np.bitwise_or.at(spellings.origin, said, names.origin[stated.name])
-    np.bitwise_or.at(spellings.origin, meant, names.origin[resolved.pairs % size])
-    return spellings
-
-
-def _titles(linked: LinkedCorpus, documents: Sequence[str], ids: Sequence[str]) -> pa.Table:
-    rows = [(documents[index], ids[title]) for index, title in enumerate(linked.title.tolist()) if title >= 0]
-    columns = {"document": [row[0] for row in rows], "entity": [row[1] for row in rows]}
-    return pa.table(columns, schema=pa.schema([("document", pa.string()), ("entity", pa.string())]))
+    rows = zip(documents.tolist(), ends(0), (triple[1] for _, triple in triples), ends(2), strict=True)
+    return read_stated_relations(
+        rows, Sentences(reading.document, reading.sentence, linked.entity, set(documents.tolist()))
+    )

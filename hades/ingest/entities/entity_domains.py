@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.ingest.entities.linking import DocumentNames, LinkedCorpus
-from hades.text.arrays import Hashes, Longs
+from hades.text.arrays import Hashes, Longs, distinct
 
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
@@ -24,14 +24,16 @@ class EntityDomains:
 def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDomains]:
     """For each entity the domains of its documents; a document counts once, however often it names the entity."""
     documents = linked.corpus.documents
-    labels = sorted({one.domains for one in documents})
-    code = {one: place for place, one in enumerate(labels)}
-    label_of = np.array([code[one.domains] for one in documents], np.int64)
     n_documents = max(1, len(documents))
     titled = np.flatnonzero(linked.title >= 0)
     entity = np.concatenate([linked.entity, linked.title[titled], given.entity]).astype(np.int64)
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
     pairs = np.unique(entity * n_documents + document)
+    used = distinct(document)
+    labels = sorted({documents[one].domains for one in used.tolist()})
+    code = {one: place for place, one in enumerate(labels)}
+    label_of = np.zeros(n_documents, dtype=np.int64)
+    label_of[used] = [code[documents[one].domains] for one in used.tolist()]
     grouped, counts = (
         np.unique(pairs // n_documents * len(labels) + label_of[pairs % n_documents], return_counts=True)
         if len(pairs)

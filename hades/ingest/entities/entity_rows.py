@@ -18,7 +18,7 @@ from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import fill
 from hades.text.arrays import Ints, Longs, distinct
 from schemas.graph_types import EntityType
-from schemas.ids import entity_key, node_id
+from schemas.ids import entity_key
 from schemas.record import canonical_json
 
 SYMBOLS_SHARING = 4  # a short name that more symbols share says too little
@@ -41,10 +41,7 @@ class EntityNumbers:
     senses: tuple[Sense, ...]
     keys: tuple[str, ...]
     of_sense: Ints
-
-    def ids(self) -> list[str]:
-        """The `_id` of each entity."""
-        return [node_id("entities", key) for key in self.keys]
+    told_apart: Longs  # senses that would share their keys with others
 
 
 class Spellings:
@@ -59,12 +56,17 @@ def number_entities(senses: Sequence[Sense], used: Longs) -> EntityNumbers:
     """Gives each used sense its key; two that would share one are told apart by their full names."""
     rows = distinct(used.astype(np.int64)).tolist()
     keys = entity_keys((one.stem, one.type, one.qualifier) for one in map(senses.__getitem__, rows))
+    shared: list[int] = []
     if len(set(keys)) < len(keys):
+        count = Counter(keys)
+        shared = [row for key, row in zip(keys, rows, strict=True) if count[key] > 1]
         keys = _tell_apart(senses, rows, keys)
     keyed = sorted(zip(keys, rows, strict=True))
     of_sense = np.full(len(senses), -1, dtype=np.int32)
     of_sense[[index for _, index in keyed]] = np.arange(len(keyed), dtype=np.int32)
-    return EntityNumbers(tuple(senses[index] for _, index in keyed), tuple(key for key, _ in keyed), of_sense)
+    told_apart = np.array(shared, dtype=np.int64)
+    listed = tuple(senses[index] for _, index in keyed)
+    return EntityNumbers(listed, tuple(key for key, _ in keyed), of_sense, told_apart)
 
 
 def _tell_apart(senses: Sequence[Sense], rows: Sequence[int], keys: Sequence[str]) -> list[str]:

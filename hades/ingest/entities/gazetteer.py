@@ -193,11 +193,16 @@ def _sums_of_names(names: Names) -> Flags:
     """Which names only join two known ones, as "India and Pakistan" does; a stated name is never that."""
     joins = ~_all_words(names, lambda word: word not in WEAK_CONNECTORS)
     sums: Flags = joins & (np.diff(names.offsets) > 2) & ~names.has(Origin.STATED | Origin.TERM)
-    known = set(names.plain) if sums.any() else set()
-    for row in np.flatnonzero(sums).tolist():
-        words = names.plain[row]
-        sums[row] = any(
-            word in WEAK_CONNECTORS and words[:index] in known and words[index + 1 :] in known
-            for index, word in enumerate(words)
-        )
+    asked = [
+        (row, words[:index], words[index + 1 :])
+        for row in np.flatnonzero(sums).tolist()
+        for words in (names.plain[row],)
+        for index in range(1, len(words) - 1)
+        if words[index] in WEAK_CONNECTORS
+    ]
+    sums[:] = False
+    heads = names.find_words([head for _, head, _ in asked])
+    tails = names.find_words([tail for _, _, tail in asked])
+    for (row, _, _), head, tail in zip(asked, heads, tails, strict=True):
+        sums[row] |= head >= 0 and tail >= 0
     return sums

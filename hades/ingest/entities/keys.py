@@ -6,13 +6,13 @@ Tests hold every function here against the one it speeds up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.readings.kept_answers import KeptAnswers, Signatures, sign_texts
+from hades.ingest.readings.signatures import Signatures
 from hades.text.arrays import Longs
 from schemas.ids import entity_key
 
@@ -39,55 +39,26 @@ def _ascii_key(name: str, kind: str, qualifier: str) -> str:
     return f"{folded[:_LONGEST_SLUG].strip('_') or 'e'}-{digest[:10]}"
 
 
+@dataclass(frozen=True)
 class NodeIds:
-    """`_id`s by number, and what is worked out of them once."""
+    """`_id`s by number, and the signature of each."""
 
-    def __init__(self, ids: Sequence[str]) -> None:
-        self.ids = ids
+    column: pa.StringArray
+    signatures: Signatures
 
     def __len__(self) -> int:
-        return len(self.ids)
-
-    @cached_property
-    def column(self) -> pa.StringArray:
-        """The ids as a column."""
-        return pa.array(self.ids, pa.string())
-
-    @cached_property
-    def signatures(self) -> Signatures:
-        """The signature of each id."""
-        return sign_texts(self.ids)
+        return len(self.column)
 
 
-class EdgeKeys:
-    """Keys of edges, of which those that earlier derivations found are kept."""
-
-    def __init__(self, kept: KeptAnswers | None = None) -> None:
-        self._kept = kept
-
-    def find(
-        self,
-        sources: NodeIds,
-        source: Longs,
-        relation: str,
-        targets: NodeIds,
-        target: Longs,
-        labels: Sequence[str] | None = None,
-    ) -> pa.StringArray:
-        """`edge_keys` of edges between numbered ids. Those with labels are few and always worked out."""
-
-        def work(places: Longs) -> pa.StringArray:
-            head, tail = np.unique(source[places], return_inverse=True), np.unique(target[places], return_inverse=True)
-            framed = [
-                frame([ids[row] for row in rows.tolist()])
-                for ids, rows in ((sources.ids, head[0]), (targets.ids, tail[0]))
-            ]
-            return edge_keys(framed[0], head[1], relation, framed[1], tail[1], labels)
-
-        if self._kept is None or labels is not None:
-            return work(np.arange(len(source)))
-        asked = sources.signatures.take(source).join(targets.signatures.take(target))
-        return self._kept.answer_column(f"keys-{relation}", __name__, asked, work)
+def find_keys(
+    sources: NodeIds, source: Longs, relation: str, targets: NodeIds, target: Longs, labels: Sequence[str] | None = None
+) -> pa.StringArray:
+    """`edge_keys` of edges between numbered ids."""
+    head, tail = np.unique(source, return_inverse=True), np.unique(target, return_inverse=True)
+    framed = [
+        frame(ids.column.take(pa.array(rows)).to_pylist()) for ids, rows in ((sources, head[0]), (targets, tail[0]))
+    ]
+    return edge_keys(framed[0], head[1], relation, framed[1], tail[1], labels)
 
 
 def edge_keys(

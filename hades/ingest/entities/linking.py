@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from hades.ingest.entities.cooccurrence import co_occurrences
 from hades.ingest.entities.corpus import Corpus
-from hades.ingest.entities.keys import EdgeKeys, NodeIds
 from hades.ingest.entities.reading import Reading
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.tables import RelationRows, lists_array, mentions_table
+from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array
 from hades.ingest.entities.triples import StatedRelation
 from hades.text.arrays import Longs, distinct
 from schemas.graph_types import RelationType
-from schemas.ids import node_id
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class DocumentNames:
     entity: Longs
 
 
-def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: NodeIds, keys: EdgeKeys) -> tuple[pa.Table, Longs]:
+def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title can carry it.
@@ -65,10 +62,9 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames, ids: NodeIds, keys: 
     row_said = row[: len(said)]
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
-    chunks = NodeIds([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys])
     entity = codes % size
-    table = mentions_table(chunks, ids, codes // size, entity, count, positions, keys)
-    return table, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
+    found = MentionRows(codes // size, entity, count, positions, row_said[order])
+    return found, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
 def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 
 from hades.text.arrays import Flags, Hashes, Ints, Longs, encode
 from hades.text.tokens import CHAR_BASE, WORD_BASE, Words, span_hashes, tokenize
+
+_FEW = 4  # a quarter of the names
 
 
 class Origin:
@@ -26,6 +29,29 @@ class Origin:
     STATED = TITLE | GIVEN | SYMBOL
 
 
+class PlainNames(Sequence[tuple[str, ...]]):
+    """Each name as folded words, put together when it is asked for: few names are."""
+
+    def __init__(self, letters: Sequence[str], spelling: Ints, offsets: Longs) -> None:
+        self._letters, self._spelling, self._offsets = letters, spelling, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, row: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[tuple[str, ...]]: ...
+    def __getitem__(self, row: int | slice) -> tuple[str, ...] | Sequence[tuple[str, ...]]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        begin, end = self._offsets[row], self._offsets[row + 1]
+        return tuple([self._letters[one] for one in self._spelling[begin:end].tolist()])
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return map(self.__getitem__, range(len(self)))
+
+
 @dataclass(frozen=True)
 class Names:
     """Known names; two spellings with the same folded words are one name."""
@@ -35,7 +61,7 @@ class Names:
     words: Hashes
     spelling: Ints  # beside `words`, rows of `letters`
     letters: tuple[str, ...]  # the distinct words, folded
-    plain: tuple[tuple[str, ...], ...]  # each name as folded words
+    plain: Sequence[tuple[str, ...]]  # each name as folded words
     origin: Ints
     texts: Ints  # number of texts that propose it, later: that hold it
 
@@ -48,6 +74,28 @@ class Names:
             return np.full(len(identity), -1, dtype=np.int64)
         place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
         return np.where(self.identity[place] == identity, place, -1)
+
+    def find_words(self, names: Sequence[Sequence[str]]) -> list[int]:
+        """The row of each name given as folded words, at least one, -1 where it is not known."""
+        if not names:
+            return []
+        held, sizes = self._hash_of, np.fromiter(map(len, names), dtype=np.int64, count=len(names))
+        flat = [held.get(word, 0) for words in names for word in words]
+        hashes = np.fromiter(flat, dtype=np.uint64, count=len(flat))
+        begins = np.cumsum(sizes) - sizes
+        powers = np.full(int(sizes.max()), WORD_BASE, dtype=np.uint64)
+        powers[0] = 1
+        np.cumprod(powers, out=powers)
+        sums = np.add.reduceat(hashes * powers[np.arange(len(flat)) - np.repeat(begins, sizes)], begins)
+        is_whole = np.logical_and.reduceat(hashes != 0, begins)
+        rows: list[int] = np.where(is_whole, self.numbers(sums ^ (sums >> np.uint64(31))), -1).tolist()
+        return rows
+
+    @cached_property
+    def _hash_of(self) -> dict[str, int]:
+        """The hash of each word by its letters."""
+        used, example = np.unique(self.spelling, return_index=True)
+        return dict(zip((self.letters[one] for one in used.tolist()), self.words[example].tolist(), strict=True))
 
     def has(self, why: int) -> Flags:
         """Which names are known for one of these reasons."""
@@ -100,9 +148,12 @@ class Names:
         sizes = np.diff(self.offsets)[rows]
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
         inside = np.repeat(self.offsets[:-1][rows] - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
-        plain = tuple(self.plain[row] for row in rows.tolist())
-        words, spelling = self.words[inside], self.spelling[inside]
-        return Names(self.identity[rows], offsets, words, spelling, self.letters, plain, self.origin[rows], texts)
+        words, spelling, letters = self.words[inside], self.spelling[inside], self.letters
+        if len(rows) * _FEW < len(self):  # most tests ask each distinct word
+            used, again = np.unique(spelling, return_inverse=True)
+            letters, spelling = tuple(letters[one] for one in used.tolist()), again.astype(np.int32)
+        plain = PlainNames(letters, spelling, offsets)
+        return Names(self.identity[rows], offsets, words, spelling, letters, plain, self.origin[rows], texts)
 
 
 @dataclass(frozen=True)
@@ -134,24 +185,33 @@ def identities(names: Sequence[str]) -> Hashes:
 
 def spell(
     identity: Hashes, places: Sequence[Place]
-) -> tuple[Longs, Hashes, Ints, tuple[str, ...], tuple[tuple[str, ...], ...]]:
+) -> tuple[Longs, Hashes, Ints, tuple[str, ...], Sequence[tuple[str, ...]]]:
     """The words of every name, read off any one place where it stands: the middle columns of `Names`."""
     sizes = np.zeros(len(identity), dtype=np.int64)
     for place in places:
         sizes[np.searchsorted(identity, place.identity)] = place.last - place.first
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
     words = np.zeros(int(offsets[-1]), dtype=np.uint64)
-    letters: dict[int, str] = {}
     for place in places:
         tokens = place.tokens
         to = offsets[np.searchsorted(identity, place.identity)]
         for step in range(int((place.last - place.first).max(initial=0))):
             inside = place.first + step < place.last
             words[to[inside] + step] = tokens.vocabulary[tokens.word[place.first[inside] + step]]
-        letters.update(zip(tokens.vocabulary.tolist(), tokens.folded, strict=True))
     spelling, known = encode(words)
-    spelled = tuple(letters[value] for value in known.tolist())
-    flat = list(map(spelled.__getitem__, spelling.tolist()))
-    bounds = offsets.tolist()
-    plain = tuple(tuple(flat[begin:end]) for begin, end in pairwise(bounds))
-    return offsets, words, spelling, spelled, plain
+    letters = _letters_of(known, places)
+    return offsets, words, spelling, letters, PlainNames(letters, spelling, offsets)
+
+
+def _letters_of(known: Hashes, places: Sequence[Place]) -> tuple[str, ...]:
+    """The folded letters of each word, from the vocabulary of any place that has it."""
+    letters = [""] * len(known)
+    for place in places:
+        vocabulary, folded = place.tokens.vocabulary, place.tokens.folded
+        if not len(vocabulary):
+            continue
+        where = np.minimum(np.searchsorted(vocabulary, known), len(vocabulary) - 1)
+        held = np.flatnonzero(vocabulary[where] == known)
+        for row, source in zip(held.tolist(), where[held].tolist(), strict=True):
+            letters[row] = folded[source]
+    return tuple(letters)

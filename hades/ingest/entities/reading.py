@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hades.ingest.entities.candidates import Mark
-from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import MentionMatches, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
@@ -34,9 +34,29 @@ class Reading:
     sentence_begin: Longs  # of each sentence, in characters of its chunk
     sentence_end: Longs
     sentence_chunk: Longs
-    surface: tuple[str, ...]  # each mention as written, white space made single
     row_of: Mapping[str, int]  # the name row of every stated string, -1 for one without a letter
     definitions: tuple[tuple[int, int, int], ...]  # (document, short name, long name) explained in texts
+
+    def only(self, rows: Longs) -> Reading:
+        """Some of the names (rows in order) with their mentions; documents, chunks and sentences keep their numbers."""
+        if len(rows) == len(self.names):
+            return self
+        number = np.full(len(self.names) + 1, -1, dtype=np.int32)  # the last one is for no name
+        number[rows] = np.arange(len(rows), dtype=np.int32)
+        held = np.flatnonzero(number[self.name] >= 0)
+        told = ((document, int(number[short]), int(number[long])) for document, short, long in self.definitions)
+        return replace(
+            self,
+            names=self.names.only(rows, self.names.texts[rows]),
+            name=number[self.name[held]],
+            chunk=self.chunk[held],
+            document=self.document[held],
+            start=self.start[held],
+            end=self.end[held],
+            sentence=self.sentence[held],
+            row_of={text: int(number[row]) for text, row in self.row_of.items() if number[row] >= 0},
+            definitions=tuple(row for row in told if min(row) >= 0),
+        )
 
 
 def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], rules: EntityRules) -> Reading:
@@ -46,11 +66,10 @@ def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], ru
     gazetteer = build_gazetteer(read, tokens, [(text, stated[text]) for text in strings], rules)
     found = _find(read, tokens, starts, gazetteer)
     chunk = tokens.text[found.first]
-    names, number = _alive(gazetteer.names, found, chunk)
+    names, number = _alive(gazetteer, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
     begins = np.flatnonzero(starts)
     ends = np.concatenate([begins[1:], np.full(min(1, len(begins)), len(tokens))]) - 1
-    rows = zip(chunk.tolist(), start.tolist(), end.tolist(), strict=True)
     return Reading(
         names,
         gazetteer.common,
@@ -63,40 +82,68 @@ def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], ru
         tokens.start[begins].astype(np.int64),
         tokens.end[ends].astype(np.int64),
         tokens.text[begins].astype(np.int64),
-        _clean([corpus.texts[index][begin:stop] for index, begin, stop in rows]),
         {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
         _explain(read, tokens, names, corpus),
     )
 
 
-def read_stated_names(corpus: Corpus) -> dict[str, int]:
-    """Every string that documents state as a name, and why."""
-    stated: dict[str, int] = defaultdict(int)
+@dataclass(frozen=True)
+class Statements:
+    """Every text that a document states as a name, in order of documents; one text perhaps twice."""
+
+    document: Longs
+    text: tuple[str, ...]
+    why: Mapping[str, int]  # of each different text
+
+    def names(self, reading: Reading) -> tuple[Longs, Longs]:
+        """Documents and the rows of the names that they state, each pair once."""
+        size = max(1, len(reading.names))
+        row = np.fromiter(map(reading.row_of.__getitem__, self.text), dtype=np.int64, count=len(self.text))
+        codes = distinct((self.document * size + row)[row >= 0])
+        return codes // size, codes % size
+
+
+def read_statements(corpus: Corpus) -> Statements:
+    """Every text that documents state as a name, and why."""
+    why: dict[str, int] = defaultdict(int)
+    texts: list[str] = []
+    counts: list[int] = []
     for document in corpus.documents:
-        facts = document.facts
-        for title in filter(None, (document.title, document.bare)):
-            stated[title] |= Origin.TITLE
-        for given in (*(name for name, _ in facts.names), *facts.repositories):
-            stated[given] |= Origin.GIVEN
-        for subject, _, target in facts.triples:
-            stated[subject] |= Origin.PHRASE
-            stated[target] |= Origin.PHRASE
-        for short, qualified in facts.symbols:
-            stated[short] |= Origin.SYMBOL
-            stated[qualified] |= Origin.SYMBOL
-    stated.pop("", None)
-    return dict(stated)
+        said = _state(document)
+        for text, origin in said:
+            why[text] |= origin
+        texts += [text for text, _ in said]
+        counts.append(len(said))
+    return Statements(np.repeat(np.arange(len(counts)), counts), tuple(texts), dict(why))
 
 
-def show_names(reading: Reading, stated: Mapping[str, int]) -> tuple[list[str], dict[int, dict[str, int]]]:
+def _state(document: Document) -> list[tuple[str, int]]:
+    """The names that a document states, with the reason."""
+    title, facts = Origin.TITLE, document.facts
+    said = [(document.title, title)]
+    if document.bare != document.title:
+        said.append((document.bare, title))
+    if facts:
+        said += [(name, Origin.GIVEN) for name, _ in facts.names]
+        said += [(name, Origin.GIVEN) for name in facts.repositories]
+        said += [(end, Origin.PHRASE) for subject, _, target in facts.triples for end in (subject, target)]
+        said += [(name, Origin.SYMBOL) for symbol in facts.symbols for name in symbol]
+    return [one for one in said if one[0]]
+
+
+def show_names(
+    reading: Reading, stated: Mapping[str, int], texts: Sequence[str]
+) -> tuple[list[str], dict[int, dict[str, int]]]:
     """How each name is shown, and all its spellings: as a title has it, else as stated, else as most texts write it."""
     written: dict[int, dict[str, int]] = defaultdict(dict)
-    for (row, surface), count in Counter(zip(reading.name.tolist(), reading.surface, strict=True)).items():
+    places = zip(reading.chunk.tolist(), reading.start.tolist(), reading.end.tolist(), strict=True)
+    surfaces = _clean([texts[chunk][begin:end] for chunk, begin, end in places])
+    for (row, surface), count in Counter(zip(reading.name.tolist(), surfaces, strict=True)).items():
         written[row][surface] = count
     said: dict[int, tuple[bool, str]] = {}
-    for text, why in stated.items():
-        if (row := reading.row_of[text]) >= 0:
-            here = (not why & Origin.TITLE, text)
+    for text, row in reading.row_of.items():
+        if row >= 0:
+            here = (not stated[text] & Origin.TITLE, text)
             said[row] = min(here, said.get(row, here))
             written[row].setdefault(text, 0)
     shown = [
@@ -131,12 +178,15 @@ def _clean(surfaces: list[str]) -> tuple[str, ...]:
     return tuple(map(clean.__getitem__, surfaces))
 
 
-def _alive(names: Names, found: MentionMatches, chunk: Ints) -> tuple[Names, Ints]:
+def _alive(gazetteer: Gazetteer, found: MentionMatches, chunk: Ints) -> tuple[Names, Ints]:
     """The names that are stated or met, and the row of each old row among them; the rest were only proposed."""
+    names = gazetteer.names
     met = distinct(found.name.astype(np.int64) * (int(chunk.max(initial=0)) + 1) + chunk)
     texts = np.bincount(met // (int(chunk.max(initial=0)) + 1), minlength=len(names)).astype(np.int32)
-    rows = np.flatnonzero((texts > 0) | names.has(Origin.STATED | Origin.PHRASE))
-    number = np.zeros(len(names), dtype=np.int32)
+    is_alive = np.append(texts > 0, False)  # the last place is for strings that are no name
+    is_alive[list(gazetteer.stated)] = True
+    rows = np.flatnonzero(is_alive[:-1])
+    number = np.full(len(names), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
     return names.only(rows, texts[rows]), number
 

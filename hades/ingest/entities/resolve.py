@@ -49,7 +49,7 @@ class SenseResolution:
             sense[known[held]] = self.meaning[place[held]]
             known = known[~held]
         row = self.canonical[name[known]]
-        for index in known[np.isin(row, self.stated.doubtful())].tolist():
+        for index in known[np.isin(row, self.stated.doubtful())].tolist() if len(known) else ():
             claims = self.stated.claims[int(self.canonical[name[index]])]
             own = [one for one in claims if int(document[index]) in self.senses[one].documents]
             sense[index] = own[0] if len(own) == 1 else sense[index]
@@ -99,8 +99,12 @@ def resolve_mentions(
     pairs: Longs,
     definitions: Iterable[tuple[int, int, int]],
     rules: EntityRules,
+    beside: tuple[Longs, Longs] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)),
 ) -> SenseResolution:
-    """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
+    """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain.
+
+    `beside` are the pairs of all other names: the document and a number for what each name means.
+    """
     senses = Senses(names, display, stated)
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
     row = canonical[name].astype(np.int64)
@@ -113,7 +117,7 @@ def resolve_mentions(
     of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
-    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):
+    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful, beside):
         if meaning[index] != sense:
             meaning[index] = sense
             decisions.add((display[name[index]], sense, "homonym"))
@@ -126,7 +130,7 @@ def resolve_mentions(
 
 
 def _tell_homonyms(
-    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags
+    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags, beside: tuple[Longs, Longs]
 ) -> list[tuple[int, int]]:
     """For each doubtful pair the sense its document speaks for, where one stands out."""
     if not doubtful.any():
@@ -134,7 +138,11 @@ def _tell_homonyms(
     concerned = {int(here) for here in document[doubtful]}
     for value in {int(value) for value in row[doubtful]}:
         concerned.update(*(senses.all[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in senses.claims(value)))
-    around = _Neighbourhood(document[~doubtful], meaning[~doubtful], concerned)
+    around = _Neighbourhood(
+        np.concatenate([document[~doubtful], beside[0]]),
+        np.concatenate([meaning[~doubtful], beside[1] + len(senses.all)]),
+        concerned,
+    )
     told: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
         claims = senses.claims(int(row[index]))
@@ -156,7 +164,7 @@ def _tell_homonyms(
 class _Neighbourhood:
     """What documents speak of, so far as it is beyond doubt; rare things count more."""
 
-    def __init__(self, document: Longs, meaning: Ints, concerned: set[int]) -> None:
+    def __init__(self, document: Longs, meaning: Longs, concerned: set[int]) -> None:
         self._of: dict[int, set[int]] = defaultdict(set)
         chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
         for here, sense in zip(document[chosen].tolist(), meaning[chosen].tolist(), strict=True):

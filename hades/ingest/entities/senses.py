@@ -7,7 +7,7 @@ things; a page that does not say joins the others.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -37,11 +37,11 @@ class Sense(NamedTuple):
 
 @dataclass(frozen=True)
 class StatedSenses:
-    """All stated senses, the ones each name may mean, and the one each document's title is (-1 without title)."""
+    """All stated senses, the ones each name may mean, and the one that the title of a document is."""
 
     senses: tuple[Sense, ...]
     claims: dict[int, tuple[int, ...]]  # canonical name row -> senses
-    title_of: tuple[int, ...]
+    title_of: dict[int, int]  # document -> sense
     symbols: dict[str, int]  # exact name of a code symbol or repository -> sense
 
     def doubtful(self) -> Longs:
@@ -59,20 +59,25 @@ class _Evidence(NamedTuple):
     is_title: bool = False
 
 
-def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], kinds: Sequence[NameType | None]) -> StatedSenses:
-    """Groups what documents state into senses. `canonical_of` gives the canonical row of a name, -1 for none.
+def state_senses(
+    corpus: Corpus,
+    documents: Sequence[int],
+    canonical_of: Callable[[str], int],
+    kinds: Mapping[int, NameType | None],
+) -> StatedSenses:
+    """Groups what these documents (in order) state into senses. `canonical_of` gives the canonical row of a name.
 
-    `kinds` are those that the documents give the things of their titles (`page_kinds.py`).
+    It gives -1 for names that are not asked for. `kinds` are those that the documents give the things of their titles.
     """
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
-    for index, document in enumerate(corpus.documents):
-        for one in _titles_and_symbols(index, document, kinds[index]):
+    for index in documents:
+        for one in _titles_and_symbols(index, corpus.documents[index], kinds.get(index)):
             if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
-    plain = _give_senses(corpus, canonical_of, groups)
+    plain = _give_senses(corpus, documents, canonical_of, groups)
     senses: list[Sense] = []
     owned: dict[int, list[int]] = defaultdict(list)
-    title_of = [-1] * len(corpus.documents)
+    title_of: dict[int, int] = {}
     for group in sorted(groups):
         evidence = groups[group]
         for sense in _tell_apart(evidence):
@@ -90,17 +95,20 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], kinds: Sequ
         if (row := canonical_of(name.rpartition(".")[2])) >= 0:
             owned[row].append(index)
     claims = {row: tuple(sorted(set(which))) if len(which) > 1 else (which[0],) for row, which in owned.items()}
-    return StatedSenses(tuple(senses), claims, tuple(title_of), symbols)
+    return StatedSenses(tuple(senses), claims, title_of, symbols)
 
 
 def _give_senses(
-    corpus: Corpus, canonical_of: Callable[[str], int], groups: dict[tuple[int, str], list[_Evidence]]
+    corpus: Corpus,
+    documents: Sequence[int],
+    canonical_of: Callable[[str], int],
+    groups: dict[tuple[int, str], list[_Evidence]],
 ) -> list[tuple[int, Sense]]:
     """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
     given = [
         (row, kind, name, index)
-        for index, document in enumerate(corpus.documents)
-        for name, kind in document.facts.names
+        for index in documents
+        for name, kind in corpus.documents[index].facts.names
         if kind is not None and (row := canonical_of(name)) >= 0
     ]
     given.sort()
@@ -112,8 +120,8 @@ def _give_senses(
         if (row, "") in groups or given[end - 1][1] != kind:
             groups[row, ""].extend(_Evidence(one[3], one[2], "", one[1], one[2]) for one in given[begin:end])
             continue
-        documents = (index,) if end == begin + 1 else tuple(sorted({one[3] for one in given[begin:end]}))
-        alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, documents)))
+        stating = (index,) if end == begin + 1 else tuple(sorted({one[3] for one in given[begin:end]}))
+        alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, stating)))
     return alone
 
 

@@ -7,19 +7,19 @@ nothing about the next.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.senses import Sense
-from hades.text.arrays import Flags, Ints, Longs
+from hades.text.arrays import Flags, Ints, Longs, running
 from hades.text.letters import fold
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, WEAK_CONNECTORS
 from schemas.nodes import NameType
 
-_LONGEST_PERSON = 4  # words
+LONGEST_PERSON = 4  # words
 _JOINING = CONNECTORS | WEAK_CONNECTORS
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
 
@@ -37,18 +37,18 @@ def find_short_forms(
     pairs: tuple[Longs, Longs],
     meaning: Ints,
     senses: Sequence[Sense],
-    title_of: Sequence[int],
+    title_of: Mapping[int, int],
     definitions: Iterable[tuple[int, int, int]],
 ) -> Iterator[ShortForm]:
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
     yield from _explain(names, document * max(1, len(names)) + name, meaning, definitions)
-    is_short, is_full = _short_names(names), _full_names(names)
+    is_short, is_full = short_names(names), full_names(names)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     for index in np.flatnonzero(is_full[name]).tolist():
         _hold(fits, int(document[index]), names.plain[name[index]], int(meaning[index]), senses)
-    for here, sense in enumerate(title_of):
-        if sense < 0 or senses[sense].kind not in _MAY_BE_PEOPLE:
+    for here, sense in sorted(title_of.items()):
+        if senses[sense].kind not in _MAY_BE_PEOPLE:
             continue
         if _may_be_person(words := tuple(fold(senses[sense].stem).split())):
             _hold(fits, here, words, sense, senses)
@@ -91,29 +91,27 @@ def _hold(
         fits[here, f"{words[0]} *"].add(sense)
 
 
-def _short_names(names: Names) -> Flags:
+def short_names(names: Names) -> Flags:
     """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
-    short = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
-    for row in np.flatnonzero(short & (np.diff(names.offsets) > 1)).tolist():
-        short[row] = _is_initials(names.plain[row])
+    sizes = np.diff(names.offsets)
+    letter = names.words_where(lambda word: len(word) == 1)
+    before = running(letter)
+    initials = (before[names.offsets[1:]] - before[names.offsets[:-1]] == sizes - 1) & ~letter[names.offsets[1:] - 1]
+    short: Flags = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & ((sizes == 1) | initials)
     return short
 
 
-def _is_initials(words: tuple[str, ...]) -> bool:
-    return len(words[0]) == 1 and len(words[-1]) > 1 and all(len(word) == 1 for word in words[:-1])
-
-
-def _full_names(names: Names) -> Flags:
+def full_names(names: Names) -> Flags:
     """Capitalised names of two to four words that could be a person's."""
     full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
     sizes = np.diff(names.offsets)
-    full &= (sizes > 1) & (sizes <= _LONGEST_PERSON)
+    full &= (sizes > 1) & (sizes <= LONGEST_PERSON)
     for row in np.flatnonzero(full).tolist():
         full[row] = _may_be_person(names.plain[row])
     return full
 
 
 def _may_be_person(words: tuple[str, ...]) -> bool:
-    if not 1 < len(words) <= _LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
+    if not 1 < len(words) <= LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
         return False
     return words[-1].isalpha() and _JOINING.isdisjoint(words)

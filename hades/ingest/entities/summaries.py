@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from hades.ingest.entities.linking import LinkedCorpus
-from hades.ingest.readings.kept_answers import KeptAnswers, Signatures
 from hades.text.arrays import Flags, Longs
 
 MAX_CHARS = 400
@@ -21,6 +20,7 @@ MIN_CHARS = 20
 _OPENING = 12  # sentences, headings and lines of a document among which its opening sentence is looked for
 _PARTS = 6  # of a sentence that are joined before and after the one that names the entity
 _CANDIDATES = 8  # sentences of one entity that are read
+_FEW = 64  # sentences to an entity
 _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
     r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
@@ -35,53 +35,31 @@ _NO_PROSE = ("://", "{", "}", "<", ">", "|", "=", "\\")  # in markup, code and t
 _BULLETS = tuple("-*#~`$+")
 
 
-def entity_summaries(linked: LinkedCorpus, kept: KeptAnswers | None = None) -> list[str]:
+def entity_summaries(linked: LinkedCorpus) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
     reader = _SentenceReader(linked)
-    summaries = _openings(linked, reader, kept)
+    summaries = _openings(linked, reader)
     sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
     size = np.minimum(np.diff(first), _CANDIDATES)
     entity = np.flatnonzero(size)
-    begin, end = first[entity], first[entity] + size[entity]
-
-    def choose(places: list[int]) -> list[str]:
-        spans = zip(begin[places].tolist(), end[places].tolist(), strict=True)
-        rows = (zip(sentence[one:last].tolist(), subject[one:last].tolist(), strict=True) for one, last in spans)
-        return list(map(reader.choose, rows))
-
-    if kept is None:
-        chosen = choose([*range(len(entity))])
-    else:
-        sizes = end - begin
-        runs = np.cumsum(sizes) - sizes
-        rows = np.repeat(begin - runs, sizes) + np.arange(int(sizes.sum()))
-        signed = reader.sign(sentence[rows], subject[rows]).join_runs(runs)
-        chosen = kept.answer("summaries", __name__, signed, choose)
-    for one, summary in zip(entity.tolist(), chosen, strict=True):
-        summaries[one] = summary
+    spans = zip(entity.tolist(), first[entity].tolist(), (first[entity] + size[entity]).tolist(), strict=True)
+    for one, begin, end in spans:
+        rows = zip(sentence[begin:end].tolist(), subject[begin:end].tolist(), strict=True)
+        summaries[one] = reader.choose(rows)
     return summaries
 
 
-def _openings(linked: LinkedCorpus, reader: _SentenceReader, kept: KeptAnswers | None) -> list[str]:
+def _openings(linked: LinkedCorpus, reader: _SentenceReader) -> list[str]:
     """The opening sentence of the first document that each entity titles: the first that is whole and prose."""
-    corpus, chunk_of = linked.corpus, linked.reading.sentence_chunk
-    opening = corpus.opening_chunks()
+    chunk_of = linked.reading.sentence_chunk
+    opening = linked.corpus.opening_chunks()
     document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
-    chunk = opening[document]
-    begins, ends = (np.searchsorted(chunk_of, chunk, side=side) for side in ("left", "right"))
-
-    def read(places: list[int]) -> list[str]:
-        spans = zip(begins[places].tolist(), ends[places].tolist(), strict=True)
-        ranges = (range(first, min(last, first + _OPENING)) for first, last in spans)
-        return [next(filter(None, map(reader.read, sentences)), "") for sentences in ranges]
-
-    if kept is None:
-        answers = read([*range(len(document))])
-    else:
-        answers = kept.answer("openings", __name__, corpus.signatures().take(chunk), read)
+    begins, ends = (np.searchsorted(chunk_of, opening[document], side=side).tolist() for side in ("left", "right"))
     found = [""] * linked.n_entities
-    for entity, answer in zip(linked.title[document].tolist(), answers, strict=True):
-        found[entity] = found[entity] or answer
+    for entity, first, last in zip(linked.title[document].tolist(), begins, ends, strict=True):
+        if not found[entity]:
+            sentences = range(first, min(last, first + _OPENING))
+            found[entity] = next(filter(None, map(reader.read, sentences)), "")
     return found
 
 
@@ -113,16 +91,11 @@ class _SentenceReader:
         subject_end = np.zeros(len(reading.sentence_begin), dtype=np.int64)
         opens = np.flatnonzero(reading.start == reading.sentence_begin[reading.sentence])
         subject_end[reading.sentence[opens]] = reading.end[opens]
-        self._sentences = reading.sentence_chunk, reading.sentence_begin, subject_end
-        self._signatures = linked.corpus.signatures
-        self._chunk, self._subject_end = reading.sentence_chunk.tolist(), subject_end.tolist()
-        self._begin, self._end = reading.sentence_begin.tolist(), reading.sentence_end.tolist()
+        columns = (reading.sentence_chunk, reading.sentence_begin, reading.sentence_end, subject_end)
+        if linked.n_entities * _FEW > len(subject_end):  # lists are read faster, but take time to make
+            columns = tuple(column.tolist() for column in columns)
+        self._chunk, self._begin, self._end, self._subject_end = columns
         self._known: dict[int, str] = {}
-
-    def sign(self, sentence: Longs, is_subject: Flags) -> Signatures:
-        """Signatures of all that `choose` reads of candidates: the text, the place and the end of the subject."""
-        chunk, begin, subject_end = (column[sentence] for column in self._sentences)
-        return self._signatures().take(chunk).mix(begin * 2 + is_subject).mix(subject_end)
 
     def choose(self, candidates: Iterable[tuple[int, bool]]) -> str:
         """The first candidate that defines its subject, else the first whole sentence that is clear by itself."""

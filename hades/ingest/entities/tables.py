@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ingest.entities.keys import EdgeKeys, NodeIds
+from hades.ingest.entities.keys import NodeIds, find_keys
+from hades.ingest.increment.reuse_rows import FormerRows, reuse_rows
+from hades.ingest.readings.signatures import Signatures, join_all, sign_numbers, sign_texts
 from hades.text.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
 from schemas.columns import arrow_schema
@@ -31,31 +33,83 @@ class RelationRows:
     strength: NDArray[np.float64] | None = None
     together: Longs | None = None
 
+    def take(self, rows: Longs) -> RelationRows:
+        """Some of the rows."""
+        if len(rows) == len(self.source):
+            return self
+        return RelationRows(
+            self.type,
+            self.source[rows],
+            self.target[rows],
+            self.document[rows],
+            self.begin[rows],
+            self.end[rows],
+            self.evidence[rows],
+            label=None if self.label is None else [self.label[row] for row in rows.tolist()],
+            strength=None if self.strength is None else self.strength[rows],
+            together=None if self.together is None else self.together[rows],
+        )
+
+
+@dataclass(frozen=True)
+class MentionRows:
+    """Mentions as columns: which chunk names which entity, how often and where; `row` owns each of the positions."""
+
+    chunk: Longs
+    entity: Longs
+    count: Longs
+    positions: pa.ListArray
+    row: Longs
+
+
+@dataclass(frozen=True)
+class DocumentColumns:
+    """Documents as relations quote them: their `_id`s and dates, and a signature of both."""
+
+    ids: pa.StringArray
+    created: pa.Array
+    signatures: Signatures
+
 
 def relations_table(
-    parts: Sequence[RelationRows], entities: NodeIds, documents: Sequence[str], created: pa.Array, keys: EdgeKeys
-) -> pa.Table:
-    """All relations, parts in the order given and rows in theirs; `documents` are `_id`s."""
-    held = pa.array(documents, pa.string())
-    return pa.concat_tables([_relation_part(part, entities, held, created, keys) for part in parts])
+    parts: Sequence[RelationRows],
+    entities: NodeIds,
+    documents: DocumentColumns,
+    former: FormerRows | None = None,
+) -> tuple[pa.Table, Signatures]:
+    """All relations, parts in the order given and rows in theirs, and their signatures; rows of `former` are reused."""
+    signed = [_sign_relations(part, entities, documents) for part in parts]
+
+    def reuse(part: RelationRows, asked: Signatures) -> pa.Table:
+        return reuse_rows(former, asked, lambda rows: _relation_part(part.take(rows), entities, documents))
+
+    return pa.concat_tables(map(reuse, parts, signed)), join_all(signed)
 
 
 def mentions_table(
-    chunks: NodeIds, entities: NodeIds, chunk: Longs, entity: Longs, count: Longs, positions: pa.Array, keys: EdgeKeys
-) -> pa.Table:
-    """Mentions with the characters at which each stands in its chunk; `chunk` and `entity` number the ids given."""
-    return fill(
-        "mentions",
-        len(chunk),
-        {
-            "_key": keys.find(chunks, chunk, MentionType.MENTIONS, entities, entity),
+    chunks: NodeIds,
+    entities: NodeIds,
+    found: MentionRows,
+    former: FormerRows | None = None,
+) -> tuple[pa.Table, Signatures]:
+    """Mentions with the characters at which each stands in its chunk, and their signatures."""
+    ends = chunks.signatures.take(found.chunk).join(entities.signatures.take(found.entity))
+    said = sign_numbers(found.positions.values.to_numpy())
+    asked = ends.mix(found.count).join(said.add_up(found.row, len(found.chunk)))
+
+    def build(rows: Longs) -> pa.Table:
+        chunk, entity = found.chunk[rows], found.entity[rows]
+        columns = {
+            "_key": find_keys(chunks, chunk, MentionType.MENTIONS, entities, entity),
             "_from": chunks.column.take(pa.array(chunk)),
             "_to": entities.column.take(pa.array(entity)),
-            "type": constant(MentionType.MENTIONS, len(chunk)),
-            "count": pa.array(count),
-            "positions": positions,
-        },
-    )
+            "type": constant(MentionType.MENTIONS, len(rows)),
+            "count": pa.array(found.count[rows]),
+            "positions": found.positions.take(pa.array(rows)),
+        }
+        return fill("mentions", len(rows), columns)
+
+    return reuse_rows(former, asked, build), asked
 
 
 def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array]) -> pa.Table:
@@ -90,17 +144,28 @@ def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64)))
 
 
-def _relation_part(
-    part: RelationRows, entities: NodeIds, documents: pa.StringArray, created: pa.Array, keys: EdgeKeys
-) -> pa.Table:
+def _sign_relations(part: RelationRows, entities: NodeIds, documents: DocumentColumns) -> Signatures:
+    """The signature of all that each row says; that of a document stands for its key and its date."""
+    signed = entities.signatures.take(part.source).join(entities.signatures.take(part.target))
+    signed = signed.join(documents.signatures.take(part.document)).mix(part.begin).mix(part.end).mix(part.evidence)
+    kind = sign_texts([part.type])
+    signed = signed.join(kind.take(np.zeros(len(part.source), dtype=np.int64)))
+    if part.label is not None:
+        signed = signed.join(sign_texts(part.label))
+    if part.strength is not None:
+        signed = signed.mix(part.strength.view(np.uint64))
+    return signed if part.together is None else signed.mix(part.together)
+
+
+def _relation_part(part: RelationRows, entities: NodeIds, documents: DocumentColumns) -> pa.Table:
     where = pa.array(part.document)
-    place = [documents.take(where), spans_array(part.begin, part.end)]
+    place = [documents.ids.take(where), spans_array(part.begin, part.end)]
     arrays = {
-        "_key": keys.find(entities, part.source, part.type, entities, part.target, part.label),
+        "_key": find_keys(entities, part.source, part.type, entities, part.target, part.label),
         "_from": entities.column.take(pa.array(part.source)),
         "_to": entities.column.take(pa.array(part.target)),
         "type": constant(part.type, len(part.source)),
-        "created": created.take(where),
+        "created": documents.created.take(where),
         "provenance": pa.StructArray.from_arrays(place, fields=list(arrow_schema(Provenance))),
         "evidence_count": pa.array(part.evidence),
     }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.keys import EdgeKeys, NodeIds, edge_keys, entity_keys, frame
-from hades.ingest.entities.merge_log import merge_log_table
+from hades.ingest.entities.keys import edge_keys, entity_keys, frame
+from hades.ingest.entities.merge_log import log_table, merge_log_table
 from hades.ingest.entities.tables import fill, lists_array
-from hades.ingest.readings.kept_answers import KeptAnswers
 from schemas.catalogue import collection_named
 from schemas.graph_types import EntityType
 from schemas.ids import edge_key, entity_key
@@ -27,15 +24,6 @@ def test_many_keys_at_once_are_the_keys_one_by_one(sources: list[str], targets: 
         found = edge_keys(frame(sources), source, "refers_to", frame(targets), target, labels).to_pylist()
         parts = [label] if labels and label else []
         assert found == [edge_key(one, "refers_to", other, *parts) for one in sources for other in targets]
-
-
-def test_keys_that_are_kept_are_the_keys_of_the_edges(tmp_path: Path) -> None:
-    for size in (3, 5, 4):
-        ids = NodeIds([f"entities/{number}" for number in range(size)])
-        source, target = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
-        for relation in ("refers_to", "related_to"):
-            found = EdgeKeys(KeptAnswers(tmp_path)).find(ids, source, relation, ids, target).to_pylist()
-            assert found == [edge_key(one, relation, other) for one in ids.ids for other in ids.ids]
 
 
 NAMES = st.text(alphabet=st.one_of(st.characters(codec="ascii"), st.characters()), max_size=100)
@@ -62,12 +50,12 @@ def test_lists_are_gathered_by_row() -> None:
 
 def test_the_merge_log_is_sorted_and_keeps_the_better_score() -> None:
     rows = [
-        ("b", "a", "plural", 0.5),
-        ("b", "a", "plural", 0.9),
-        ("a", "a", "spelling", 1.0),
-        ("A", "a", "spelling", 1.0),
+        (7, "b", "a", "plural", 0.5),
+        (8, "b", "a", "plural", 0.9),
+        (8, "a", "a", "spelling", 1.0),
+        (9, "A", "a", "spelling", 1.0),
     ]
-    table = merge_log_table(rows)
+    table = merge_log_table(log_table(rows))
     assert table.select(["alias", "canonical", "rule", "score"]).to_pylist() == [
         {"alias": "A", "canonical": "a", "rule": "spelling", "score": 1.0},
         {"alias": "b", "canonical": "a", "rule": "plural", "score": 0.9},

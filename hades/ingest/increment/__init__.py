@@ -1,0 +1,1 @@
+"""What the last derivation found, by stable identity, and which names a change touches."""

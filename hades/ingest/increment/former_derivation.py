@@ -1,0 +1,154 @@
+"""What the last derivation found, kept in the scratch folder by stable identity: of names, documents and entities.
+
+A name is known by the hash of its words, a document by a hash of its key, an entity by its row among those kept. The
+files count together, with their checksums, and only for the code and the rules that made them. A folder that is absent,
+damaged or made by other code costs the time of a derivation from scratch, never a result.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hades.ingest.increment.reuse_rows import FormerRows, part_signatures, with_signatures
+from hades.ingest.readings.kept_readings import readers_digest
+from hades.ingest.readings.signatures import Signatures, sign_numbers
+from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
+from hades.text.arrays import Flags, Hashes, Longs
+
+OWNER = "owner"  # a column: the identity of a name that the row hangs on
+_STATE = "state.json"
+_ROWS = ("entities", "mentions", "relations")
+_MAKERS = (Path(__file__).parents[1] / "entities", Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class NameLinks:
+    """Pairs of identities; `mark` tells apart links of one pair that say different things."""
+
+    one: Hashes
+    other: Hashes
+    mark: Hashes
+
+    def codes(self) -> Hashes:
+        """One number for each link."""
+        return sign_numbers(self.one).mix(self.other).mix(self.mark).high
+
+
+@dataclass(frozen=True)
+class FormerArrays:
+    """Names in order of identity, links between names, and what documents mean by names; -1 is no entity."""
+
+    name: Hashes
+    name_high: Hashes  # of all that the name follows from
+    name_low: Hashes
+    name_entity: Longs  # what it means where the document does not tell
+    name_sense: Hashes
+    link_one: Hashes
+    link_other: Hashes
+    link_mark: Hashes
+    always: Hashes  # names that are looked at every time
+    pair_document: Hashes  # where a document means something else by a name
+    pair_name: Hashes
+    pair_entity: Longs
+    stated_document: Hashes  # what documents state
+    stated_name: Hashes
+    stated_entity: Longs
+    stated_meant: Longs  # what the name alone means
+    stated_title: Flags
+
+    def signatures(self) -> Signatures:
+        """The signature of each name."""
+        return Signatures(self.name_high, self.name_low)
+
+    def links(self) -> NameLinks:
+        """The links between names."""
+        return NameLinks(self.link_one, self.link_other, self.link_mark)
+
+
+@dataclass(frozen=True)
+class FormerDerivation:
+    """The arrays and the tables of the last derivation; entities with OWNER, stem, qualifier and signatures of ids."""
+
+    arrays: FormerArrays
+    entities: FormerRows
+    mentions: FormerRows
+    relations: FormerRows
+    merge_log: pa.Table
+
+
+class KeptDerivation:
+    """One derivation below one folder."""
+
+    def __init__(self, scratch: Path, rules: object) -> None:
+        self._folder = scratch / "derivation"
+        self._version = sha256(f"{makers_digest()}{sorted(vars(rules).items())!r}".encode()).hexdigest()
+
+    def load(self) -> FormerDerivation | None:
+        """The last derivation, mapped into memory; None when it cannot be trusted."""
+        try:
+            state = orjson.loads((self._folder / _STATE).read_bytes())
+            if state["version"] != self._version:
+                return None
+            tables = {name: read_file(self._folder / file, checksum) for name, file, checksum in state["files"]}
+            entities, mentions, relations = (part_signatures(tables[name]) for name in _ROWS)
+            return FormerDerivation(_unpack(tables["arrays"]), entities, mentions, relations, tables["merge_log"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException):
+            return None
+
+    def keep(self, made: FormerDerivation) -> None:
+        """Keep this derivation and no other; where it cannot be written, keep none."""
+        tables = {"arrays": _pack(made.arrays), "merge_log": made.merge_log}
+        for name, one in zip(_ROWS, (made.entities, made.mentions, made.relations), strict=True):
+            tables[name] = with_signatures(one.table, one.signatures)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            files = [(name, *self._write(name, table)) for name, table in tables.items()]
+            replace_file(self._folder / _STATE, orjson.dumps({"version": self._version, "files": files}))
+        except OSError:
+            files = []
+        shutil.rmtree(self._folder.parent / "answers", ignore_errors=True)  # of older versions; it quotes documents
+        kept = {file for _, file, _ in files}
+        for file in list(self._folder.glob("*")):
+            if file.name not in kept and (file.name != _STATE or not kept):
+                with suppress(OSError):  # another process may hold or have removed it
+                    file.unlink()
+
+    def _write(self, name: str, table: pa.Table) -> tuple[str, int]:
+        """The name of the file and its checksum; a file that the last state names is not written over."""
+        waiting = self._folder / f"{name}.new"
+        checksum = write_file(waiting, table)
+        file = f"{name}-{checksum:08x}-{table.num_rows}.arrow"
+        waiting.replace(self._folder / file)
+        return file, checksum
+
+
+@cache
+def makers_digest() -> str:
+    """A digest of the code that derives names and of the code that reads texts."""
+    files = sorted(file for folder in _MAKERS for file in folder.glob("*.py"))
+    return sha256(readers_digest().encode() + b"\x00".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _pack(arrays: FormerArrays) -> pa.Table:
+    """The arrays as one row of lists, since they differ in length."""
+    columns = {one.name: pa.array(getattr(arrays, one.name)) for one in fields(arrays)}
+    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in columns.values()]
+    return pa.Table.from_arrays(lists, names=list(columns))
+
+
+def _unpack(table: pa.Table) -> FormerArrays:
+    def read(name: str) -> NDArray[np.generic]:
+        values: NDArray[np.generic] = table.column(name).chunk(0).values.to_numpy(zero_copy_only=False)
+        return values
+
+    return FormerArrays(*(read(one.name) for one in fields(FormerArrays)))  # type: ignore[arg-type]

@@ -1,0 +1,184 @@
+"""What some names mean: the names that are one, the senses that documents state of them, and the entities they become.
+
+The names are closed under the links of `name_links.py`, so that what the other names mean neither follows from them nor
+acts on them. Documents, chunks and sentences keep the numbers that they have in the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hades.ingest.entities.aliases import Alias, AliasMerge, merge_names, propose_acronyms
+from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.entity_rows import EntityNumbers, Spellings, number_entities
+from hades.ingest.entities.names import Origin
+from hades.ingest.entities.page_kinds import page_kinds
+from hades.ingest.entities.reading import Reading, show_names
+from hades.ingest.entities.resolve import SenseResolution, resolve_mentions
+from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.senses import state_senses
+from hades.text.arrays import Flags, Hashes, Longs, distinct
+
+
+@dataclass(frozen=True)
+class NameProposals:
+    """Names that may be one, by their rows: by their words, and by a middle name left out."""
+
+    aliases: Sequence[Alias]
+    middle_names: Sequence[Alias]
+
+    def all(self) -> list[Alias]:
+        """Both kinds."""
+        return [*self.aliases, *self.middle_names]
+
+    def only(self, rows: Longs, n_names: int) -> NameProposals:
+        """Those of some names, by their rows among these."""
+        number = np.full(n_names, -1, dtype=np.int64)
+        number[rows] = np.arange(len(rows))
+        told = number.tolist()
+
+        def take(proposals: Sequence[Alias]) -> list[Alias]:
+            return [
+                Alias(told[one.alias], told[one.canonical], one.rule, one.score)
+                for one in proposals
+                if told[one.alias] >= 0
+            ]
+
+        return NameProposals(take(self.aliases), take(self.middle_names))
+
+
+@dataclass(frozen=True)
+class StatedThings:
+    """Names that documents state, in order of documents: which name, in which words, what it means, if as a title."""
+
+    document: Longs
+    name: Longs
+    sense: Longs
+    meant: Longs  # the sense of the name alone, -1 for none: the title or a symbol of the same text may be another
+    is_title: Flags
+    text: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NamedThings:
+    """Some names of the corpus with their meanings, and the entities that these became, numbered from 0."""
+
+    rows: Longs  # of the names of the corpus
+    reading: Reading  # of these names
+    shown: Sequence[str]
+    written: Mapping[int, Mapping[str, int]]
+    merged: AliasMerge
+    resolved: SenseResolution
+    stated: StatedThings
+    numbered: EntityNumbers
+    owner: Hashes  # of each sense, the identity of a name that it hangs on
+
+    def entity(self, sense: Longs) -> Longs:
+        """The entity that each sense became, -1 for one that is not used and for no sense."""
+        return np.append(self.numbered.of_sense, -1)[sense].astype(np.int64)
+
+    def doubtful_names(self) -> Hashes:
+        """Names that may mean more than one thing, and those of entities whose keys had to be told apart."""
+        identity = self.reading.names.identity
+        unsure = identity[np.isin(self.resolved.canonical, self.resolved.stated.doubtful())]
+        return distinct(np.concatenate([unsure, self.owner[self.numbered.told_apart]]))
+
+
+def resolve_things(
+    corpus: Corpus,
+    reading: Reading,
+    rows: Longs,
+    proposals: NameProposals,
+    why: Mapping[str, int],
+    documents: Sequence[int],
+    rules: EntityRules,
+    beside: tuple[Longs, Longs],
+) -> NamedThings:
+    """The meanings of these names (rows of the reading). `documents`, in order, are all that state one of them.
+
+    `why` says of every stated text why it is a name; `beside` are documents and meanings of all other names.
+    """
+    chosen, proposed = reading.only(rows), proposals.only(rows, len(reading.names))
+    names = chosen.names
+    shown, written = show_names(chosen, why, corpus.texts)
+    pairs = distinct(chosen.document.astype(np.int64) * max(1, len(names)) + chosen.name)
+    merged = _merge(chosen, shown, proposed, rules)
+    canonical = np.array(merged.canonical, dtype=np.int32)
+
+    def canonical_of(name: str) -> int:
+        row = chosen.row_of.get(name, -1)
+        return merged.canonical[row] if row >= 0 else -1
+
+    stated = state_senses(corpus, documents, canonical_of, page_kinds(corpus, documents))
+    resolved = resolve_mentions(names, canonical, shown, stated, pairs, chosen.definitions, rules, beside)
+    things = _read_stated_things(corpus, documents, chosen, resolved)
+    numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, things.sense]))
+    owner = np.zeros(len(resolved.senses), dtype=np.uint64)
+    for row, which in stated.claims.items():
+        owner[list(which)] = names.identity[row]
+    owner[resolved.of_name] = names.identity[canonical]
+    return NamedThings(rows, chosen, shown, written, merged, resolved, things, numbered, owner)
+
+
+def _merge(reading: Reading, shown: Sequence[str], proposals: NameProposals, rules: EntityRules) -> AliasMerge:
+    """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
+    proposed = list(proposals.aliases)
+    if reading.definitions:
+        first = merge_names(reading.names, shown, proposed, rules)
+        proposed += propose_acronyms(reading.definitions, first.canonical, rules)
+    return merge_names(reading.names, shown, [*proposed, *proposals.middle_names], rules)
+
+
+def _read_stated_things(
+    corpus: Corpus, documents: Sequence[int], reading: Reading, resolved: SenseResolution
+) -> StatedThings:
+    """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
+    row_of, title_of = reading.row_of, resolved.stated.title_of
+    where: list[int] = []
+    texts: list[str] = []
+    first: list[int] = []
+    for index in documents:
+        document = corpus.documents[index]
+        if index in title_of:
+            first.append(len(texts))
+            texts.append(document.bare)
+            where.append(index)
+        if document.facts:
+            named = [text for text in document.facts.all_names() if text in row_of]
+            texts.extend(named)
+            where.extend([index] * len(named))
+    places = np.array(where, dtype=np.int64)
+    names = np.fromiter((row_of.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+    is_title = np.zeros(len(texts), dtype=np.bool_)
+    is_title[first] = True
+    meant = resolved.means(places, names)
+    sense = meant.copy()
+    symbols = resolved.stated.symbols
+    if symbols:
+        exact = np.fromiter((symbols.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+        sense = np.where(exact >= 0, exact, sense)
+    sense[is_title] = np.array([title_of[index] for index in places[is_title].tolist()], dtype=np.int64)
+    known = np.flatnonzero(sense >= 0)
+    kept = tuple(texts[row] for row in known.tolist())
+    return StatedThings(places[known], names[known], sense[known], meant[known], is_title[known], kept)
+
+
+def find_spellings(things: NamedThings, why: Mapping[str, int]) -> Spellings:
+    """Every way each entity is written in texts or stated by sources, and why its names are known."""
+    names, resolved, stated = things.reading.names, things.resolved, things.stated
+    size = max(1, len(names))
+    spellings = Spellings(len(things.numbered.keys))
+    meant = things.entity(resolved.meaning.astype(np.int64))
+    for code in distinct(meant * size + resolved.pairs % size).tolist():
+        spellings.texts[code // size].update(text for text, count in things.written[code % size].items() if count)
+    said = things.entity(stated.sense)
+    for entity, text in zip(said.tolist(), stated.text, strict=True):
+        # The end of a triple is no spelling to go by: "state" must not find every State.
+        if why[text] != Origin.PHRASE or not spellings.texts[entity]:
+            spellings.texts[entity].add(text)
+    np.bitwise_or.at(spellings.origin, said, names.origin[stated.name])
+    np.bitwise_or.at(spellings.origin, meant, names.origin[resolved.pairs % size])
+    return spellings

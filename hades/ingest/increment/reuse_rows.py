@@ -1,0 +1,69 @@
+"""Rows of the last derivation that are still true are taken from it: a row is known by a signature of all it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from hades.ingest.readings.signatures import Signatures
+from hades.text.arrays import Longs
+
+HIGH, LOW = "signature_high", "signature_low"  # columns beside those of the collection
+_SHORTEST_RUN = 8  # rows on average; shorter runs are taken row by row
+
+
+@dataclass(frozen=True)
+class FormerRows:
+    """Rows of the last derivation with the signature of each."""
+
+    table: pa.Table
+    signatures: Signatures
+
+    @cached_property
+    def _order(self) -> Longs:
+        return np.argsort(self.signatures.high, kind="stable")
+
+    def find(self, asked: Signatures) -> Longs:
+        """The row that has each signature, -1 for none."""
+        if not self.table.num_rows:
+            return np.full(len(asked), -1, dtype=np.int64)
+        high = self.signatures.high[self._order]
+        place = self._order[np.minimum(np.searchsorted(high, asked.high), len(high) - 1)]
+        return np.where(self.signatures.take(place).equal(asked), place, -1)
+
+
+def reuse_rows(former: FormerRows | None, asked: Signatures, build: Callable[[Longs], pa.Table]) -> pa.Table:
+    """The row of each signature: those of the last derivation, and the others, which `build` makes by their places."""
+    if former is None:
+        return build(np.arange(len(asked)))
+    place = former.find(asked)
+    missing = np.flatnonzero(place < 0)
+    place[missing] = former.table.num_rows + np.arange(len(missing))
+    return take_runs(former.table, build(missing), place)
+
+
+def take_runs(former: pa.Table, made: pa.Table, place: Longs) -> pa.Table:
+    """Rows by their places in both tables, one after the other; most stand in runs, which are joined as they lie."""
+    both = pa.concat_tables([former, made.cast(former.schema)])
+    starts = np.flatnonzero(np.diff(place, prepend=-2) != 1)
+    if len(starts) * _SHORTEST_RUN > len(place) or (len(starts) == 1 and len(place) < both.num_rows):
+        return both.combine_chunks().take(pa.array(place))  # a copy: a slice alone keeps the words of other rows
+    ends = np.append(starts[1:], len(place))
+    runs = zip(place[starts].tolist(), (ends - starts).tolist(), strict=True)
+    slices = [both.slice(begin, size) for begin, size in runs]
+    return pa.concat_tables(slices).combine_chunks() if slices else both.slice(0, 0)
+
+
+def with_signatures(table: pa.Table, signatures: Signatures) -> pa.Table:
+    """The rows with their signatures, as they are kept."""
+    return table.append_column(HIGH, pa.array(signatures.high)).append_column(LOW, pa.array(signatures.low))
+
+
+def part_signatures(table: pa.Table) -> FormerRows:
+    """Kept rows and their signatures apart."""
+    high, low = (table.column(name).to_numpy() for name in (HIGH, LOW))
+    return FormerRows(table.drop_columns([HIGH, LOW]), Signatures(high, low))
