@@ -12,6 +12,7 @@ Both stores keep these promises and one suite (`tests/contract/`) holds them to 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -64,6 +65,18 @@ class Changes:
 
     revision: int
     keys: list[str] | None
+
+
+@dataclass(frozen=True)
+class MarkedRows:
+    """Some rows in key order, and a mark that equals that of other rows only where they are the same.
+
+    An empty mark: the store cannot tell. `batch` is None where the rows were not read; `rows` says how many they are.
+    """
+
+    mark: str
+    rows: int
+    batch: pa.RecordBatch | None
 
 
 @dataclass(frozen=True)
@@ -133,6 +146,16 @@ class RowStore(Protocol):
 
         Streams: memory holds a few batches, however large the collection. The predicate runs in the store; an equality
         or `in` on an indexed column reads only what it selects.
+        """
+        ...
+
+    def scan_marked(
+        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
+    ) -> Iterator[MarkedRows]:
+        """All rows in key order as the store keeps them together, with a mark for each such part.
+
+        Parts whose mark is `known` are not read; without columns none is. A mark that stays means rows that stay. A
+        store that keeps no marks gives empty ones and reads everything it is asked for.
         """
         ...
 

@@ -25,7 +25,10 @@ class Hit:
 
 @dataclass(frozen=True)
 class ContractSection:
-    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran."""
+    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran.
+
+    `rows` were checked now, `carried` earlier: neither they nor what they refer to has changed since.
+    """
 
     contract: str
     about: str
@@ -35,6 +38,7 @@ class ContractSection:
     rows: int
     seconds: float
     notes: Sequence[str] = field(default_factory=tuple)
+    carried: int = 0
 
 
 def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path:
@@ -50,6 +54,7 @@ def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
         (number(rules), "rules looked at", ""),
         (number(sum(section.rows for section in sections)), "rows looked at", ""),
+        (number(sum(section.carried for section in sections)), "rows carried from an earlier check", ""),
         (page.seconds(sum(section.seconds for section in sections)), "spent looking", ""),
     ]
     ordered = sorted(sections, key=lambda section: not section.hits)
@@ -69,7 +74,8 @@ def _section(section: ContractSection) -> str:
         ],
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
-    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}"
+    carried = f", {number(section.carried)} unchanged since an earlier check" if section.carried else ""
+    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}{carried}"
     return (
         f'<section><h2>{escape(section.contract)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
         f"{''.join(_hit(hit) for hit in section.hits)}"

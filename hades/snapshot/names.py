@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import NameMatches, Numbers
-from hades.snapshot.arrays import Folder
 from hades.snapshot.heaps import ArrayReader
-from hades.snapshot.lookup import Hashes, find, hash_texts
+from hades.snapshot.lookup import find, hash_texts
 from hades.text.analyzer import fold, spans, words
 
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
@@ -47,35 +46,6 @@ def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]
             begun, reach = start, -less
     columns = np.array(kept, np.int64).reshape(-1, 3)
     return NameMatches(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
-
-
-class NamesWriter:
-    """Collects names of entities by number; writes `name.hash` and `name.number`, and the longest name in words."""
-
-    def __init__(self) -> None:
-        self._hashes: list[Hashes] = []
-        self._numbers: list[Numbers] = []
-        self.longest = 0
-
-    def append(self, first_number: int, names: Iterable[Sequence[str]]) -> None:
-        """All names of consecutive entities."""
-        forms: list[str] = []
-        numbers: list[int] = []
-        for number, several in enumerate(names, first_number):
-            distinct = {normalise(name) for name in set(several)} - {""}
-            forms += distinct
-            numbers += [number] * len(distinct)
-        self.longest = max([self.longest, *(form.count(" ") + 1 for form in forms)])
-        self._hashes.append(hash_texts(forms))
-        self._numbers.append(np.array(numbers, np.int64))
-
-    def write(self, folder: Folder) -> None:
-        """Sorted by hash, then number."""
-        hashes = np.concatenate([np.empty(0, np.uint64), *self._hashes])
-        numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
-        order = np.lexsort((numbers, hashes))
-        folder.whole("name.hash", hashes[order])
-        folder.whole("name.number", numbers[order].astype(np.int32))
 
 
 class NameIndex:

@@ -87,9 +87,13 @@ def summary_lines(report: Mapping[str, Any]) -> list[str]:
         for stage in NIGHT
         if stage.name in report
     ]
-    rules = sum(one["rules"] for outcome in report["contracts"] for one in outcome["contracts"])
+    rules, rows, carried = (
+        sum(one[name] for outcome in report["contracts"] for one in outcome["contracts"])
+        for name in ("rules", "rows", "carried")
+    )
     seconds = sum(one["took"] for one in report["contracts"])
-    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold")
+    told = f"{rules} rules hold, {rows:,} rows checked, {carried:,} unchanged"
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {told}")
     return lines
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from models.bridges.blocks import Blocks, Region
 from models.bridges.plain_search import Found, search_paths
+from models.bridges.score import Longs
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,8 @@ def best_paths(
     skipped = np.cumsum(counts) - counts
     entries = np.repeat(region.first[row, column] - skipped, counts) + np.arange(int(counts.sum()))
     leaving, arriving = np.repeat(row == 0, counts), np.repeat(column == 1, counts)
-    nodes, ends = np.unique(np.concatenate([blocks.tail[entries], blocks.head[entries]]), return_inverse=True)
-    tail, head = ends[: len(entries)], ends[len(entries) :]
-    order = np.lexsort((head, tail))
+    nodes, tail, head = _number_nodes(blocks.tail[entries], blocks.head[entries])
+    order = np.argsort(tail * len(nodes) + head, kind="stable")  # fast, because the entries of a block are sorted
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
     is_target[head[arriving]] = True
@@ -72,6 +72,16 @@ def best_paths(
         for at, length in enumerate(lengths.tolist())
     )
     return Search(paths, int(work), bool(capped))
+
+
+def _number_nodes(tail: Longs, head: Longs) -> tuple[Longs, Longs, Longs]:
+    """The nodes that occur, sorted, and the place of each end among them."""
+    occurs = np.zeros(int(max(tail.max(), head.max())) + 1, np.bool_)
+    occurs[tail] = True
+    occurs[head] = True
+    nodes = np.flatnonzero(occurs)
+    places = np.cumsum(occurs) - 1
+    return nodes, places[tail], places[head]
 
 
 def _search(compiled: bool) -> Callable[..., Found]:

@@ -71,13 +71,13 @@ def _no_match(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
 
 def _repeat(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     column = _column(frame, arguments["column"])
-    return _present(column) & _occurs_again([column])
+    return _present(column) & occurs_again([column])
 
 
 def _repeat_together(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
     columns = [_column(frame, name) for name in arguments["column_list"]]
     given: Flags = np.logical_or.reduce([_present(column) for column in columns])
-    return given & _occurs_again(columns)
+    return given & occurs_again(columns)
 
 
 def _unequal(frame: pa.Table, arguments: Mapping[str, Any]) -> Flags:
@@ -118,7 +118,7 @@ def _flags(values: pa.Array) -> Flags:
     return found
 
 
-def _occurs_again(columns: list[pa.Array]) -> Flags:
+def occurs_again(columns: list[pa.Array]) -> Flags:
     """Rows whose values stand in another row too."""
     codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:

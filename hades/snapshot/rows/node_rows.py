@@ -20,9 +20,9 @@ from hades.snapshot.facts import HEADING_SEPARATOR
 from hades.snapshot.heaps import HeapWriter
 from hades.snapshot.lexical import LexicalWriter
 from hades.snapshot.lookup import Hashes, hash_texts
-from hades.snapshot.names import NamesWriter
 from hades.snapshot.rows.document_rows import DocumentRows
 from hades.snapshot.rows.former_snapshot import FormerSnapshot
+from hades.snapshot.rows.name_rows import NameRows
 from hades.snapshot.rows.vector_rows import VectorWriter
 from schemas.catalogue import Collection, collection_named
 
@@ -89,7 +89,7 @@ class NodeRows:
             for name in ("cluster", "domain", "domains", "deg_out", "frequency")
         }
         self._types, self._clusters, self._domains, self._label_sets = Coder(), Coder(), Coder(), Coder()
-        self._names = NamesWriter()
+        self._names = NameRows()
 
     def write(self, store: RowStore, progress: Progress) -> NodeSpace:
         """Scan each collection once, in key order."""
@@ -186,10 +186,7 @@ class NodeRows:
         return numbers, starts, ends
 
     def _entities(self, batch: pa.RecordBatch, rows: int) -> None:
-        aliases = batch.column("aliases").to_pylist()
-        plain, canonical = texts(batch.column("name")), texts(batch.column("canonical_name"))
-        names = [(one, two, *(others or ())) for one, two, others in zip(plain, canonical, aliases, strict=True)]
-        self._names.append(rows, names)  # entities are the first kind, so a row is a number
+        self._names.append(rows, batch)  # entities are the first kind, so a row is a number
         self._entity["cluster"].append(self._clusters.encode(batch.column("cluster_id")))
         self._entity["domain"].append(self._domains.encode(batch.column("domain")))
         self._entity["domains"].append(self._label_sets.encode(join_labels(batch.column("domains"))))

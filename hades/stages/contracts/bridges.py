@@ -23,11 +23,11 @@ from hades.stages.contracts.columns import (
     numbers,
     per_row,
     place,
-    read,
     texts_at,
     wholes,
     with_columns,
 )
+from hades.stages.contracts.source import Source
 from schemas.edges import NEVER_BRIDGES
 
 _NOWHERE = -1
@@ -50,26 +50,26 @@ class _Graph:
     ended: Flags
 
 
-def bridge_frames(store: RowStore, generation: str | None = None) -> Frames:
+def bridge_frames(source: Source, generation: str | None = None) -> Frames:
     """Labelled relations with the topics they join, and bridges with what walking them finds.
 
     `generation` is that of the weights in use; by default the one the ledger has.
     """
-    relations = read(store, "relations", "_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
-    table = read(store, "bridge_cache", *_COLUMNS)
+    relations = source.read("relations", "_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
+    table = source.read("bridge_cache", *_COLUMNS)
     labelled = flags(column(relations, "layer_bridge"))
     if not table.num_rows and not labelled.any():
         return Frames({}, absent="no bridges have been built yet")
-    graph = _graph(store, relations)
+    graph = _graph(source, relations)
     frames = {"relations": _labels(relations, graph, labelled), "bridge_cache": _bridges(table, graph)}
-    current, note = _current(store, generation)
+    current, note = _current(source.store, generation)
     frames["bridge_cache"] = _with_generation(frames["bridge_cache"], current)
     return Frames(frames, notes=(note,) if note else ())
 
 
-def _graph(store: RowStore, relations: pa.Table) -> _Graph:
-    entities = read(store, "entities", "cluster_id")
-    clusters = read(store, "clusters", "level")
+def _graph(source: Source, relations: pa.Table) -> _Graph:
+    entities = source.read("entities", "cluster_id")
+    clusters = source.read("clusters", "level")
     topics = column(clusters.filter(pc.equal(clusters.column("level"), 1)), "_key")
     entity_ids = ids("entities", column(entities, "_key"))
     return _Graph(

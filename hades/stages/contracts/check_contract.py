@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hades.errors import ContractBroken
 from hades.ports.store import GraphStore
 from hades.reports.contract_page import ContractSection, Hit, write_contract_page
 from hades.stages.contracts import frames
+from hades.stages.contracts.source import Marks
 from schemas.contracts.all_contracts import contract_named
 from schemas.contracts.evaluate import find_broken_rows, is_about_table
 from schemas.contracts.rule import Contract, Finding
@@ -25,7 +26,10 @@ _KEYS_TOLD = 3
 
 @dataclass(frozen=True)
 class ContractResult:
-    """What one contract's rules said. `rules` counts those that were checked, `rows` what they looked at."""
+    """What one contract's rules said. `rules` counts those that hold or not, `rows` the rows that were checked now.
+
+    `carried` are rows that were checked before and have not changed since, nor anything they refer to.
+    """
 
     contract: str
     rules: int
@@ -33,6 +37,7 @@ class ContractResult:
     rows: int
     seconds: float
     notes: tuple[str, ...] = ()
+    carried: int = 0
 
     @property
     def is_green(self) -> bool:
@@ -52,22 +57,28 @@ def check_contract(
     generation: str | None = None,
     required: bool = False,
     engine: Engine = "arrow",
+    known: Marks | None = None,
 ) -> ContractResult:
     """Check every rule of a contract; nothing is written and nothing is raised for a broken rule.
+
+    Rows in parts of the store that are `known` to hold are left out where nothing they refer to has changed.
 
     `snapshot` is the folder that is about to serve, for the contract of that name. `generation` is that of the weights
     bridges must be of, by default the ledger's. A stage that never ran is green with a note, unless it is `required`.
     """
     began = time.perf_counter()
     contract = contract_named(name)
-    found = frames.frames_of(store, name, snapshot=snapshot, generation=generation)
+    found = frames.frames_of(store, name, snapshot=snapshot, generation=generation, known=known)
     if found.absent:
         findings = [_never_ran(contract, found.absent)] if required else []
         return ContractResult(name, 0, tuple(findings), 0, time.perf_counter() - began, (found.absent,))
-    findings = validate(contract, found.tables, engine=engine)
+    findings = [
+        replace(one, rows=one.rows + found.left_out.get(one.frame, 0))
+        for one in validate(contract, found.tables, engine=engine)
+    ]
     rules = sum(rule.frame in found.tables for rule in contract.rules)
     seconds = round(time.perf_counter() - began, 3)
-    return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes)
+    return ContractResult(name, rules, tuple(findings), found.rows, seconds, found.notes, found.carried)
 
 
 def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
@@ -110,6 +121,7 @@ def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
             hits=[_hit(finding) for finding in one.findings],
             checked=one.rules,
             rows=one.rows,
+            carried=one.carried,
             seconds=one.seconds,
             notes=one.notes,
         )

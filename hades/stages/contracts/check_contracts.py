@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from hades.errors import ContractBroken
+from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.stages.build_context import BuildContext
 from hades.stages.contracts.check_contract import ContractResult, check_contract, describe_broken, write_page
-from hades.stages.contracts.last_result import READS, check_before, inputs_digest, last_results, note_result
+from hades.stages.contracts.last_result import (
+    READS,
+    Inputs,
+    check_before,
+    find_known,
+    is_whole_due,
+    last_results,
+    note_result,
+    read_inputs,
+)
 
 
 @dataclass(frozen=True)
@@ -46,13 +57,15 @@ class Outcome:
         """A row a contract, and one a broken rule."""
         rows = []
         for one in self.checked:
-            rows.append({"contract": one.contract, "rules": one.rules, "broken": len(one.findings), "rows": one.rows})
+            counts = {"rules": one.rules, "broken": len(one.findings), "rows": one.rows, "carried": one.carried}
+            rows.append({"contract": one.contract, **counts})
             rows += [
                 {
                     "contract": finding.rule,
                     "rules": finding.sentence,
                     "broken": finding.failed,
                     "rows": finding.keys[:5],
+                    "carried": "",
                 }
                 for finding in one.findings
             ]
@@ -69,22 +82,29 @@ class Outcome:
         return {"contracts": [one.as_dict() for one in self.checked], "page": str(self.page)}
 
 
-def check_contracts(context: BuildContext, contracts: Sequence[str], *, full: bool = False) -> Outcome:
+def check_contracts(
+    context: BuildContext, contracts: Sequence[str], *, full: bool = False, now: datetime | None = None
+) -> Outcome:
     """Check these contracts of the store and write the page, which also shows the last result of the others.
 
-    A contract that held is not checked again while no row it reads has changed. `full` checks every rule of every row
-    with Great Expectations, whatever was checked before.
+    A contract that held is checked again for rows that changed since, for rows that refer to them, and for what must
+    hold of a collection as a whole; for every row once a week. `full` checks every rule of every row with Great
+    Expectations, whatever was checked before.
     """
-    checked = tuple(_check(context.store, name, full=full) for name in contracts)
+    moment = now or utc_now()
+    seen: dict[str, list[str]] = {}  # marks, read before any row: what another writer changes meanwhile is not noted
+    inputs = {name: read_inputs(context.store, name, seen) for name in contracts}
+    checked = tuple(_check(context.store, name, inputs[name], moment, full=full) for name in contracts)
     others = last_results(context.store, (name for name in READS if name not in contracts))
     return Outcome(checked, write_page((*checked, *others), context.home / "reports"))
 
 
-def _check(store: GraphStore, name: str, *, full: bool) -> ContractResult:
-    inputs = inputs_digest(store, name)  # before the rows are read: what another writer changes meanwhile is not noted
-    held = None if full else check_before(store, name, inputs)
+def _check(store: GraphStore, name: str, inputs: Inputs | None, now: datetime, *, full: bool) -> ContractResult:
+    is_whole = full or is_whole_due(store, name, now)
+    held = None if is_whole else check_before(store, name, inputs)
     if held is not None:
         return held
-    result = check_contract(store, name, engine="great_expectations" if full else "arrow")
-    note_result(store, name, inputs, result)
+    known = {} if is_whole else find_known(store, name, inputs)
+    result = check_contract(store, name, engine="great_expectations" if full else "arrow", known=known)
+    note_result(store, name, inputs, result, whole_at=None if known else now)
     return result

@@ -1,21 +1,18 @@
 """Columns of the store, and the questions rules ask of them: does it exist, is it inside, how many point at it.
 
-Everything here works on whole columns, because a gate may stand before a million rows.
+Everything here works on whole columns, because a contract may be checked on a million rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-
-from hades.ports.store import RowStore
-from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 Longs = NDArray[np.int64]
@@ -24,26 +21,30 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Frames:
-    """What a suite is checked on. `notes` say what there was nothing to check of; `absent` that the stage never ran."""
+    """What a contract is checked on. `notes` say what there was nothing to check of; `absent` that the stage never ran.
+
+    `left_out` counts by frame the rows that need no check: neither they nor what they refer to has changed since one.
+    """
 
     tables: dict[str, pa.Table]
     notes: tuple[str, ...] = ()
     absent: str = ""
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
-        """How many rows there are in all."""
+        """How many rows are checked."""
         return sum(table.num_rows for table in self.tables.values())
 
+    @property
+    def carried(self) -> int:
+        """How many rows need no check."""
+        return sum(self.left_out.values())
 
-def read(store: RowStore, collection: str, *columns: str) -> pa.Table:
-    """These columns of every row with its `_key`, in key order, one chunk a column."""
-    declared = collection_named(collection)
-    assert declared is not None
-    names = list(dict.fromkeys(("_key", *columns)))
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in names])
-    batches = [batch.select(names).cast(schema) for batch in store.scan(collection, columns=names)]
-    return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+
+def keep(table: pa.Table, chosen: Flags) -> pa.Table:
+    """The rows that are chosen, one chunk a column."""
+    return (table if chosen.all() else table.filter(pa.array(chosen))).combine_chunks()
 
 
 def column(table: pa.Table, name: str) -> pa.Array:

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore
 from hades.stages.contracts.columns import (
     Flags,
     Frames,
     Longs,
     at,
     column,
-    count,
     flags,
     ids,
+    keep,
     per_row,
     place,
-    read,
     spans_inside,
     texts_at,
     wholes,
     with_columns,
 )
-from hades.stages.contracts.texts import Documents, lengths_of_chunks, read_documents
+from hades.stages.contracts.source import Source
+from hades.stages.contracts.texts import Documents
 from schemas.catalogue import collection_named
 from schemas.edges import allows
 from schemas.graph_types import EntityType, RelationType
 
 _OTHER = ("references", "contains", "imports", "chunk_code_edges")
 _TIMES = ("valid_from", "valid_until", "recorded_at", "retracted_at")
+_RELATION = ("_from", "_to", "type", "provenance", "evidence_count", "strength", *_TIMES)
 _TYPES, _ENTITY_TYPES = tuple(RelationType), tuple(EntityType)
 # By relation type, tail type, head type; the last place of each axis is an unknown type, which is another rule's.
 _ALLOWED = np.ones((len(_TYPES) + 1, len(_ENTITY_TYPES) + 1, len(_ENTITY_TYPES) + 1), dtype=np.bool_)
@@ -42,36 +43,56 @@ _ALLOWED[:-1, :-1, :-1] = [
 ]
 
 
-def edge_frames(store: RowStore) -> Frames:
+@dataclass(frozen=True)
+class _Nodes:
+    """Entities by row: their ids, their types, and which lie in new parts of the store."""
+
+    ids: pa.Array
+    types: pa.Array
+    is_new: Flags
+
+    def are_new(self, rows: Longs) -> Flags:
+        return at(self.is_new, rows, False)
+
+
+def edge_frames(source: Source) -> Frames:
     """Relations, mentions and the other edges with what is known of their ends."""
-    entities = read(store, "entities", "type", "deg_out")
-    entity_ids = ids("entities", column(entities, "_key"))
-    relations = _relations(store, entities, entity_ids, read_documents(store))
-    leaving = count(column(relations, "_from"), entity_ids)
-    entities = with_columns(
-        entities, relations_out=leaving, degree_matches=wholes(column(entities, "deg_out"), -1) == leaving
-    )
-    frames = {"relations": relations, "entities": entities, "mentions": _mentions(store, entity_ids)}
-    return Frames({**frames, "other_edges": _other_edges(store)})
+    keyed = source.read_keys("entities", ("type", "deg_out"))
+    table, is_new = keyed.table, keyed.is_new
+    nodes = _Nodes(ids("entities", column(table, "_key")), column(table, "type"), is_new)
+    documents = Documents(source)
+    relations, tails, all_relations = _relations(source, nodes, documents)
+    leaving: Longs = np.bincount(tails[tails >= 0], minlength=table.num_rows).astype(np.int64)
+    matches = wholes(column(table, "deg_out"), -1) == leaving
+    entities = keep(with_columns(table, relations_out=leaving, degree_matches=matches), is_new | ~matches)
+    mentions, all_mentions = _mentions(source, nodes)
+    others, all_others = _other_edges(source)
+    tables = {"relations": relations, "entities": entities, "mentions": mentions, "other_edges": others}
+    totals = (all_relations, table.num_rows, all_mentions, all_others)
+    left_out = {name: total - tables[name].num_rows for name, total in zip(tables, totals, strict=True)}
+    return Frames(tables, left_out=left_out)
 
 
-def _relations(store: RowStore, entities: pa.Table, entity_ids: pa.Array, documents: Documents) -> pa.Table:
-    names = ("_from", "_to", "type", "provenance", "evidence_count", "strength", *_TIMES)
-    table = read(store, "relations", *names)
-    tails, heads = (place(column(table, end), entity_ids) for end in ("_from", "_to"))
-    kinds = column(entities, "type")
-    provenance = column(table, "provenance")
-    document, span = (pc.struct_field(provenance, name) for name in ("doc", "span"))
+def _relations(source: Source, nodes: _Nodes, documents: Documents) -> tuple[pa.Table, Longs, int]:
+    """The relations that need a check, the row of every relation's tail, and how many relations there are."""
+    keyed = source.read_keys("relations", ("_from", "_to", "provenance"), _RELATION)
+    all_tails, all_heads = (place(column(keyed.table, end), nodes.ids) for end in ("_from", "_to"))
+    named = pc.struct_field(column(keyed.table, "provenance"), "doc")
+    rows = documents.rows_of(named)
+    chosen = keyed.is_new | (all_tails < 0) | (all_heads < 0) | nodes.are_new(all_tails) | nodes.are_new(all_heads)
+    chosen |= documents.are_new(rows) | ((rows < 0) & flags(pc.is_valid(named)))
+    table, tails, heads = keyed.take(chosen, *_RELATION), all_tails[chosen], all_heads[chosen]
+    document, span = (pc.struct_field(column(table, "provenance"), name) for name in ("doc", "span"))
     read_somewhere = flags(pc.is_valid(document))
-    lengths = documents.lengths_of(document)
+    lengths = documents.lengths_at(rows[chosen])
     measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
     exists = lengths >= 0
-    return with_columns(
+    frame = with_columns(
         table.drop_columns(["provenance"]),
-        from_type=texts_at(kinds, tails),
-        to_type=texts_at(kinds, heads),
+        from_type=texts_at(nodes.types, tails),
+        to_type=texts_at(nodes.types, heads),
         ends_exist=(tails >= 0) & (heads >= 0),
-        endpoints_allowed=_endpoints_allowed(column(table, "type"), kinds, tails, heads),
+        endpoints_allowed=_endpoints_allowed(column(table, "type"), nodes.types, tails, heads),
         joins_two=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
         document=document,
         span=span,
@@ -80,6 +101,7 @@ def _relations(store: RowStore, entities: pa.Table, entity_ids: pa.Array, docume
         document_exists=exists | ~read_somewhere,
         span_inside_document=spans_inside(span, lengths) | ~exists,
     )
+    return frame, all_tails, len(chosen)
 
 
 def _endpoints_allowed(types: pa.Array, kinds: pa.Array, tails: Longs, heads: Longs) -> Flags:
@@ -89,37 +111,44 @@ def _endpoints_allowed(types: pa.Array, kinds: pa.Array, tails: Longs, heads: Lo
     return allowed
 
 
-def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
-    table = read(store, "mentions", "_from", "_to", "count", "positions")
-    chunk_ids, lengths = lengths_of_chunks(store)
-    chunks = place(column(table, "_from"), chunk_ids)
+def _mentions(source: Source, nodes: _Nodes) -> tuple[pa.Table, int]:
+    """The mentions that need a check, and how many there are."""
+    names = ("_from", "_to", "count", "positions")
+    keyed = source.read_keys("mentions", ("_from", "_to"), names)
+    known = Documents(source, "doc_chunks")
+    all_chunks, all_entities = known.rows_of(column(keyed.table, "_from")), place(column(keyed.table, "_to"), nodes.ids)
+    chosen = keyed.is_new | (all_chunks < 0) | (all_entities < 0) | known.are_new(all_chunks)
+    table, chunks = keyed.take(chosen, *names), all_chunks[chosen]
     positions = column(table, "positions")
     flat = wholes(pc.list_flatten(positions))
     first, last = per_row(positions, flat, np.minimum, 0), per_row(positions, flat, np.maximum, 0)
-    limit = at(lengths, chunks, 0)
+    limit = np.maximum(known.lengths_at(chunks), 0)
     listed = wholes(pc.list_value_length(positions))
-    return with_columns(
+    frame = with_columns(
         table,
-        ends_exist=(chunks >= 0) & (place(column(table, "_to"), entity_ids) >= 0),
+        ends_exist=(chunks >= 0) & (all_entities[chosen] >= 0),
         last_position=last,
         chunk_length=limit,
         positions_inside_chunk=((first >= 0) & (last < limit)) | (chunks < 0) | (listed == 0),
         count_covers_positions=wholes(column(table, "count")) >= np.maximum(listed, 1),
     )
+    return frame, len(chosen)
 
 
-def _other_edges(store: RowStore) -> pa.Table:
+def _other_edges(source: Source) -> tuple[pa.Table, int]:
     """All smaller edge collections in one frame; keys are ids, for two collections may share a key."""
-    known = cache(lambda collection: ids(collection, column(read(store, collection), "_key")))
-    parts = []
+    known = cache(lambda collection: ids(collection, column(source.read(collection), "_key")))
+    parts, total = [], 0
     for name in _OTHER:
-        table = read(store, name, "_from", "_to")
+        keyed = source.read_keys(name, ("_from", "_to"))
+        table = keyed.table
         there = np.ones(table.num_rows, dtype=np.bool_)
         for end in ("_from", "_to"):
             there &= _are_stored(known, name, column(table, end))
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
-        parts.append(with_columns(renamed, ends_exist=there))
-    return pa.concat_tables(parts).combine_chunks()
+        parts.append(keep(with_columns(renamed, ends_exist=there), keyed.is_new | ~there))
+        total += table.num_rows
+    return pa.concat_tables(parts).combine_chunks(), total
 
 
 def _are_stored(known: Callable[[str], pa.Array], collection: str, ends: pa.Array) -> Flags:

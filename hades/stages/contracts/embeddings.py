@@ -6,19 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore
-from hades.stages.contracts.columns import (
-    Flags,
-    Floats,
-    Frames,
-    column,
-    flags,
-    ids,
-    per_row,
-    read,
-    wholes,
-    with_columns,
-)
+from hades.stages.contracts.columns import Flags, Floats, Frames, column, flags, ids, per_row, wholes, with_columns
+from hades.stages.contracts.source import Source
 
 _EMBEDDED = ("doc_chunks", "entities")
 _SCHEMA = pa.schema(
@@ -32,10 +21,15 @@ _SCHEMA = pa.schema(
 )
 
 
-def vector_frames(store: RowStore) -> Frames:
-    """One row a chunk or entity: which model made its vector, its dimension and its length."""
-    parts = [_measure(store, name) for name in _EMBEDDED]
-    vectors = pa.concat_tables(parts).combine_chunks()
+def vector_frames(source: Source) -> Frames:
+    """One row a chunk or entity: which model made its vector, its dimension and its length.
+
+    Which model and dimension are common is known from the new rows and one part of each collection that held, while all
+    of these agree; otherwise every row is read.
+    """
+    vectors, left = _measure_all(source)
+    if left and len(_kinds(vectors)) != 1:
+        vectors, left = _measure_all(Source(source.store))
     if not vectors.num_rows or column(vectors, "dimension").null_count == vectors.num_rows:
         return Frames({}, absent="nothing has been embedded yet")
     named = pc.is_valid(column(vectors, "embedding_model"))
@@ -47,20 +41,43 @@ def vector_frames(store: RowStore) -> Frames:
         is_common_model=flags(pc.equal(models, _commonest(models)), missing=True),
         dimension_of_model=_dimension_fits(models, column(vectors, "dimension")),
     )
-    return Frames({"vectors": vectors, "entities": read(store, "entities", "vector_of")})
+    entities, unread = source.read_new("entities", "vector_of")
+    return Frames({"vectors": vectors, "entities": entities}, left_out={"vectors": left, "entities": unread})
 
 
-def _measure(store: RowStore, collection: str) -> pa.Table:
-    """Each batch is measured and let go: only two numbers a vector stay."""
-    batches = []
-    for batch in store.scan(collection, columns=["_key", "embedding", "embedding_model"]):
-        lists = batch.column("embedding")
+def _measure_all(source: Source) -> tuple[pa.Table, int]:
+    """The rows of new parts and one part beside of each collection, and how many rows the others have."""
+    parts, left = [], 0
+    for collection in _EMBEDDED:
+        measured, unread = _measure(source, collection)
+        parts.append(measured)
+        left += unread
+    return pa.concat_tables(parts).combine_chunks(), left
+
+
+def _kinds(vectors: pa.Table) -> set[tuple[str | None, int | None]]:
+    """The models and dimensions that occur."""
+    pairs = vectors.group_by(["embedding_model", "dimension"]).aggregate([])
+    return set(zip(*(pairs.column(name).to_pylist() for name in ("embedding_model", "dimension")), strict=True))
+
+
+def _measure(source: Source, collection: str) -> tuple[pa.Table, int]:
+    """Each part is measured and let go: only two numbers a vector stay."""
+    known = source.known.get(collection, frozenset())
+    held = {part.mark for part in source.store.scan_marked(collection, columns=())} & known if known else set()
+    passed = known - set(sorted(held)[:1])
+    batches, left = [], 0
+    for part in source.store.scan_marked(collection, columns=["_key", "embedding", "embedding_model"], known=passed):
+        if part.batch is None:
+            left += part.rows
+            continue
+        lists = part.batch.column("embedding")
         lengths, finite = _lengths(lists)
         batches.append(
             pa.record_batch(
                 [
-                    ids(collection, batch.column("_key")),
-                    batch.column("embedding_model"),
+                    ids(collection, part.batch.column("_key")),
+                    part.batch.column("embedding_model"),
                     pc.cast(pc.list_value_length(lists), pa.int64()),
                     pa.array(lengths, mask=~(flags(pc.is_valid(lists)) & finite)),
                     pa.array(finite),
@@ -68,7 +85,7 @@ def _measure(store: RowStore, collection: str) -> pa.Table:
                 schema=_SCHEMA,
             )
         )
-    return pa.Table.from_batches(batches, schema=_SCHEMA)
+    return pa.Table.from_batches(batches, schema=_SCHEMA), left
 
 
 def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore
 from hades.stages.contracts.columns import (
     Flags,
     Frames,
@@ -18,27 +17,27 @@ from hades.stages.contracts.columns import (
     ids,
     per_row,
     place,
-    read,
     texts_at,
     wholes,
     with_columns,
 )
+from hades.stages.contracts.source import Source
 from schemas.edges import ClusterEdgeType
 
 _NOWHERE = -1
 
 
-def hierarchy_frames(store: RowStore) -> Frames:
+def hierarchy_frames(source: Source) -> Frames:
     """Topics, the edges up to them, and entities with the topic they say and the topic their edge leads to."""
-    clusters = read(store, "clusters", "level", "size", "parent", "centroid")
+    clusters = source.read("clusters", "level", "size", "parent", "centroid")
     if not clusters.num_rows:
         return Frames({}, absent="no topics have been built yet")
-    entities = read(store, "entities", "cluster_id")
+    entities = source.read("entities", "cluster_id")
     entity_ids, cluster_ids = (
         ids(name, column(table, "_key")) for name, table in (("entities", entities), ("clusters", clusters))
     )
     levels = wholes(column(clusters, "level"), _NOWHERE)
-    edges = _edges(read(store, "cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
+    edges = _edges(source.read("cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
     part_of = edges.filter(pc.equal(edges.column("type"), str(ClusterEdgeType.PART_OF))).combine_chunks()
     frames = {
         "clusters": _clusters(clusters, levels, edges, cluster_ids),

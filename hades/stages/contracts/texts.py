@@ -4,46 +4,52 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore
-from hades.stages.contracts.columns import Flags, Longs, column, flags, ids, place, read, span_bounds
+from hades.stages.contracts.columns import Flags, Longs, column, flags, ids, place, span_bounds
+from hades.stages.contracts.source import Source
 
 
-@dataclass(frozen=True)
 class Documents:
-    """Documents by row: their `_id`s and how many characters each has."""
+    """Documents, or chunks, by row: their `_id`s, and how long those are that somebody refers to."""
 
-    ids: pa.Array
-    lengths: Longs
+    def __init__(self, source: Source, collection: str = "documents", *others: str) -> None:
+        self._keyed = source.read_keys(collection, (), ("text", *others))
+        self.ids = ids(collection, column(self._keyed.table, "_key"))
+
+    @property
+    def is_new(self) -> Flags:
+        """Which lie in new parts of the store."""
+        return self._keyed.is_new
 
     def rows_of(self, identifiers: pa.Array) -> Longs:
         """The row of each document, -1 for one that is not stored."""
         return place(identifiers, self.ids)
 
-    def lengths_of(self, identifiers: pa.Array) -> Longs:
-        """The length of each document, -1 for one that is not stored."""
-        return np.append(self.lengths, -1)[self.rows_of(identifiers)]
+    def are_new(self, rows: Longs) -> Flags:
+        """Which of these rows, -1 for none, lie in new parts."""
+        return np.append(self.is_new, False)[rows]
+
+    def take(self, rows: Longs, *columns: str) -> tuple[pa.Table, Longs]:
+        """These columns of the documents at some rows, and where the row of each is in them; -1 for none."""
+        chosen = np.zeros(len(self.ids), np.bool_)
+        chosen[rows[rows >= 0]] = True
+        places = np.append(np.cumsum(chosen) - 1, -1)[rows]
+        return self._keyed.take(chosen, *columns), places
+
+    def lengths_at(self, rows: Longs) -> Longs:
+        """How many characters the documents at these rows have, -1 for one that is not stored."""
+        texts, places = self.take(rows, "text")
+        return np.append(count_characters(column(texts, "text")), -1)[places]
 
 
-def read_documents(store: RowStore) -> Documents:
-    """Every document's id and length; the texts are let go batch by batch."""
-    keys, lengths = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
-    for batch in store.scan("documents", columns=["_key", "text"]):
-        keys.append(batch.column("_key"))
-        lengths.append(pc.utf8_length(batch.column("text")).to_numpy(zero_copy_only=False).astype(np.int64))
-    return Documents(ids("documents", pa.concat_arrays(keys)), np.concatenate(lengths))
-
-
-def lengths_of_chunks(store: RowStore) -> tuple[pa.Array, Longs]:
-    """Every chunk's id and how many characters it has."""
-    table = read(store, "doc_chunks", "text")
-    lengths = pc.utf8_length(column(table, "text")).to_numpy(zero_copy_only=False).astype(np.int64)
-    return ids("doc_chunks", column(table, "_key")), lengths
+def count_characters(texts: pa.Array) -> Longs:
+    """How many characters each text has."""
+    counts: Longs = pc.utf8_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
+    return counts
 
 
 def sha256_matches(texts: Sequence[str], digests: Sequence[str]) -> Flags:
@@ -52,12 +58,11 @@ def sha256_matches(texts: Sequence[str], digests: Sequence[str]) -> Flags:
     return np.array([_sha256(text) == digest for text, digest in pairs], dtype=np.bool_)
 
 
-def cuts_match(documents: pa.Table, chunks: pa.Table) -> Flags:
-    """Which chunks are what their span cuts out of their document; `documents` has `_id` and `text`.
+def cuts_match(documents: pa.Table, places: Longs, chunks: pa.Table) -> Flags:
+    """Which chunks are what their span cuts out of the document at their place; -1: they have none.
 
     A document becomes one Python string at a time: spans count characters, which bytes cannot be cut by.
     """
-    places = place(column(chunks, "document"), column(documents, "_id"))
     spans = column(chunks, "span")
     is_pair = flags(pc.equal(pc.list_value_length(spans), 2))
     starts, ends = (bounds.tolist() for bounds in span_bounds(spans, is_pair))
@@ -77,7 +82,7 @@ def cuts_match(documents: pa.Table, chunks: pa.Table) -> Flags:
 def embed_text(title: str, headings: Sequence[str], text: str) -> str:
     """What a chunk's hash and vector are of: its text under title and headings that it does not begin with.
 
-    Written again beside the one of ingestion, so that the gate finds out when ingestion changes its mind.
+    Written again beside the one of ingestion, so that the contract fails when ingestion changes it.
     """
     above = dict.fromkeys(line for line in (title, *headings) if line and not text.startswith(line))
     return "\n".join([*above, text])

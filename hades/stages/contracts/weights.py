@@ -7,7 +7,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore
 from hades.stages.contracts.columns import (
     Floats,
     Frames,
@@ -18,29 +17,32 @@ from hades.stages.contracts.columns import (
     flags,
     numbers,
     place,
-    read,
     with_columns,
 )
+from hades.stages.contracts.source import Source
 
+CONFIG = ("relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
 PARTS = ("sim", "type_prior", "evidence", "freshness")
 BIAS = "bias"
 _TOLERANCE = 1e-6
 _FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the setting `eps` is a floor
 
 
-def weight_frames(store: RowStore) -> Frames:
+def weight_frames(source: Source) -> Frames:
     """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
-    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
-    if column(relations, "weight").null_count == relations.num_rows:
+    relations, left = source.read_new("relations", "type", "weight", "weight_components", "learned", "cost")
+    if not left and column(relations, "weight").null_count == relations.num_rows:
         return Frames({}, absent="no relation has been weighed yet")
-    config = read(store, "weight_config", "relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
+    mentions, unread = source.read_new("mentions", "weight")
+    config = source.read("weight_config", *CONFIG)
     coefficients, note = _coefficients(config)
     frames = {
         "relations": _relations(relations, config, coefficients),
-        "mentions": read(store, "mentions", "weight"),
+        "mentions": mentions,
         "weight_config": _config(config),
     }
-    return Frames(frames, notes=(note,) if note else ())
+    left_out = {"relations": left, "mentions": unread}
+    return Frames(frames, notes=(note,) if note else (), left_out=left_out)
 
 
 def _relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:

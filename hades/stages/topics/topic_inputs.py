@@ -82,8 +82,9 @@ def _entities(store: RowStore, model: str) -> tuple[pa.Table, Vectors]:
         ours = pc.fill_null(pc.equal(batch.column("embedding_model"), model), False)
         present = np.flatnonzero(pc.and_(ours, pc.is_valid(column)).to_numpy(zero_copy_only=False))
         if len(present):
-            flat = column.take(pa.array(present)).flatten().to_numpy(zero_copy_only=False)
-            block = flat.astype(np.float32).reshape(len(present), -1)
+            held = column if len(present) == len(column) else column.take(pa.array(present))
+            flat = held.flatten().to_numpy(zero_copy_only=False)
+            block = flat.astype(np.float32, copy=False).reshape(len(present), -1)
             dimension = block.shape[1]
             blocks.append((rows, present, block))
         parts.append(pa.Table.from_batches([batch.select(_ENTITY)]))

@@ -54,13 +54,14 @@ def read_entities(store: RowStore, model: str) -> EntityColumns:
         ours = pc.and_(pc.equal(batch.column("embedding_model"), model), pc.is_valid(lists)).fill_null(False)
         has_vector.append(ours.to_numpy(zero_copy_only=False))
         if (n_ours := int(has_vector[-1].sum())) > 0:
-            blocks.append(lists.filter(ours).flatten().to_numpy().reshape(n_ours, -1))
+            held = lists if n_ours == len(lists) else lists.filter(ours)
+            blocks.append(held.flatten().to_numpy().reshape(n_ours, -1))
         is_term.append(_are_terms(batch.column("metadata")))
-    held = np.concatenate(has_vector) if has_vector else np.zeros(0, dtype=np.bool_)
+    present = np.concatenate(has_vector) if has_vector else np.zeros(0, dtype=np.bool_)
     return EntityColumns(
         ids=pc.binary_join_element_wise("entities", pa.chunked_array(keys, pa.string()).combine_chunks(), "/"),
         vectors=np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32),
-        vector_row=np.where(held, np.cumsum(held) - 1, _NOWHERE),
+        vector_row=np.where(present, np.cumsum(present) - 1, _NOWHERE),
         is_term=np.concatenate(is_term) if is_term else np.zeros(0, dtype=np.bool_),
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, Changes, Direction, MarkedRows, Mode, Predicate, Rows, Term, WriteReport
 from hades.stores import rows as rules
 from hades.stores.arango import reading, searching, walking, writing
 from hades.stores.arango.scope import Scope
@@ -92,6 +93,13 @@ class ArangoRows:
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
         return reading.scan(self._scope, rules.require(collection), where, columns, batch_rows)
+
+    def scan_marked(
+        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
+    ) -> Iterator[MarkedRows]:
+        """See `RowStore.scan_marked`: the server keeps no marks, so everything is read."""
+        for batch in self.scan(collection, columns=columns or ["_key"]):
+            yield MarkedRows("", batch.num_rows, batch if columns else None)
 
     def last(
         self,

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -27,6 +27,7 @@ from schemas.arrays import make_array, make_scalar, make_table
 
 SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
+MARK_BYTES = 8
 
 _GROUP_PAGES = 64
 _GROUP_BYTES = 8 * 1024 * 1024  # of pages that are rewritten together
@@ -103,6 +104,25 @@ def scan(
 
     Pages that are scanned by their columns are held between scans, as far as the budget goes.
     """
+    for _, _, batch in scan_pages(connection, tree, names, batch_pages=batch_pages):
+        if batch is not None:
+            yield batch
+
+
+def mark_page(fence: str, version: PageVersion) -> str:
+    """A text that equals that of another page of the table only where fence, layout and checksum do."""
+    told = f"{version.rows} {version.layout} {version.absent} {version.crc} {fence}".encode()
+    return hashlib.blake2b(told, digest_size=MARK_BYTES).hexdigest()
+
+
+def scan_pages(
+    connection: sqlite3.Connection,
+    tree: Tree,
+    names: tuple[str, ...] | None = None,
+    is_wanted: Callable[[str, PageVersion], bool] = lambda fence, version: True,
+    batch_pages: int = _GROUP_PAGES,
+) -> Iterator[tuple[str, PageVersion, pa.RecordBatch | None]]:
+    """Every page in sort order with its fence and version; without rows where it is empty or not wanted."""
     after = None
     while True:
         # The first page's fence is '', which nothing is greater than when asked with '>': begin before it.
@@ -111,13 +131,17 @@ def scan(
             (tree.id, after or "", batch_pages),
         ).fetchall()
         versions = [(fence, PageVersion(*version)) for fence, *version in heads]
+        wanted = [is_wanted(fence, version) and version.rows > 0 for fence, version in versions]
         found = [tree.held.find(tree.id, *one) if names is not None else None for one in versions]
-        missing = [version.id for (_, version), held in zip(versions, found, strict=True) if held is None]
+        states = list(zip(versions, wanted, found, strict=True))
+        missing = [version.id for (_, version), is_read, held in states if is_read and held is None]
         data = dict(connection.execute(_PAGES_OF_IDS, (json.dumps(missing),))) if missing else {}
-        for (fence, version), held in zip(versions, found, strict=True):
-            if version.rows:
+        for (fence, version), is_read, held in states:
+            batch = None
+            if is_read:
                 batch = held if held is not None else _decode(tree, fence, version, data.pop(version.id), names)
-                yield batch.select(list(names)) if names is not None and len(names) < batch.num_columns else batch
+                batch = batch.select(list(names)) if names is not None and len(names) < batch.num_columns else batch
+            yield fence, version, batch
         if len(heads) < batch_pages:
             return
         after = heads[-1][0]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, LostUpdate
-from hades.ports.store import BATCH_ROWS, Changes, Direction, Mode, Predicate, Rows, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, Changes, Direction, MarkedRows, Mode, Predicate, Rows, Term, WriteReport
 from hades.ports.store_tables import HIT_SCHEMA
 from hades.stores import questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
+from hades.stores.sqlite.held_pages import PageVersion
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_batches import (
     declare_columns,
@@ -125,6 +127,25 @@ class Session:
         questions.check_limit("batch_rows", batch_rows)
         schema = declare_columns(target, names)
         return (make_outward(batch, schema) for batch in rebatch(self._matching(target, terms, names), batch_rows))
+
+    def scan_marked(
+        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
+    ) -> Iterator[MarkedRows]:
+        """See `RowStore.scan_marked`: a part is a page."""
+        target = rows.require(collection)
+        names = questions.check_columns(target, columns) if columns else []
+        schema = declare_columns(target, names)
+
+        marks: dict[str, str] = {}
+
+        def is_new(fence: str, version: PageVersion) -> bool:
+            marks[fence] = pages.mark_page(fence, version)
+            return bool(names) and marks[fence] not in known
+
+        tree = self._registry.rows(target)
+        for fence, version, batch in pages.scan_pages(self._connection, tree, tuple(names), is_new):
+            outward = None if batch is None else make_outward(batch, schema)
+            yield MarkedRows(marks.pop(fence), version.rows, outward)
 
     def last(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
@@ -16,6 +17,7 @@ from hades.ports.store import (
     BATCH_ROWS,
     Changes,
     Direction,
+    MarkedRows,
     Mode,
     Predicate,
     ProvisionReport,
@@ -128,6 +130,13 @@ class SqliteStore:
     ) -> Iterator[pa.RecordBatch]:
         with self._reading() as session:
             yield from session.scan(collection, where=where, columns=columns, batch_rows=batch_rows)
+
+    def scan_marked(
+        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
+    ) -> Iterator[MarkedRows]:
+        """See `RowStore.scan_marked`."""
+        with self._reading() as session:
+            yield from session.scan_marked(collection, columns=columns, known=known)
 
     def last(
         self,

@@ -154,12 +154,12 @@ def force(store: SqliteStore, collection: str, key: str, **changes: Any) -> str:
     return key
 
 
-def write_unchecked(store: SqliteStore, collection: str, row: dict[str, Any]) -> None:
-    """Put a row into the file without asking whether it may be there."""
+def write_unchecked(store: SqliteStore, collection: str, *rows: dict[str, Any]) -> None:
+    """Put rows, in the order of their keys, into the file without asking whether they may be there."""
     declared = store_rows.require(collection)
     schema = pa.schema([pa.field(field.name, field.type) for field in declared.schema])
     with store._writing() as session:
-        session._put(declared, pa.Table.from_pylist([row], schema=schema))
+        session._put(declared, pa.Table.from_pylist(list(rows), schema=schema))
 
 
 def first(store: SqliteStore, collection: str, **wanted: Any) -> dict[str, Any]:
