@@ -21,7 +21,8 @@ from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 Longs = NDArray[np.int64]
-PORTION_BYTES = 128 * 1024 * 1024
+ADDED_BYTES = 32 << 20  # of rows that are written at a time: look-ups take up all of them at the end
+PATCHED_BYTES = 128 << 20  # each portion writes its look-ups
 STORE_ROWS = 16_384  # compared at a time
 _SHORTEST_RUN = 64  # rows on average; of shorter runs a copy is faster than many comparisons
 _MANY = 4  # a collection of which more than a quarter of the rows changed is compared whole
@@ -151,19 +152,21 @@ def apply_removals(store: RowStore, collection: str, change: Difference) -> None
 
 def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
     """Write what is new or changed; nodes before the edges that join them."""
-    for rows in _portions(change.added):
-        store.upsert(collection, rows)
+    if change.added.num_rows:
+        store.upsert(
+            collection, (rows.combine_chunks().to_batches()[0] for rows in _portions(change.added, ADDED_BYTES))
+        )
     fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
-    for rows in _portions(change.changed.select(fixed)):
+    for rows in _portions(change.changed.select(fixed), PATCHED_BYTES):
         store.patch(collection, rows)
     return Change(change.added.num_rows, change.changed.num_rows, len(change.stale), tuple(change.stale))
 
 
-def _portions(table: pa.Table) -> Iterator[pa.Table]:
+def _portions(table: pa.Table, size: int) -> Iterator[pa.Table]:
     """The rows in key order, some at a time, so that a large write needs little room beside itself."""
     if not table.num_rows:
         return
-    rows = max(1, PORTION_BYTES * table.num_rows // max(1, table.nbytes))
+    rows = max(1, size * table.num_rows // max(1, table.nbytes))
     keys = table.column("_key").combine_chunks()
     is_sorted = pc.all(pc.less(keys.slice(0, len(keys) - 1), keys.slice(1))).as_py()
     order = None if is_sorted else pc.sort_indices(keys)

@@ -14,7 +14,7 @@ from hades.ports.store import Mode
 BUSY_TIMEOUT_SECONDS = 60.0
 # Pages of ours are tens of kilobytes: large database pages keep their overflow chains short.
 _DATABASE_PAGE_BYTES = 16_384
-_CACHE_KIB = 131_072
+_WRITER_CACHE_KIB, _READER_CACHE_KIB = 65_536, 32_768  # the system caches the file as well
 
 
 class Connections:
@@ -55,7 +55,7 @@ class Connections:
         if self.mode is Mode.READ_ONLY:
             raise ReadOnly("writing to the store")
         with self._writer_lock, translate(self.path):
-            connection = self._writer = self._writer or self._open()
+            connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -71,7 +71,7 @@ class Connections:
         for reader in idle:
             reader.close()
         with self._writer_lock, translate(self.path):
-            connection = self._writer = self._writer or self._open()
+            connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not is_busy
@@ -94,9 +94,9 @@ class Connections:
                 raise StoreError(f"{self.path} was closed; open the store again")
             if self._idle:
                 return self._idle.pop()
-        return self._open()
+        return self._open(_READER_CACHE_KIB)
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, cache_kib: int) -> sqlite3.Connection:
         if self.mode is not Mode.ADMIN and not self.path.exists():
             raise NotProvisioned(f"there is no store at {self.path}; run `hades provision`")
         access = "ro" if self.mode is Mode.READ_ONLY else "rwc"
@@ -114,7 +114,7 @@ class Connections:
                 connection.execute("PRAGMA journal_mode=WAL")
                 # FULL: a commit survives the machine, not only the process; bulk writes make few commits.
                 connection.execute("PRAGMA synchronous=FULL")
-            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            connection.execute(f"PRAGMA cache_size=-{cache_kib}")
             connection.execute("PRAGMA temp_store=MEMORY")
         return connection
 

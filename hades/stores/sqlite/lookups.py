@@ -34,7 +34,7 @@ def lookups_over(collection: Collection, columns: Sequence[str] | None) -> list[
     """The look-ups that hold one of these columns; None stands for all columns and the key."""
     if columns is None:
         return list(lookups_of(collection))
-    return [one for one in lookups_of(collection) if not _columns_of(one, collection.edge).isdisjoint(columns)]
+    return [one for one in lookups_of(collection) if not columns_of_entry(one, collection.edge).isdisjoint(columns)]
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def _are_equal(left: pa.Table, right: pa.Table, names: Sequence[str]) -> NDArray
     return same
 
 
-def _columns_of(lookup: Lookup, shape: EdgeShape | None) -> set[str]:
+def columns_of_entry(lookup: Lookup, shape: EdgeShape | None) -> set[str]:
     """The columns of a row that its entry in the look-up is made of, but for the key."""
     if not lookup.far or shape is None:
         return set(lookup.fields)

@@ -303,6 +303,8 @@ def _neighbours(pages: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
 def _merge(tree: Tree, kept: pa.Table, new: pa.Table) -> pa.Table:
     if not kept.num_rows or not new.num_rows:
         return new if not kept.num_rows else kept
+    if sort_keys(tree, kept.slice(kept.num_rows - 1))[0].as_py() < sort_keys(tree, new.slice(0, 1))[0].as_py():
+        return pa.concat_tables([kept, new])
     both = pa.concat_tables([kept, new]).combine_chunks()
     return both.take(pc.sort_indices(sort_keys(tree, both)))
 

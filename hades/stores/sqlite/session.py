@@ -16,6 +16,7 @@ from hades.ports.store_tables import HIT_SCHEMA
 from hades.stores import questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.held_pages import PageVersion
+from hades.stores.sqlite.later_rows import LaterRows
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_batches import (
     declare_columns,
@@ -55,6 +56,8 @@ class Session:
         """See `RowStore.upsert`."""
         target = rows.require(collection)
         written = batches = 0
+        is_one = isinstance(rows_given, pa.Table | pa.RecordBatch)
+        later = None if is_one else LaterRows(self._connection, self._registry, target)
         for table in rows.as_tables(rows_given):
             checked = rows.prepare(target, table, with_rev=check_rev)
             if check_rev:
@@ -62,8 +65,10 @@ class Session:
                 checked = checked.drop_columns([rows.REV])
             if target.edge:
                 self._check_ends(target, checked)
-            self._put(target, sort_by_key(checked))
+            self._put(target, sort_by_key(checked), later=later)
             written, batches = written + checked.num_rows, batches + 1
+        if later is not None:
+            later.enter()
         return WriteReport(written, batches)
 
     def patch(self, collection: str, rows_given: Rows) -> WriteReport:
@@ -259,25 +264,44 @@ class Session:
         by_tail, by_head = (lookup for lookup in lookups_of(collection) if lookup.far)
         return self._registry.lookup(collection, by_tail), self._registry.lookup(collection, by_head)
 
-    def _put(self, collection: Collection, table: pa.Table, changed: Sequence[str] | None = None) -> None:
-        """Write rows. `changed` are the columns that may differ from the rows that are there; None: rows may be new."""
+    def _put(
+        self,
+        collection: Collection,
+        table: pa.Table,
+        changed: Sequence[str] | None = None,
+        later: LaterRows | None = None,
+    ) -> None:
+        """Write rows. `changed` are the columns that may differ from the rows that are there; None: rows may be new.
+
+        With `later`, rows that are new enter the look-ups with those of the batches after them.
+        """
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
         new = table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
         schema = self._registry.rows(collection).schema
         new = pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema)
-        self._replace(collection, new, (), changed)
+        self._replace(collection, new, (), changed, later)
 
     def _replace(
-        self, collection: Collection, new: pa.Table | None, drop: Sequence[str], changed: Sequence[str] | None = None
+        self,
+        collection: Collection,
+        new: pa.Table | None,
+        drop: Sequence[str],
+        changed: Sequence[str] | None = None,
+        later: LaterRows | None = None,
     ) -> int:
         """Put rows and remove keys, with look-ups and the full text; by how many rows the collection grew."""
         tree, concerned = self._registry.rows(collection), lookups.lookups_over(collection, changed)
-        with lookups.prepare(self._registry, collection, concerned, new) as entries:
+        if later is not None and new is not None:
             old, grown = pages.write(self._connection, tree, new, drop)
             self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
-            lookups.maintain(self._connection, self._registry, collection, concerned, old, entries)
+            later.add(old, new)
+        else:
+            with lookups.prepare(self._registry, collection, concerned, new) as entries:
+                old, grown = pages.write(self._connection, tree, new, drop)
+                self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
+                lookups.maintain(self._connection, self._registry, collection, concerned, old, entries)
         if changed is None or not set(collection.text_fields).isdisjoint(changed):
             fulltext.maintain(self._connection, collection, old, new)
         if collection.followed:

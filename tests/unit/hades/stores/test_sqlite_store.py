@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
-from hades.ports.store import Mode, Term
+from hades.ports.store import Direction, Mode, Term
 from hades.stores.rows import require
 from hades.stores.sqlite import connection as connections
 from hades.stores.sqlite import lookups, pages
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_counts import RowCounts
 from hades.stores.sqlite.store import SqliteStore
-from tests.contract.examples import entity, keys, put, relation, table
+from tests.contract.examples import entity, everything, keys, put, relation, table
+from tests.patience import examples
 
 
 @pytest.fixture
@@ -57,6 +61,47 @@ def test_what_is_not_there_cannot_be_counted(path: Path, tmp_path: Path) -> None
     assert RowCounts(tmp_path / "none.db")("entities") is None
     change(path, "DROP TABLE tree")
     assert RowCounts(path)("entities") is None
+
+
+NODES = [f"n{number}" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def two_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[SqliteStore]]:
+    """Two stores of the same nodes."""
+    folder = tmp_path_factory.mktemp("two")
+    stores = [SqliteStore.open(folder / f"{name}.db", Mode.ADMIN) for name in ("one", "other")]
+    for store in stores:
+        store.provision()
+        put(store, "entities", *map(entity, NODES))
+    yield stores
+    for store in stores:
+        store.close()
+
+
+@settings(max_examples=examples(12), deadline=None)
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), max_size=6), max_size=5))
+def test_batches_of_one_call_leave_the_rows_and_look_ups_of_one_call_each(
+    two_stores: list[SqliteStore], batches: list[list[tuple[int, ...]]]
+) -> None:
+    edges = [
+        {row["_key"]: row for row in (relation(NODES[tail], NODES[head], weight=w / 10) for tail, head, w in batch)}
+        for batch in batches
+    ]
+    tables = [table("relations", list(rows.values())).to_batches()[0] for rows in edges if rows]
+    together, apart = two_stores
+    for store in two_stores:
+        store.delete("relations", keys=[row["_key"] for row in everything(store, "relations")])
+    with together.transaction(["relations"]) as inside:
+        inside.upsert("relations", iter(tables))
+    for batch in tables:
+        apart.upsert("relations", batch)
+    assert everything(together, "relations") == everything(apart, "relations")
+    ids = [f"entities/{name}" for name in NODES]
+    for direction in Direction:
+        found = [store.neighbours(ids, direction=direction, fanout=20) for store in two_stores]
+        assert found[0].equals(found[1])
+    assert together.check() == []
 
 
 def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
