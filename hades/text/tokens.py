@@ -52,6 +52,18 @@ class Words:
     def __len__(self) -> int:
         return len(self.word)
 
+    def take(self, rows: Longs) -> Words:
+        """Some of the words, in the order given."""
+        return Words(
+            self.text[rows],
+            self.start[rows],
+            self.end[rows],
+            self.word[rows],
+            self.shape[rows],
+            self.vocabulary,
+            self.folded,
+        )
+
 
 @dataclass(frozen=True)
 class Tokens(Words):

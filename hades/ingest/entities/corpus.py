@@ -90,6 +90,11 @@ class Corpus:
         return np.array([sha256(text.encode()).hexdigest()[:32] for text in self.texts], dtype="S32")
 
     @cached_property
+    def text_ids(self) -> Hashes:
+        """A number for the text of each chunk."""
+        return sign_digests(bytes.fromhex(self.digests.tobytes().decode())).high
+
+    @cached_property
     def chunk_ids(self) -> Signatures:
         """The signature of the key of each chunk."""
         return sign_texts(self.chunk_keys)

@@ -105,7 +105,8 @@ def _derive(
     corpus: Corpus, read: TextReadings, rules: EntityRules, former: FormerDerivation | None
 ) -> tuple[DerivedRows, FormerDerivation]:
     statements = read_statements(corpus)
-    reading = read_names(corpus, read, statements.why, rules)
+    mentions_before = former.arrays.mentions() if former else None
+    reading, known = read_names(corpus, read, statements.why, rules, mentions_before)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     stated, titles = statements.names(reading), _title_names(corpus, reading)
     names = reading.names
@@ -128,7 +129,7 @@ def _derive(
         touched = close(distinct(np.concatenate([touched, clashes])), links, arrays.links())
         things = resolve(touched)
     everything = join_things(corpus, reading, things, former, touched)
-    arrays = pack_arrays(corpus, reading, signed, links, things, everything, former)
+    arrays = pack_arrays(corpus, reading, signed, links, things, everything, former, known)
     made = _build_rows(corpus, reading, statements, rules, things, everything, former, touched)
     entities, mentions, relations, log, titles_table = made
     rows = DerivedRows(

@@ -12,24 +12,38 @@ from hades.ingest.entities.candidates import Mark
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Trie, build_trie
 from hades.ingest.entities.names import Names, Origin, Place, spell, whole
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.readings.text_readings import TextReadings
-from hades.text.arrays import Flags, Ints, Longs, distinct, encode, running
+from hades.ingest.readings.text_readings import TextReadings, find_ranges
+from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs, distinct, encode, running
 from hades.text.tokens import CAPITAL, Words
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 _CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
 _MET_OR_STATED = Origin.STATED | Origin.NAME | Origin.TERM
+SOUGHT, RARE = 4, 8  # bits of `Gazetteer.how` beside the ways of writing
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
 
 
 @dataclass(frozen=True)
 class Gazetteer:
-    """The known names, the trie that finds them, and the words that are no names by themselves."""
+    """The known names, how each is sought, and the words that are no names by themselves."""
 
     names: Names
-    trie: Trie
+    how: Bits  # 0: not sought; else SOUGHT and how it must be written, or RARE
     common: frozenset[str]
     stated: tuple[int, ...]  # the row of each stated name, in the order given; -1 for one without a letter
+
+    def build_trie(self, vocabulary: Hashes) -> tuple[Trie, Longs]:
+        """The trie of the names that are sought and can be written with these words (sorted), and their rows."""
+        place = np.minimum(np.searchsorted(vocabulary, self.names.words), max(0, len(vocabulary) - 1))
+        absent = running(vocabulary[place] != self.names.words) if len(vocabulary) else running(place >= 0)
+        offsets = self.names.offsets
+        is_written: Flags = absent[offsets[1:]] == absent[offsets[:-1]]
+        rows = np.flatnonzero(is_written & ((self.how & SOUGHT) != 0))
+        sizes = np.diff(offsets)[rows]
+        words = self.names.words[find_ranges(offsets[rows], sizes)]
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        case = self.how[rows] & ~np.uint8(SOUGHT)
+        return build_trie(words, ends, case, np.ones(len(rows), dtype=np.bool_)), rows
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,7 @@ def build_gazetteer(
     ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
     rows = np.full(len(stated), -1, dtype=np.int64)
     rows[which] = np.searchsorted(identity, said.identity)
-    return Gazetteer(names, _trie_of(names, ordinary, rules), ordinary, tuple(rows.tolist()))
+    return Gazetteer(names, _ways_to_seek(names, ordinary, rules), ordinary, tuple(rows.tolist()))
 
 
 def _common_words(tokens: Words, led: Flags) -> Flags:
@@ -164,8 +178,8 @@ def _any_capital(place: Place) -> Flags:
     return capital
 
 
-def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
-    """The trie of names worth looking for; each says how it must be written to be meant."""
+def _ways_to_seek(names: Names, common: frozenset[str], rules: EntityRules) -> Bits:
+    """How each name is sought: names worth looking for say how they must be written to be meant."""
     sizes, why = np.diff(names.offsets), names.origin
     ordinary = _all_words(names, common.__contains__)
     capital, term = (why & Origin.CAPITAL) != 0, (why & Origin.TERM) != 0
@@ -178,7 +192,7 @@ def _trie_of(names: Names, common: frozenset[str], rules: EntityRules) -> Trie:
     long = _all_words(names, lambda word: len(word) >= rules.case_free_letters)
     sought &= ~(one & (closed | (~capital & (ordinary | ~marked))))
     case = np.where(one & ~ordinary & ~long & ~marked, CAPITALISED, np.where(one & ordinary, INSIDE_SENTENCE, case))
-    return build_trie(names.words, names.offsets, case.astype(np.uint8), sought)
+    return np.where(sought, SOUGHT | case, np.where(names.has(Origin.RARE), RARE, 0)).astype(np.uint8)
 
 
 def _all_words(names: Names, holds: Callable[[str], bool]) -> Flags:

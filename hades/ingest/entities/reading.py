@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from hades.ingest.entities.candidates import Mark
 from hades.ingest.entities.corpus import Corpus, Document
-from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
+from hades.ingest.entities.gazetteer import RARE, Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import MentionMatches, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.readings.text_readings import ACRONYM, LONG_FORM, TextReadings
-from hades.text.arrays import Flags, Ints, Longs, distinct
+from hades.ingest.increment.kept_mentions import KnownMentions, find_again
+from hades.ingest.readings.text_readings import ACRONYM, LONG_FORM, OPENS, PIECE, TextReadings, find_ranges
+from hades.text.arrays import Ints, Longs, distinct
 from hades.text.tokens import Words
 
 
@@ -59,18 +61,29 @@ class Reading:
         )
 
 
-def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], rules: EntityRules) -> Reading:
-    """Finds every known name in the corpus, those that documents state among them; `read` holds its chunks in order."""
+def read_names(
+    corpus: Corpus,
+    read: TextReadings,
+    stated: Mapping[str, int],
+    rules: EntityRules,
+    former: KnownMentions | None = None,
+) -> tuple[Reading, KnownMentions]:
+    """Finds every known name in the corpus, those that documents state among them; `read` holds its chunks in order.
+
+    Texts keep the mentions that they had in the last derivation where nothing speaks against it.
+    """
     tokens, starts = read.words(), read.opens()
     strings = sorted(stated)
     gazetteer = build_gazetteer(read, tokens, [(text, stated[text]) for text in strings], rules)
-    found = _find(read, tokens, starts, gazetteer)
+    texts = corpus.text_ids
+    find = partial(_find, read, tokens, gazetteer)
+    found, known = find_again(read, gazetteer.names, gazetteer.how, texts, former, find)
     chunk = tokens.text[found.first]
     names, number = _alive(gazetteer, found, chunk)
     start, end = tokens.start[found.first].astype(np.int64), tokens.end[found.last - 1].astype(np.int64)
     begins = np.flatnonzero(starts)
     ends = np.concatenate([begins[1:], np.full(min(1, len(begins)), len(tokens))]) - 1
-    return Reading(
+    reading = Reading(
         names,
         gazetteer.common,
         number[found.name],
@@ -85,6 +98,7 @@ def read_names(corpus: Corpus, read: TextReadings, stated: Mapping[str, int], ru
         {text: int(number[row]) if row >= 0 else -1 for text, row in zip(strings, gazetteer.stated, strict=True)},
         _explain(read, tokens, names, corpus),
     )
+    return reading, known
 
 
 @dataclass(frozen=True)
@@ -161,15 +175,24 @@ def _most_written(spellings: Mapping[str, int] | None, words: tuple[str, ...]) -
     return min(spellings, key=lambda text: (-spellings[text], text))
 
 
-def _find(read: TextReadings, tokens: Words, starts: Flags, gazetteer: Gazetteer) -> MentionMatches:
-    """Known names wherever they stand, and rare ones where they were proposed and nothing known stands."""
-    found = find_mentions(tokens, gazetteer.trie, starts, read.pieces())
-    names = gazetteer.names
+def _find(read: TextReadings, tokens: Words, gazetteer: Gazetteer, texts: Longs) -> MentionMatches:
+    """Known names wherever they stand in these texts, and rare ones where they are proposed and nothing known is."""
+    rows = find_ranges((np.cumsum(read.n_words) - read.n_words)[texts], read.n_words[texts])
+    place = np.full(len(tokens) + 1, -1, dtype=np.int64)  # of each word among those of these texts
+    place[rows] = np.arange(len(rows))
+    some = tokens.take(rows)
+    is_used = np.zeros(len(tokens.vocabulary), dtype=np.bool_)
+    is_used[some.word] = True
+    trie, named = gazetteer.build_trie(tokens.vocabulary[is_used])
+    found = find_mentions(some, trie, (some.shape & OPENS) != 0, (some.shape & PIECE) != 0)
+    found = MentionMatches(named[found.name].astype(np.int32), found.first, found.last)
     proposed = np.flatnonzero((read.mark & int(Mark.NAME | Mark.DEFINED)) == int(Mark.NAME))
-    row = names.numbers(read.identity[proposed])
-    rare = np.flatnonzero((row >= 0) & names.has(Origin.RARE)[row])
-    first = read.first[proposed[rare]].astype(np.int64)
-    return add_proposals(found, row[rare], first, first + read.size[proposed[rare]], len(tokens))
+    proposed = proposed[place[read.first[proposed]] >= 0]
+    row = gazetteer.names.numbers(read.identity[proposed])
+    rare = np.flatnonzero((row >= 0) & ((gazetteer.how & RARE) != 0)[row])
+    first = place[read.first[proposed[rare]]]
+    found = add_proposals(found, row[rare], first, first + read.size[proposed[rare]], len(rows))
+    return MentionMatches(found.name, rows[found.first], rows[found.last - 1] + 1)
 
 
 def _clean(surfaces: list[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from hades.ingest.entities.keys import NodeIds
 from hades.ingest.entities.linking import DocumentNames, LinkedCorpus
 from hades.ingest.entities.reading import Reading
 from hades.ingest.increment.former_derivation import OWNER, FormerArrays, FormerDerivation, NameLinks
+from hades.ingest.increment.kept_mentions import KnownMentions
 from hades.ingest.increment.named_things import NamedThings
 from hades.ingest.readings.signatures import Signatures, join_all, sign_texts
 from hades.text.arrays import Flags, Hashes, Longs, distinct
@@ -157,6 +158,7 @@ def pack_arrays(
     things: NamedThings,
     all_things: AllThings,
     former: FormerDerivation | None,
+    known: KnownMentions,
 ) -> FormerArrays:
     """What the next derivation needs of this one."""
     identity, ids = reading.names.identity, corpus.document_ids
@@ -185,6 +187,13 @@ def pack_arrays(
         stated.entity,
         all_things.meant,
         all_things.is_title,
+        known.sought,
+        known.how,
+        known.text,
+        known.count,
+        known.name,
+        known.first,
+        known.size,
     )
 
 

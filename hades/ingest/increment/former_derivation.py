@@ -19,11 +19,12 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hades.ingest.increment.kept_mentions import KnownMentions
 from hades.ingest.increment.reuse_rows import FormerRows, part_signatures, with_signatures
 from hades.ingest.readings.kept_readings import readers_digest
 from hades.ingest.readings.signatures import Signatures, sign_numbers
 from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
-from hades.text.arrays import Flags, Hashes, Longs
+from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs
 
 OWNER = "owner"  # a column: the identity of a name that the row hangs on
 _STATE = "state.json"
@@ -65,6 +66,19 @@ class FormerArrays:
     stated_entity: Longs
     stated_meant: Longs  # what the name alone means
     stated_title: Flags
+    sought: Hashes  # these and the following: `KnownMentions`
+    how: Bits
+    text: Hashes
+    count: Ints
+    mention: Hashes
+    mention_first: Ints
+    mention_size: Bits
+
+    def mentions(self) -> KnownMentions:
+        """The mentions of each text."""
+        return KnownMentions(
+            self.sought, self.how, self.text, self.count, self.mention, self.mention_first, self.mention_size
+        )
 
     def signatures(self) -> Signatures:
         """The signature of each name."""

@@ -126,12 +126,12 @@ def take_texts(read: TextReadings, texts: Longs) -> TextReadings:
     """The readings of some of the texts, in the order given, one text perhaps twice; words of no other text stay."""
     begins = np.cumsum(read.n_words) - read.n_words
     n_words = read.n_words[texts]
-    rows = _ranges(begins[texts], n_words)
+    rows = find_ranges(begins[texts], n_words)
     used, word = np.unique(read.word[rows], return_inverse=True)
     text_of = np.repeat(np.arange(len(read)), read.n_words)[read.first]
     by_text = np.argsort(text_of, kind="stable")
     counts = np.bincount(text_of, minlength=len(read))
-    spans = by_text[_ranges((np.cumsum(counts) - counts)[texts], counts[texts])]
+    spans = by_text[find_ranges((np.cumsum(counts) - counts)[texts], counts[texts])]
     moved = np.repeat(np.cumsum(n_words) - n_words - begins[texts], counts[texts])
     order = np.argsort(read.rule[spans], kind="stable")
     spans = spans[order]
@@ -151,7 +151,7 @@ def take_texts(read: TextReadings, texts: Longs) -> TextReadings:
     )
 
 
-def _ranges(begins: NDArray[np.integer], sizes: NDArray[np.integer]) -> Longs:
+def find_ranges(begins: NDArray[np.integer], sizes: NDArray[np.integer]) -> Longs:
     """The numbers of all ranges, one after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hades.ingest.entities import derive as derivation
+from hades.ingest.entities import reading
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.increment import former_derivation
@@ -57,6 +58,28 @@ def test_a_full_name_that_goes_touches_its_short_form(tmp_path: Path, looked_at:
     found = derive(build_view([alone, *ROWS[1:]]), scratch=tmp_path)
     assert {"hackman", "gene hackman"} & looked_at[1]
     assert all(map(lambda one, other: one.equals(other), tables(found), tables(derive(build_view([alone, *ROWS[1:]])))))
+
+
+def test_texts_are_searched_again_only_where_a_name_is_sought_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+    real = reading._find
+
+    def watch(read: Any, tokens: Any, gazetteer: Any, texts: Any) -> Any:
+        searched.append(len(texts))
+        return real(read, tokens, gazetteer, texts)
+
+    monkeypatch.setattr(reading, "_find", watch)
+    derive(build_view(ROWS), scratch=tmp_path)
+    derive(build_view(ROWS), scratch=tmp_path)
+    changed = [*ROWS[:3], {**ROWS[3], "text": "Koblenz lies on the Moselle and on the Rhine."}]
+    derive(build_view(changed), scratch=tmp_path)
+    # "Charles Babbage" was a name of one text only and becomes one that is looked for in all texts.
+    known = [*changed, {"id": "f", "title": "Engine", "text": "Charles Babbage built it."}]
+    found = derive(build_view(known), scratch=tmp_path)
+    assert searched == [4, 0, 1, 2]
+    assert all(map(lambda one, other: one.equals(other), tables(found), tables(derive(build_view(known)))))
 
 
 def test_words_of_a_document_that_went_are_in_no_file(tmp_path: Path) -> None:
