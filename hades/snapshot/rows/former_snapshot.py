@@ -59,6 +59,7 @@ class FormerSnapshot:
     def __init__(self, contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._contents, self._arrays = contents, arrays
         self._keys: dict[str, pa.Array] = {}
+        self._last: tuple[str, pa.Array, Places] | None = None
 
     @classmethod
     def load(cls, folder: Path | None) -> Self | None:
@@ -74,7 +75,15 @@ class FormerSnapshot:
         return cls(contents, {name: view_of(mapped(folder / name), spec) for name, spec in contents.arrays.items()})
 
     def rows_of(self, collection: str, keys: pa.Array) -> Places:
-        """The row of each of some keys in key order, -1 for one that it does not hold."""
+        """The row of each of some keys in key order, -1 for one that it does not hold.
+
+        The last answer is kept, because vectors and hashes of the same rows are asked for one after the other.
+        """
+        if self._last is None or self._last[0] != collection or not self._last[1].equals(keys):
+            self._last = (collection, keys, self._find_rows(collection, keys))
+        return self._last[2]
+
+    def _find_rows(self, collection: str, keys: pa.Array) -> Places:
         held = self._keys_of(collection)
         if not len(held) or not len(keys):
             return np.full(len(keys), NOWHERE, np.int64)

@@ -48,7 +48,9 @@ class VectorWriter:
         for tag in pc.unique(tags.filter(usable)).to_pylist():
             chosen = pc.fill_null(pc.and_(usable, pc.equal(tags, tag)), False)
             rows = np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
-            held = vectors.filter(chosen)
+            is_all = len(rows) == batch.num_rows  # the usual case, in which nothing is copied
+            held = vectors if is_all else vectors.filter(chosen)
+            keys = batch.column("_key") if is_all else batch.column("_key").filter(chosen)
             lengths = pc.list_value_length(held).to_numpy(zero_copy_only=False)
             dimension = self._dimensions.setdefault(tag, int(lengths[0]))
             if (lengths != dimension).any():
@@ -58,7 +60,7 @@ class VectorWriter:
                     "embed the collection again, nothing was published"
                 )
             values = held.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
-            places = self._find_places(tag, batch.column("_key").filter(chosen), values)
+            places = self._find_places(tag, keys, values)
             self._write(tag, values, first_row + rows, places)
 
     def write(self, n_rows: int) -> tuple[str, ...]:

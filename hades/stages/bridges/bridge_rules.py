@@ -34,7 +34,7 @@ class BridgeRules:
     eps: float = 1e-6
     boosts: dict[str, float] = field(default_factory=lambda: {str(kind): one for kind, one in DEFAULT_BOOSTS.items()})
     pair_work: int = 200_000
-    work: int = 100_000_000
+    work: int = 150_000_000
     ttl_days: int = 30
 
     @property

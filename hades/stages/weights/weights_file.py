@@ -85,4 +85,4 @@ def _of(table: pa.Table, collection: str) -> pa.Table:
 
 
 def _repeat(name: str, table: pa.Table) -> pa.Array:
-    return pa.array([name] * table.num_rows, pa.string())
+    return pa.repeat(pa.scalar(name, pa.string()), table.num_rows)

@@ -138,16 +138,17 @@ class Session:
     ) -> Iterator[MarkedRows]:
         """See `RowStore.scan_marked`: a part is a page."""
         target = rows.require(collection)
-        names = questions.check_columns(target, columns) if columns else []
-        schema = declare_columns(target, names)
-
-        marks: dict[str, str] = {}
+        tree = self._registry.rows(target)
+        if not columns:
+            yield from (MarkedRows(*page, None) for page in pages.mark_pages(self._connection, tree))
+            return
+        names = questions.check_columns(target, columns)
+        schema, marks = declare_columns(target, names), dict[str, str]()
 
         def is_new(fence: str, version: PageVersion) -> bool:
             marks[fence] = pages.mark_page(fence, version)
-            return bool(names) and marks[fence] not in known
+            return marks[fence] not in known
 
-        tree = self._registry.rows(target)
         for fence, version, batch in pages.scan_pages(self._connection, tree, tuple(names), is_new):
             outward = None if batch is None else make_outward(batch, schema)
             yield MarkedRows(marks.pop(fence), version.rows, outward)
