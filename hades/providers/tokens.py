@@ -27,6 +27,8 @@ _BLANKS = re.compile(r"[ \t\n\r]+")  # other blanks are rare enough to stay insi
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~…–]")
 _KEPT_WORDS = 1 << 20
+_KEPT_LINES, _LONGEST_LINE = 4_096, 1_024  # lines, and characters of one
+_LINE_NUMBER = re.compile(r"([0-9]{1,9})\) ")
 _FEW_WORDS = 4_096  # up to here calls of the tokenizer cost less than reading its vocabulary
 _LETTERS = re.compile(r"[a-z0-9]+")
 _CONTINUED = "##"  # how the vocabulary marks a piece that goes on with a word
@@ -131,6 +133,7 @@ class _PiecesOfWords(dict[str, int]):
         self._tails: frozenset[str] = frozenset()
         self._longest = 0
         self._asked = 0
+        self.lines: dict[str, int] = {}  # pieces of whole lines, which a turn counts several times
 
     def read_vocabulary(self) -> None:
         """Know every piece, so that counting a word calls no tokenizer; takes as long as some thousand calls."""
@@ -177,9 +180,23 @@ class _PiecesOfWords(dict[str, int]):
 
 
 def _count_line(line: str, pieces: _PiecesOfWords) -> int:
-    if line.isascii() and is_plain(line):
-        return _count_plain(line, pieces)
-    return sum(map(pieces.__getitem__, _BLANKS.split(line)))
+    """A line of a list is counted without its number: a turn meets it alone and under several numbers."""
+    numbered = _LINE_NUMBER.match(line)
+    if numbered is None:
+        return _count_once(line, pieces)
+    return pieces[numbered.group(1)] + 1 + _count_once(line[numbered.end() :], pieces)
+
+
+def _count_once(line: str, pieces: _PiecesOfWords) -> int:
+    number = pieces.lines.get(line)
+    if number is None:
+        is_simple = line.isascii() and is_plain(line)
+        number = _count_plain(line, pieces) if is_simple else sum(map(pieces.__getitem__, _BLANKS.split(line)))
+        if len(line) <= _LONGEST_LINE:
+            if len(pieces.lines) >= _KEPT_LINES:
+                pieces.lines.clear()
+            pieces.lines[line] = number
+    return number
 
 
 def _count_plain(text: str, pieces: _PiecesOfWords) -> int:

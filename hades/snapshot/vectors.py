@@ -47,8 +47,8 @@ class VectorSpace:
         """(n, dimension) and which rows have a vector; the others are zeros."""
         place = self._place[rows]
         there = place >= 0
-        values = np.zeros((len(rows), self.dimension), np.float32)
-        values[there] = self._value[place[there]]
+        values = self._value.take(place, axis=0, mode="clip") if len(self._value) else np.zeros((len(rows), 0), "f4")
+        values[~there] = 0.0
         return values, there
 
     def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None) -> tuple[Numbers, Weights]:
@@ -94,7 +94,8 @@ class VectorSpace:
         The cosine of a place is the same number either way.
         """
         if place is not None and len(place) * _FEW < len(self._norm):
-            return cosines_with(self._value[place], self._norm[place], unit)
+            rows = self._value.take(place, axis=0, mode="clip")  # places are valid; without a check it takes half
+            return cosines_with(rows, self._norm[place], unit)
         whole = self._cosines(unit.tobytes())
         return whole if place is None else whole[place]
 

@@ -101,6 +101,13 @@ def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) 
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
 
 
+@given(st.text(max_size=40), st.integers(0, 10**9 - 1), st.integers(0, 99))
+def test_a_line_is_counted_with_its_number_whatever_was_counted_before(text: str, first: int, second: int) -> None:
+    line = " ".join(text.split())
+    numbered = [line, f"{first}) {line}", f"{second:02d}) {line}\n{first}) {first}) {line}"]
+    assert MiniLmTokenizer().count_many(numbered) == [MiniLmTokenizer().count(one) for one in numbered]
+
+
 @given(words=st.lists(st.text("abdeinrst019", min_size=1, max_size=120), max_size=8))
 def test_words_of_letters_and_digits_are_counted_as_the_tokenizer_counts_them(words: list[str]) -> None:
     for _ in range(2):
