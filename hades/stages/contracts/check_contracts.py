@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from hades.stages.build_context import BuildContext
 from hades.stages.contracts.check_contract import ContractResult, check_contract, describe_broken, write_page
 from hades.stages.contracts.last_result import (
     READS,
+    UNCHANGED,
     Inputs,
     check_before,
     find_known,
@@ -94,17 +96,19 @@ def check_contracts(
     moment = now or utc_now()
     seen: dict[str, list[str]] = {}  # marks, read before any row: what another writer changes meanwhile is not noted
     inputs = {name: read_inputs(context.store, name, seen) for name in contracts}
-    checked = tuple(_check(context.store, name, inputs[name], moment, full=full) for name in contracts)
+    whole = {name for name in contracts if full or is_whole_due(context.store, name, moment)}
+    checked = tuple(_check(context.store, name, inputs[name], name in whole, full=full) for name in contracts)
+    due = [one for one in checked if one.notes != (UNCHANGED,)]
+    with context.store.bulk(["build_stages"]) if due else nullcontext(context.store) as inside:
+        for one in due:
+            note_result(inside, one.contract, inputs[one.contract], one, None if one.carried else moment)
     others = last_results(context.store, (name for name in READS if name not in contracts))
     return Outcome(checked, write_page((*checked, *others), context.home / "reports"))
 
 
-def _check(store: GraphStore, name: str, inputs: Inputs | None, now: datetime, *, full: bool) -> ContractResult:
-    is_whole = full or is_whole_due(store, name, now)
+def _check(store: GraphStore, name: str, inputs: Inputs | None, is_whole: bool, *, full: bool) -> ContractResult:
     held = None if is_whole else check_before(store, name, inputs)
     if held is not None:
         return held
     known = {} if is_whole else find_known(store, name, inputs)
-    result = check_contract(store, name, engine="great_expectations" if full else "arrow", known=known)
-    note_result(store, name, inputs, result, whole_at=None if known else now)
-    return result
+    return check_contract(store, name, engine="great_expectations" if full else "arrow", known=known)

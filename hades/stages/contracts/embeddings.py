@@ -28,7 +28,7 @@ def vector_frames(source: Source) -> Frames:
     of these agree; otherwise every row is read.
     """
     vectors, left = _measure_all(source)
-    if left and len(_kinds(vectors)) != 1:
+    if left and not _is_one_kind(vectors):
         vectors, left = _measure_all(Source(source.store))
     if not vectors.num_rows or column(vectors, "dimension").null_count == vectors.num_rows:
         return Frames({}, absent="nothing has been embedded yet")
@@ -55,10 +55,10 @@ def _measure_all(source: Source) -> tuple[pa.Table, int]:
     return pa.concat_tables(parts).combine_chunks(), left
 
 
-def _kinds(vectors: pa.Table) -> set[tuple[str | None, int | None]]:
-    """The models and dimensions that occur."""
-    pairs = vectors.group_by(["embedding_model", "dimension"]).aggregate([])
-    return set(zip(*(pairs.column(name).to_pylist() for name in ("embedding_model", "dimension")), strict=True))
+def _is_one_kind(vectors: pa.Table) -> bool:
+    """Whether every row has a vector, all of one model and one dimension."""
+    seen = [pc.unique(column(vectors, name)) for name in ("embedding_model", "dimension")]
+    return all(len(values) == 1 and values.null_count == 0 for values in seen)
 
 
 def _measure(source: Source, collection: str) -> tuple[pa.Table, int]:

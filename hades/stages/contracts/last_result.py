@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hades.build_state import ledger
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import RowStore
 from hades.stages.contracts.check_contract import ContractResult
 from hades.stages.contracts.source import Marks, Source
 from hades.stages.contracts.weights import CONFIG
@@ -138,7 +138,7 @@ def keep_results(store: RowStore, written: Written) -> Iterator[None]:
     seen: dict[str, list[str]] = {}
     held = [name for name in spared if check_before(store, name, read_inputs(store, name, seen)) is not None]
     yield
-    seen = {}
+    seen = {one: marks for one, marks in seen.items() if one not in written}
     for name in held:
         done, inputs = ledger.complete(store, _record(name)), read_inputs(store, name, seen)
         if done is not None and inputs is not None:
@@ -157,9 +157,9 @@ def last_results(store: RowStore, names: Iterable[str]) -> list[ContractResult]:
 
 
 def note_result(
-    store: GraphStore, name: str, inputs: Inputs | None, result: ContractResult, whole_at: datetime | None = None
+    store: RowStore, name: str, inputs: Inputs | None, result: ContractResult, whole_at: datetime | None = None
 ) -> None:
-    """Keep a result that held; a broken contract is checked again until it holds.
+    """Keep a result that held; a broken contract is checked again until it holds. Inside a transaction, or alone.
 
     `whole_at` is the moment of a check of every row; without one that of the last result stays.
     """
@@ -173,8 +173,7 @@ def note_result(
         "marks": _pack_all(inputs.marks),
         "whole_at": iso(whole_at) if whole_at else before.report.get("whole_at") if before else None,
     }
-    with store.bulk(["build_stages"]) as inside:
-        ledger.record(inside, ledger.StageCompletion(_record(name), inputs.digest, report=report))
+    ledger.record(store, ledger.StageCompletion(_record(name), inputs.digest, report=report))
 
 
 def _reads_other_columns(reads: Mapping[str, tuple[str, ...]], written: Written) -> bool:
