@@ -29,7 +29,7 @@ from hades.ingest.code.tables import (
     derive_code,
     derive_code_bytes,
 )
-from hades.ingest.derivation_digest import add_edits, digest_documents, is_derived
+from hades.ingest.derivation_digest import add_edits, digest_documents
 from hades.ingest.derived_tables import CorpusRows, build_tables
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import derive
@@ -78,11 +78,12 @@ def derive_edges(
 
     In the folder `scratch` it keeps what costs much to find and seldom changes; the result is the same without it.
     """
-    if is_derived(store, embedder, rules):
+    digest, edits = digest_documents(store, embedder, rules), standing_edits(store)
+    if manifest.derive_digest(store) == add_edits(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
-    remove_unused(store)  # a text that changed takes what a language model read in it along
-    digest, edits = digest_documents(store, embedder, rules), standing_edits(store)
+    if remove_unused(store):  # a text that changed takes what a language model read in it along
+        digest = digest_documents(store, embedder, rules)
     corpus = _read(store, pool or WorkerPool(1))
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)

@@ -15,7 +15,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.rules import EntityRules
-from hades.text.arrays import Flags, Hashes
+from hades.text.arrays import Flags, Hashes, Longs
 from hades.text.tokens import WORD_BASE
 from hades.text.word_lists import HONORIFICS
 
@@ -237,8 +237,8 @@ def propose_acronyms(
     return found
 
 
-def propose_middle_names(names: Names, holds: Callable[[int, int], bool]) -> list[Alias]:
-    """Taylor Eric Kemp is Taylor Kemp where one document `holds` both (given the rows of the two names)."""
+def propose_middle_names(names: Names, holds: Callable[[Longs, Longs], Flags]) -> list[Alias]:
+    """Taylor Eric Kemp is Taylor Kemp where one document `holds` both (given the rows of both, pair by pair)."""
     people = names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
     sizes = np.diff(names.offsets)
     long = np.flatnonzero(people & (sizes > 2) & (sizes <= _LONGEST_PERSON))
@@ -246,9 +246,6 @@ def propose_middle_names(names: Names, holds: Callable[[int, int], bool]) -> lis
     joined = first + last * np.uint64(WORD_BASE)
     other = names.numbers(joined ^ (joined >> np.uint64(31)))
     fits = np.flatnonzero((other >= 0) & people[other] & (sizes[other] == 2))
+    fits = fits[holds(long[fits], other[fits])]
     pairs = zip(long[fits].tolist(), other[fits].tolist(), strict=True)
-    return [
-        Alias(row, short, "middle_name", 0.9)
-        for row, short in pairs
-        if all(map(str.isalpha, names.plain[row])) and holds(row, short)
-    ]
+    return [Alias(row, short, "middle_name", 0.9) for row, short in pairs if all(map(str.isalpha, names.plain[row]))]

@@ -11,7 +11,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +47,9 @@ from hades.ingest.increment.reuse_rows import FormerRows, take_runs
 from hades.ingest.increment.touched_names import close, find_touched, sign_names
 from hades.ingest.readings.kept_readings import KeptReadings
 from hades.ingest.readings.read_chunks import read_chunks
-from hades.ingest.readings.text_readings import TextReadings
+from hades.ingest.readings.text_readings import TextReadings, find_ranges
 from hades.ingest.workers.worker_pool import WorkerPool
-from hades.text.arrays import Hashes, Longs, distinct
+from hades.text.arrays import Flags, Hashes, Longs, distinct
 from schemas.graph_types import EntityType
 from schemas.nodes import NameType
 
@@ -110,9 +110,10 @@ def _derive(
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
     stated, titles = statements.names(reading), _title_names(corpus, reading)
     names = reading.names
-    proposals = NameProposals(
-        propose_aliases(names, reading.common, rules), propose_middle_names(names, _Holds(len(names), pairs, titles))
-    )
+    size, titled = max(1, len(names)), np.flatnonzero(titles >= 0)
+    held = distinct(np.concatenate([pairs, titled * size + titles[titled]]))
+    middle_names = propose_middle_names(names, partial(_hold_both, held, size))
+    proposals = NameProposals(propose_aliases(names, reading.common, rules), middle_names)
     links = find_links(corpus, reading, proposals.all(), pairs, titles)
     signed = sign_names(corpus, reading, stated)
     touched = find_touched(former.arrays, names.identity, signed, links) if former else names.identity
@@ -144,29 +145,20 @@ def _title_names(corpus: Corpus, reading: Reading) -> Longs:
     return np.fromiter(rows, dtype=np.int64, count=len(corpus.documents))
 
 
-class _Holds:
-    """Whether some document holds two names, in its text or as its title."""
-
-    def __init__(self, n_names: int, pairs: Longs, titles: Longs) -> None:
-        self._size, self._pairs, self._titles = max(1, n_names), pairs, titles
-
-    def __call__(self, one: int, other: int) -> bool:
-        documents = [self._documents(row) for row in (one, other)]
-        return bool(np.intersect1d(documents[0], documents[1]).size)
-
-    def _documents(self, name: int) -> Longs:
-        begin, end = np.searchsorted(self._names, (name, name + 1))
-        titled = np.flatnonzero(self._titles == name)
-        return np.concatenate([self._pairs[self._order[begin:end]] // self._size, titled])
-
-    @cached_property
-    def _order(self) -> Longs:
-        return np.argsort(self._pairs % self._size, kind="stable")
-
-    @cached_property
-    def _names(self) -> Longs:
-        names: Longs = (self._pairs % self._size)[self._order]
-        return names
+def _hold_both(codes: Longs, n_names: int, one: Longs, other: Longs) -> Flags:
+    """Whether some document holds both names, pair by pair; `codes` are sorted document * n_names + name."""
+    held = np.zeros(len(one), dtype=np.bool_)
+    wanted, which = np.unique(one, return_inverse=True)
+    name = codes % n_names
+    rows = np.flatnonzero(np.isin(name, wanted))
+    order = rows[np.argsort(name[rows], kind="stable")]
+    begin, end = (np.searchsorted(name[order], wanted, side=side)[which] for side in ("left", "right"))
+    pair = np.repeat(np.arange(len(one)), end - begin)
+    document = codes[order[find_ranges(begin, end - begin)]] // n_names
+    asked = document * n_names + other[pair]
+    place = np.minimum(np.searchsorted(codes, asked), max(0, len(codes) - 1))
+    held[pair[codes[place] == asked]] = True
+    return held
 
 
 def _build_rows(

@@ -25,6 +25,7 @@ from hades.ingest.readings.kept_readings import readers_digest
 from hades.ingest.readings.signatures import Signatures, sign_numbers
 from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs
+from schemas.catalogue import collection_named
 
 OWNER = "owner"  # a column: the identity of a name that the row hangs on
 _STATE = "state.json"
@@ -114,7 +115,7 @@ class KeptDerivation:
             if state["version"] != self._version:
                 return None
             tables = {name: read_file(self._folder / file, checksum) for name, file, checksum in state["files"]}
-            entities, mentions, relations = (part_signatures(tables[name]) for name in _ROWS)
+            entities, mentions, relations = (part_signatures(_widen(name, tables[name])) for name in _ROWS)
             return FormerDerivation(_unpack(tables["arrays"]), entities, mentions, relations, tables["merge_log"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException):
             return None
@@ -123,7 +124,7 @@ class KeptDerivation:
         """Keep this derivation and no other; where it cannot be written, keep none."""
         tables = {"arrays": _pack(made.arrays), "merge_log": made.merge_log}
         for name, one in zip(_ROWS, (made.entities, made.mentions, made.relations), strict=True):
-            tables[name] = with_signatures(one.table, one.signatures)
+            tables[name] = with_signatures(_narrow(one.table), one.signatures)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             files = [(name, *self._write(name, table)) for name, table in tables.items()]
@@ -151,6 +152,27 @@ def makers_digest() -> str:
     """A digest of the code that derives names and of the code that reads texts."""
     files = sorted(file for folder in _MAKERS for file in folder.glob("*.py"))
     return sha256(readers_digest().encode() + b"\x00".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _narrow(table: pa.Table) -> pa.Table:
+    """The table without columns that hold nothing, which later stages fill: a fifth of its size."""
+    if not table.num_rows:
+        return table
+    return table.select([name for name in table.column_names if table.column(name).null_count < table.num_rows])
+
+
+def _widen(collection: str, table: pa.Table) -> pa.Table:
+    """The table with all columns of its collection, in their order, and then those that only this folder has."""
+    declared = collection_named(collection)
+    assert declared is not None
+    held = set(table.column_names)
+    columns = {
+        field.name: table.column(field.name) if field.name in held else pa.nulls(table.num_rows, field.type)
+        for field in declared.schema
+    }
+    others = [name for name in table.column_names if name not in columns]
+    fields = [*declared.schema, *(table.schema.field(name) for name in others)]
+    return pa.Table.from_arrays([*columns.values(), *map(table.column, others)], schema=pa.schema(fields))
 
 
 def _pack(arrays: FormerArrays) -> pa.Table:

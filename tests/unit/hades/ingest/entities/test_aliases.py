@@ -92,8 +92,8 @@ def test_an_acronym_means_what_most_documents_explain() -> None:
 
 def test_a_middle_name_is_dropped_where_one_document_holds_both() -> None:
     names = names_of([("Taylor Kemp", TITLE, 1), ("Taylor Eric Kemp", NAME, 1)])
-    assert len(propose_middle_names(names, lambda one, other: True)) == 1
-    assert propose_middle_names(names, lambda one, other: False) == []
+    assert len(propose_middle_names(names, lambda one, other: np.ones(len(one), dtype=np.bool_))) == 1
+    assert propose_middle_names(names, lambda one, other: np.zeros(len(one), dtype=np.bool_)) == []
 
 
 POOL = [
