@@ -86,7 +86,7 @@ def measure(folder: Path, papers: Path, limit: int | None, workers: int) -> dict
 
 
 class LargestChild:
-    """The largest memory that a child process held, looked at ten times a second.
+    """The largest memory that a child process held, looked at once a second: looking takes processor time that counts.
 
     The system's own figure counts a child before it has begun to run its program, when it shares the memory of ours.
     """
@@ -107,7 +107,7 @@ class LargestChild:
     def _watch(self) -> None:
         ours = psutil.Process()
         command = ours.cmdline()
-        while not self._ended.wait(0.1):
+        while not self._ended.wait(1.0):
             for child in ours.children():
                 try:
                     if child.cmdline() != command:

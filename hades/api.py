@@ -13,29 +13,28 @@ from typing import TYPE_CHECKING, Any, Self
 from hades.cache.place import CachePlace
 from hades.errors import SettingsError
 from hades.ingest.entities.rules import EntityRules
-from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest_api import Ingest
-from hades.ingest.openie import Estimate, ExtractionReport, estimate, extract
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.report import IngestReport, Progress, silent
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ports.clock import utc_now
 from hades.ports.store import GraphStore
 from hades.ports.text import Embedder, LanguageModel, Tokenizer
-from hades.ports.view import GraphView
 from hades.retrieval.turn.recipes import DEFAULT, MODES, PASSAGE
-from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import served
-from hades.snapshot.publish import PublishReport, publish
 from hades.stages.build_context import BuildContext, Mode
 from schemas.plan import Plan
-from schemas.retrieval import Retrieval
 from schemas.telemetry import Feedback, JudgedRanks
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a night without a change loads none of these
+    from hades.ingest.forget import Certificate
+    from hades.ingest.openie import Estimate, ExtractionReport
     from hades.memory.service import Memory
+    from hades.ports.view import GraphView
     from hades.retrieval.turn.answers import Answers
     from hades.retrieval.turn.turn_log import TurnLog
+    from hades.snapshot.publish import PublishReport
+    from schemas.retrieval import Retrieval
 
 
 class Hades:
@@ -89,11 +88,14 @@ class Hades:
 
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
+        from hades.ingest.openie import estimate
+
         return estimate(self.store, self._context.tokenizer, self._ask().model)
 
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
-        from hades.ingest.edges import derive_edges  # a night without a change does not need it
+        from hades.ingest.edges import derive_edges
+        from hades.ingest.openie import extract
 
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.rules, self._context.progress, self._context.scratch)
@@ -106,6 +108,8 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
+        from hades.ingest.forget import forget_documents
+
         certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
         for parsed in self._context.scratch.glob("parsed-*.jsonl"):  # quotes signatures and docstrings of files
             parsed.unlink(missing_ok=True)
@@ -114,6 +118,8 @@ class Hades:
 
     def publish(self) -> PublishReport:
         """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
+        from hades.snapshot.publish import publish
+
         return publish(self.store, self.home)
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
@@ -160,6 +166,8 @@ class Hades:
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""
+        from hades.snapshot.open import open_snapshot
+
         return open_snapshot(self.home)
 
     def retrieve(

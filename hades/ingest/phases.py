@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades.ingest import chunks, forget, manifest
+from hades.ingest import chunks, manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.derivation_digest import is_derived
@@ -118,7 +118,10 @@ def read_nodes(
     if source.mirrors:
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
         report.removed = len(lost)
-        forget.remove_documents(store, lost)
+        if lost:
+            from hades.ingest.forget import remove_documents
+
+            remove_documents(store, lost)
 
 
 def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:

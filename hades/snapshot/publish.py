@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -14,27 +13,25 @@ from pathlib import Path
 
 from hades.build_state import ledger, ranker_file
 from hades.errors import SnapshotError
-from hades.ports.graph import EDGES, KINDS
+from hades.ports.graph import EDGES
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
 from hades.snapshot.arrays import Folder, mapped, sync_files, view_of
 from hades.snapshot.manifest import MANIFEST, Manifest
+from hades.snapshot.publish_inputs import RANKER, catalogue_hash, edge_types, parts_of
 from hades.snapshot.ranker_part import write_ranker
 from hades.snapshot.rows.bridge_rows import BridgeRows
 from hades.snapshot.rows.document_rows import DocumentRows
-from hades.snapshot.rows.edge_rows import EdgeRows, edge_types
+from hades.snapshot.rows.edge_rows import EdgeRows
 from hades.snapshot.rows.former_snapshot import FormerSnapshot
 from hades.snapshot.rows.node_rows import NodeRows, Progress
 from hades.snapshot.verification import keep_verified, link_equal_parts, note, stamps_of, verify
 from hades.snapshot.view import SnapshotView
 from models.ranker.infer import BadModel
-from schemas.catalogue import collection_named
 from schemas.intervals import iso
 
 ABOUT = "about.json"
-RANKER = "ranker"
-PARTS = (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES, RANKER)
 _BUILDING = ".building-"
 
 logger = logging.getLogger(__name__)
@@ -171,23 +168,6 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)
     return replace(contents, arrays={**contents.arrays, **folder.files}), ""
-
-
-def parts_of(store: RowStore) -> dict[str, str]:
-    """The generation of each thing that was built into the store, empty where it never was."""
-    done = {stage: ledger.complete(store, stage) for stage in PARTS}
-    return {stage: "" if one is None else one.generation for stage, one in done.items()}
-
-
-def catalogue_hash() -> str:
-    """The hash of the declarations a snapshot was made under: columns of what it reads, and its edge types."""
-    digest = hashlib.sha256(json.dumps(edge_types()).encode())
-    for name in ("documents", *KINDS, *EDGES):
-        collection = collection_named(name)
-        assert collection is not None
-        columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
-        digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
-    return digest.hexdigest()
 
 
 def _find_serving(root: Path) -> Path | None:

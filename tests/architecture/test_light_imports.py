@@ -108,7 +108,8 @@ def test_a_night_without_a_change_or_with_a_small_one_loads_no_library_of_a_full
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
     heavy = ("pandas", "matplotlib", "mlflow", "prefect", "great_expectations", "scipy", "sklearn", "numba", "igraph")
     run_commands([["run", "nightly"]], heavy, tmp_path, settings)
-    derivation = ("hades.ingest.edges", "hades.ingest.entities.derive", "pyarrow.parquet")
+    derivation = ("hades.ingest.edges", "hades.ingest.entities.derive", "hades.ingest.forget", "hades.ingest.openie")
+    derivation += ("pyarrow.parquet", "schemas.retrieval", "hades.snapshot.publish", "hades.snapshot.view")
     output, loaded = run_commands([["run", "nightly"]], (*heavy, *derivation), tmp_path, settings)
     assert loaded == ["LOADED []"], output
     page = asked_home.parent / "page.md"

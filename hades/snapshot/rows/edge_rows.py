@@ -16,6 +16,7 @@ from hades.snapshot import csr
 from hades.snapshot.arrays import Column, Folder
 from hades.snapshot.columns import NOWHERE, Coder, append_texts, floats, integers, spans
 from hades.snapshot.heaps import HeapWriter
+from hades.snapshot.publish_inputs import edge_types
 from hades.snapshot.rows.document_rows import DocumentRows
 from hades.snapshot.rows.node_rows import NodeSpace, Progress
 from schemas.catalogue import collection_named
@@ -24,17 +25,6 @@ BOUNDS = {"valid_from": ALWAYS, "valid_until": FOREVER, "recorded_at": ALWAYS, "
 _MAX_EDGES = np.iinfo(np.int32).max
 _BATCH_ROWS = 262_144  # the table of node ids is hashed once a batch
 _COMMON = ("_key", "_from", "_to", "type", "weight", *BOUNDS)
-
-
-def edge_types() -> tuple[str, ...]:
-    """Every type an edge of the graph can have, in catalogue order; its place is its code in every view."""
-    found: dict[str, None] = {}
-    for name in EDGES:
-        collection = collection_named(name)
-        assert collection is not None
-        choices = next(column.choices for column in collection.columns if column.name == "type")
-        found.update(dict.fromkeys(choices))
-    return tuple(found)
 
 
 class EdgeRows:

@@ -14,7 +14,7 @@ from hades.ports.store import GraphStore
 from hades.snapshot import manifest as manifests
 from hades.snapshot.manifest import FORMAT
 from hades.snapshot.pointer import prune, root_of, served
-from hades.snapshot.publish import catalogue_hash, parts_of, publish
+from hades.snapshot.publish_inputs import catalogue_hash, parts_of
 from hades.snapshot.retention import snapshots
 from hades.snapshot.verification import verify
 from hades.stages.build_context import BuildContext, default_moment
@@ -96,6 +96,8 @@ def _serve_already(context: BuildContext, inputs: str | None) -> ReleaseReport |
 
 
 def _publish(context: BuildContext, as_of: datetime) -> ReleaseReport:
+    from hades.snapshot.publish import publish
+
     weighed = ledger.complete(context.store, ledger.WEIGHTS)
     version = None
     if weighed is not None and weighed.as_of is not None:

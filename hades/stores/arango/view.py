@@ -36,8 +36,7 @@ from hades.ports.graph import (
 from hades.ports.store import Direction, Term
 from hades.ports.view import GraphView
 from hades.snapshot.names import outermost
-from hades.snapshot.publish import parts_of
-from hades.snapshot.rows.edge_rows import edge_types
+from hades.snapshot.publish_inputs import edge_types, parts_of
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view_facts as facts
 from hades.stores.arango.row_store import ArangoRows

@@ -33,7 +33,7 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.snapshot.rows.edge_rows import edge_types
+from hades.snapshot.publish_inputs import edge_types
 from hades.snapshot.vectors import cosines_with
 from schemas.edges import ClusterEdgeType
 from schemas.ids import sha256_text
