@@ -45,21 +45,17 @@ _ALLOWED[:-1, :-1, :-1] = [
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Entities by row: their ids, their types, and which lie in new parts of the store."""
+    """Entities by row: their ids and their types."""
 
     ids: pa.Array
     types: pa.Array
-    is_new: Flags
-
-    def are_new(self, rows: Longs) -> Flags:
-        return at(self.is_new, rows, False)
 
 
 def edge_frames(source: Source) -> Frames:
     """Relations, mentions and the other edges with what is known of their ends."""
     keyed = source.read_keys("entities", ("type", "deg_out"))
     table, is_new = keyed.table, keyed.is_new
-    nodes = _Nodes(ids("entities", column(table, "_key")), column(table, "type"), is_new)
+    nodes = _Nodes(ids("entities", column(table, "_key")), column(table, "type"))
     documents = Documents(source)
     relations, tails, all_relations = _relations(source, nodes, documents)
     leaving: Longs = np.bincount(tails[tails >= 0], minlength=table.num_rows).astype(np.int64)
@@ -75,11 +71,12 @@ def edge_frames(source: Source) -> Frames:
 
 def _relations(source: Source, nodes: _Nodes, documents: Documents) -> tuple[pa.Table, Longs, int]:
     """The relations that need a check, the row of every relation's tail, and how many relations there are."""
-    keyed = source.read_keys("relations", ("_from", "_to", "provenance"), _RELATION)
+    keyed = source.read_keys("relations", ("_from", "_to", "type", "provenance"), _RELATION)
     all_tails, all_heads = (place(column(keyed.table, end), nodes.ids) for end in ("_from", "_to"))
     named = pc.struct_field(column(keyed.table, "provenance"), "doc")
     rows = documents.rows_of(named)
-    chosen = keyed.is_new | (all_tails < 0) | (all_heads < 0) | nodes.are_new(all_tails) | nodes.are_new(all_heads)
+    allowed = _endpoints_allowed(column(keyed.table, "type"), nodes.types, all_tails, all_heads)
+    chosen = keyed.is_new | (all_tails < 0) | (all_heads < 0) | ~allowed
     chosen |= documents.are_new(rows) | ((rows < 0) & flags(pc.is_valid(named)))
     table, tails, heads = keyed.take(chosen, *_RELATION), all_tails[chosen], all_heads[chosen]
     document, span = (pc.struct_field(column(table, "provenance"), name) for name in ("doc", "span"))
@@ -92,7 +89,7 @@ def _relations(source: Source, nodes: _Nodes, documents: Documents) -> tuple[pa.
         from_type=texts_at(nodes.types, tails),
         to_type=texts_at(nodes.types, heads),
         ends_exist=(tails >= 0) & (heads >= 0),
-        endpoints_allowed=_endpoints_allowed(column(table, "type"), nodes.types, tails, heads),
+        endpoints_allowed=allowed[chosen],
         joins_two=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
         document=document,
         span=span,
