@@ -115,12 +115,12 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
     assert declared is not None
     for column in declared.columns:
         index = table.schema.get_field_index(column.name)
-        if column.default is None or column.nullable:
+        if column.default is None or column.nullable or (index >= 0 and not table.column(index).null_count):
             continue
         filled = repeated(column.default, column.type, table.num_rows)
         if index < 0:
             table = table.append_column(column.name, filled)
-        elif table.column(index).null_count:
+        else:
             values = table.column(index).combine_chunks()
             table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
     return table

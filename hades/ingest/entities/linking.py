@@ -56,7 +56,7 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
     beside = distinct(_beside_text(linked, given, size))
-    beside = beside[~np.isin(beside, said)]
+    beside = beside[~np.isin(beside, said)] if len(beside) else beside
     codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
     row_said = row[: len(said)]
@@ -77,7 +77,8 @@ def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
     title = linked.title[given.document]
     told = np.flatnonzero((title >= 0) & (title != given.entity))
     more, which = np.unique(title[told] * size + given.entity[told], return_index=True)
-    fresh = ~np.isin(more, codes)
+    place = np.minimum(np.searchsorted(codes, more), max(0, len(codes) - 1))
+    fresh = codes[place] != more if len(codes) else np.ones(len(more), dtype=np.bool_)
     more, where = more[fresh], given.document[told][which[fresh]]
     spans = linked.corpus.first_chunk(where)
     codes = np.concatenate([codes, more])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import overload
 
 import numpy as np
@@ -94,8 +95,9 @@ class Names:
     @cached_property
     def _hash_of(self) -> dict[str, int]:
         """The hash of each word by its letters."""
-        used, example = np.unique(self.spelling, return_index=True)
-        return dict(zip((self.letters[one] for one in used.tolist()), self.words[example].tolist(), strict=True))
+        hashes, is_used = np.zeros(len(self.letters), dtype=np.uint64), np.zeros(len(self.letters), dtype=np.bool_)
+        hashes[self.spelling], is_used[self.spelling] = self.words, True
+        return dict(zip(compress(self.letters, is_used.tolist()), hashes[is_used].tolist(), strict=True))
 
     def has(self, why: int) -> Flags:
         """Which names are known for one of these reasons."""

@@ -73,7 +73,7 @@ def read_names(
     Texts keep the mentions that they had in the last derivation where nothing speaks against it.
     """
     tokens, starts = read.words(), read.opens()
-    strings = sorted(stated)
+    strings = list(stated)
     gazetteer = build_gazetteer(read, tokens, [(text, stated[text]) for text in strings], rules)
     texts = corpus.text_ids
     find = partial(_find, read, tokens, gazetteer)

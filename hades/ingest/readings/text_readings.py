@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hades.ingest.entities.acronyms import find_definitions
 from hades.ingest.entities.candidates import N_RULES, Mark, candidate_spans
 from hades.ingest.workers.arrow_bytes import from_bytes, to_bytes
-from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs, encode
+from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs, encode, running
 from hades.text.boundaries import fragments, sentence_starts
 from hades.text.tokens import Words, span_hashes, tokenize
 
@@ -127,7 +127,9 @@ def take_texts(read: TextReadings, texts: Longs) -> TextReadings:
     begins = np.cumsum(read.n_words) - read.n_words
     n_words = read.n_words[texts]
     rows = find_ranges(begins[texts], n_words)
-    used, word = np.unique(read.word[rows], return_inverse=True)
+    is_used = np.zeros(len(read.vocabulary), dtype=np.bool_)
+    is_used[read.word[rows]] = True
+    used, word = np.flatnonzero(is_used), running(is_used)[read.word[rows]]
     text_of = np.repeat(np.arange(len(read)), read.n_words)[read.first]
     by_text = np.argsort(text_of, kind="stable")
     counts = np.bincount(text_of, minlength=len(read))
@@ -139,7 +141,7 @@ def take_texts(read: TextReadings, texts: Longs) -> TextReadings:
         n_words,
         read.start[rows],
         read.end[rows],
-        word.astype(np.int32),
+        word,
         read.shape[rows],
         read.vocabulary[used],
         read.folded.take(pa.array(used)),
