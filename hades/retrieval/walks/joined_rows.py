@@ -3,7 +3,7 @@
 An entry is left out where its type counts nothing, and where it is the second half of a loop. Each knows the degree up
 to it, so a node that need not push is told without reading its row. Sums are added in the order of `push` and the work
 is counted as there, so every number is the same to the last bit. A walk that does not end within its work is left to
-`push`, as are walks under a mask.
+`push`, as are walks under a mask and those in which no node pushes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 MOST_ENTRIES = 3_000_000  # of both directions; 24 bytes each, in every process that walks
+_LINE = 64  # bytes that the processor reads at once
 _KEPT = 2  # graphs, or ways to weigh one: what serves, and what another recipe asks for
 _ESTIMATE, _RESIDUAL, _DEGREE, _READ = range(4)
+_START, _FIRST_DEGREE, _FIRST_READ, _WHOLE_DEGREE = range(4)
 _QUEUED, _TOUCHED, _NOT_QUEUED = 1, 2, 0xFE
 
 _kept: list[tuple[Csr, bytes, JoinedRows]] = []
@@ -32,13 +34,15 @@ _of_thread = threading.local()
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The entries of node `n` stand at `starts[n]:starts[n + 1]`, those of outgoing edges first.
+    """The entries of a node stand between its start and that of the next node, those of outgoing edges first.
 
+    `nodes` (nodes + 1, 4): the start of each, `degree` and `read` of its first entry, `degree` of its last: most nodes
+    that a walk reaches need no more, so nothing is read of their entries.
     `gain` is weight times factor, `degree` its sum up to and with an entry, `read` how many entries of the adjacency
     stand up to there; `entries` (nodes,) how many there are of a node.
     """
 
-    starts: Longs
+    nodes: Floats
     target: NDArray[np.int32]
     gain: Floats
     degree: Floats
@@ -78,14 +82,14 @@ def push_joined(
 
     `restart` are distinct, `weights` sum to 1. The arrays belong to the thread and are left as clean as they were.
     """
-    n_nodes = len(rows.starts) - 1
+    n_nodes = len(rows.nodes) - 1
     scratch = getattr(_of_thread, "scratch", None)
     if scratch is None or len(scratch[1]) != n_nodes:
-        whole = [np.zeros(n_nodes, np.int32) for _ in range(3)]
-        scratch = np.zeros((n_nodes, 4)), np.zeros(n_nodes, np.uint8), *whole, *(np.zeros(n_nodes) for _ in range(3))
+        whole, real = np.zeros(n_nodes, np.int32), np.zeros(n_nodes)
+        scratch = _lay_together(np.zeros((n_nodes, 4)), np.zeros(n_nodes, np.uint8), *[whole] * 3, *[real] * 3)
     _of_thread.scratch = None  # an error inside leaves arrays behind that are not clean
     counts = np.zeros(3, np.int64)
-    columns = (rows.starts, rows.target, rows.gain, rows.degree, rows.read, rows.entries)
+    columns = (rows.nodes, rows.target, rows.gain, rows.degree, rows.read, rows.entries)
     is_complete = _push(*columns, restart, weights, *scratch, counts, epsilon, damping, max_work)
     _of_thread.scratch = scratch
     if not is_complete:
@@ -110,7 +114,33 @@ def _join_rows(adjacency: Adjacency, factors: Floats) -> JoinedRows:
     count = _join(*arrays, factors, starts, target, gain, degree, read)
     entries = (np.diff(out.starts) + np.diff(into.starts)).astype(np.int32)
     own = slice(count)
-    return JoinedRows(starts, target[own].copy(), gain[own].copy(), degree[own].copy(), read[own].copy(), entries)
+    nodes = _describe_nodes(starts, degree, read)
+    return JoinedRows(*_lay_together(nodes, target[own], gain[own], degree[own], read[own], entries))
+
+
+def _describe_nodes(starts: Longs, degree: Floats, read: NDArray[np.int32]) -> Floats:
+    nodes = np.zeros((len(starts), 4))
+    nodes[:, _START] = starts
+    own = np.flatnonzero(np.diff(starts))  # a node without entries has the degree 0
+    nodes[own, _FIRST_DEGREE], nodes[own, _FIRST_READ] = degree[starts[own]], read[starts[own]]
+    nodes[own, _WHOLE_DEGREE] = degree[starts[own + 1] - 1]
+    return nodes
+
+
+def _lay_together(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Copies of the arrays in one block of memory.
+
+    A walk reads in no order. NumPy asks the system for large pages for a block of 4 MB or more, so that fewer addresses
+    must be translated; single arrays of most graphs are smaller.
+    """
+    ends = np.cumsum([-(-one.nbytes // _LINE) * _LINE for one in arrays]).tolist()
+    block = np.zeros(ends[-1], np.uint8)
+    copies = []
+    for one, start in zip(arrays, [0, *ends[:-1]], strict=True):
+        copy = block[start : start + one.nbytes].view(one.dtype).reshape(one.shape)
+        copy[...] = one
+        copies.append(copy)
+    return tuple(copies)
 
 
 @compiled_loop
@@ -153,7 +183,7 @@ def _join(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 @compiled_loop
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover
-    starts,
+    nodes,
     target,
     gain,
     degrees,
@@ -187,17 +217,20 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover
         head = head + 1 if head + 1 < size else 0
         length -= 1
         flags[node] &= _NOT_QUEUED
-        first, end, held = starts[node], starts[node + 1], state[node, _RESIDUAL]
-        degree = degrees[end - 1] if end > first else 0.0
-        if held <= epsilon * degree:  # `push` knows the degree as far as the first entry whose sum tells it that
-            least, most = first, end - 1
+        held = state[node, _RESIDUAL]
+        if held <= epsilon * nodes[node, _FIRST_DEGREE]:  # `push` knows the degree as far as the first entry
+            state[node, _DEGREE], state[node, _READ] = nodes[node, _FIRST_DEGREE], nodes[node, _FIRST_READ]
+            continue
+        first, end, degree = int(nodes[node, _START]), int(nodes[node + 1, _START]), nodes[node, _WHOLE_DEGREE]
+        if held <= epsilon * degree:  # it knows the degree as far as the first entry whose sum tells it that
+            least, most = first + 1, end - 1
             while least < most:
                 middle = (least + most) // 2
                 if held > epsilon * degrees[middle]:
                     least = middle + 1
                 else:
                     most = middle
-            state[node, _DEGREE], state[node, _READ] = degrees[least], least + 1
+            state[node, _DEGREE], state[node, _READ] = degrees[least], read[least]
             continue
         state[node, _DEGREE], state[node, _READ] = degree, -1.0
         state[node, _RESIDUAL] = 0.0
@@ -231,7 +264,7 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover
     for place in range(n_touched):
         node = touched[place]
         if state[node, _READ] != 0.0:  # what was read for a degree, once
-            work += entries[node] if state[node, _READ] < 0.0 else read[int(state[node, _READ]) - 1]
+            work += entries[node] if state[node, _READ] < 0.0 else int(state[node, _READ])
         if state[node, _ESTIMATE] > 0.0:
             numbers[n_scored], scores[n_scored] = node, state[node, _ESTIMATE]
             n_scored += 1

@@ -97,7 +97,7 @@ def personalized_pagerank(
         rows = join_rows(adjacency, by_code)
         most = min(_first_work(max_work, epsilon, relaxed_epsilon), _SLICE)  # nobody looks at the clock inside
         pushed = rows and push_joined(rows, nodes, mass, damping=damping, epsilon=epsilon, max_work=most)
-        if pushed:
+        if pushed and len(pushed.numbers):  # where no node pushes, `_push` has the last resort
             scored = _sort(pushed.numbers, pushed.scores, None)
             return Ppr(*scored, *_bound(pushed.left, pushed.degrees), pushed.work, False)
     clock: Callable[[], AbstractContextManager[None]] = getattr(graph, "walking", nullcontext)
