@@ -77,10 +77,11 @@ def measure(values: Any, questions: Any, folder: Path | None = None) -> dict[str
     signed = time.process_time()
     in_order = code(values, norms)
     exact = [best(cosines_with(values, norms, one), np.arange(count)) for one in questions[:20]]
+    all_codes, few_cells = CodedVectors(in_order), VectorsInCells(in_cells, cells)  # once, as an open snapshot has them
     ways: dict[str, Callable[[Any], Any]] = {
         "exact": lambda one: best(cosines_with(values, norms, one), np.arange(count)),
-        "codes": lambda one: compare(values, norms, CodedVectors(in_order).candidates([one], TOP)[0], one),
-        "cells": lambda one: compare(values, norms, VectorsInCells(in_cells, cells).candidates([one], TOP)[0], one),
+        "codes": lambda one: compare(values, norms, all_codes.candidates([one], TOP)[0], one),
+        "cells": lambda one: compare(values, norms, few_cells.candidates([one], TOP)[0], one),
     }
     figures: dict[str, Any] = {
         "vectors": count,
