@@ -120,11 +120,12 @@ class Folder:
 def sync_files(paths: Sequence[Path]) -> None:
     """Put files on the disk, several at a time: a file system writes its journal once for those that wait together."""
     with ThreadPoolExecutor(_SYNCED_TOGETHER) as pool:
-        for _ in pool.map(_sync, paths):
+        for _ in pool.map(sync, paths):
             pass
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Put a file, or a folder's list of names, on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hades.errors import SnapshotError
 from hades.snapshot import manifest
+from hades.snapshot.arrays import sync
 from hades.snapshot.verification import keep_verified, verify
 
 CURRENT = "current"
@@ -171,15 +172,6 @@ def changing(root: Path) -> Iterator[None]:
     with (root / _LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def sync(folder: Path) -> None:
-    """Put a folder's list of names on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _write(path: Path, pointer: Pointer) -> None:

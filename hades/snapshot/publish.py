@@ -17,7 +17,7 @@ from hades.ports.graph import EDGES
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest as manifests
 from hades.snapshot import pointer
-from hades.snapshot.arrays import Folder, mapped, sync_files, view_of
+from hades.snapshot.arrays import Folder, mapped, sync, sync_files, view_of
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.publish_inputs import RANKER, catalogue_hash, edge_types, parts_of
 from hades.snapshot.ranker_part import write_ranker
@@ -209,7 +209,7 @@ def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetim
             file.flush()
             os.fsync(file.fileno())
     note(building, stamps_of(building, contents.arrays))
-    pointer.sync(building)
+    sync(building)
 
 
 def _adopt(root: Path, building: Path, snapshot: str) -> None:
@@ -221,4 +221,4 @@ def _adopt(root: Path, building: Path, snapshot: str) -> None:
         shutil.rmtree(damaged)
     else:
         building.rename(root / snapshot)
-    pointer.sync(root)
+    sync(root)

@@ -113,24 +113,15 @@ def join_things(
         kept = np.flatnonzero(~np.isin(arrays.name, touched))
         of_name[names.numbers(arrays.name[kept])] = _map(places.of_former, arrays.name_entity[kept])
         documents = _DocumentNumbers(corpus)
+
+        def take(rows: Longs, document: Hashes, name: Hashes, entity: Longs) -> _Meanings:
+            by_number = _map(places.of_former, entity[rows])
+            return _Meanings(documents.find(document[rows]), names.numbers(name[rows]), by_number)
+
         rows = np.flatnonzero(~np.isin(arrays.pair_name, touched))
-        elsewhere = _join(
-            elsewhere,
-            _Meanings(
-                documents.find(arrays.pair_document[rows]),
-                names.numbers(arrays.pair_name[rows]),
-                _map(places.of_former, arrays.pair_entity[rows]),
-            ),
-        )
+        elsewhere = _join(elsewhere, take(rows, arrays.pair_document, arrays.pair_name, arrays.pair_entity))
         rows = np.flatnonzero(~np.isin(arrays.stated_name, touched))
-        stated = _join(
-            stated,
-            _Meanings(
-                documents.find(arrays.stated_document[rows]),
-                names.numbers(arrays.stated_name[rows]),
-                _map(places.of_former, arrays.stated_entity[rows]),
-            ),
-        )
+        stated = _join(stated, take(rows, arrays.stated_document, arrays.stated_name, arrays.stated_entity))
         meant = np.concatenate([meant, _map(places.of_former, arrays.stated_meant[rows])])
         is_title = np.concatenate([is_title, arrays.stated_title[rows]])
     return AllThings(places, of_name, elsewhere, stated, meant, is_title)

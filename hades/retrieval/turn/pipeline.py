@@ -128,9 +128,8 @@ def retrieve(
     found = _search_ahead(metered, parts, plan, chosen) if starts_itself else _seed(metered, parts, plan, chosen)
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
     candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
-    if starts_itself:  # where the step found nothing, what the seeds bring up is all there is
-        is_found = reached.passages is not None
-        found = replace(found, seeds=reached.seeds) if is_found else _seed(metered, parts, plan, chosen)
+    if starts_itself:
+        found = _starts_of(metered, parts, plan, chosen, reached)
     reached, hits = _with_code(metered, code, parts[0], found, reached, plan)
     if code is not None and reached.passages and plan.graph.hops:
         reached = _explain(metered, parts[0], reached, plan, tools)
@@ -248,6 +247,13 @@ def _search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, reci
     with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
         search_ahead(view, parts, plan, recipe.searches)
     return SeedHits((), (), 0)
+
+
+def _starts_of(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe, reached: StepResult
+) -> SeedHits:
+    """Where the step started; where it found nothing, what the seeds bring up is all there is."""
+    return _seed(view, parts, plan, recipe) if reached.passages is None else SeedHits(reached.seeds, (), 0)
 
 
 def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:

@@ -17,6 +17,7 @@ from pathlib import Path
 from hades.errors import SnapshotError
 from hades.snapshot import manifest as snapshot_manifests
 from hades.snapshot import pointer
+from hades.snapshot.arrays import sync
 from hades.snapshot.verification import VERIFIED
 from hades.stages.release.backup_manifest import HOME, MANIFEST, STORE, Backup, BackupError, seal
 
@@ -60,7 +61,7 @@ def back_up(
         if target.exists():
             target.rmdir()
         partial.rename(target)
-        pointer.sync(target.parent)
+        sync(target.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return backup

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from hades.snapshot import pointer
+from hades.snapshot.arrays import sync
 from hades.stages.release.backup_manifest import HOME, STORE, Backup, BackupError, verify
 
 _STAGE = ".restoring"
@@ -85,4 +85,4 @@ def _swap(home: Path, stage: Path, held: list[str], aside: Path | None) -> None:
             (home / name).rename(aside / name)
     for entry in sorted(stage.iterdir()):
         entry.rename(home / entry.name)
-    pointer.sync(home)
+    sync(home)
