@@ -39,10 +39,10 @@ from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.summaries import entity_summaries
 from hades.ingest.entities.tables import DocumentColumns, mentions_table, relations_table
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
-from hades.ingest.increment.all_things import AllThings, find_beside, find_clashes, join_things, pack_arrays
+from hades.ingest.increment.all_meanings import AllMeanings, find_beside, find_clashes, join_meanings, pack_arrays
 from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, KeptDerivation
 from hades.ingest.increment.name_links import find_links
-from hades.ingest.increment.named_things import NamedThings, NameProposals, find_spellings, resolve_things
+from hades.ingest.increment.name_meanings import NameMeanings, NameProposals, find_spellings, resolve_meanings
 from hades.ingest.increment.reuse_rows import FormerRows, take_runs
 from hades.ingest.increment.touched_names import close, find_touched, sign_names
 from hades.ingest.readings.kept_readings import KeptReadings
@@ -118,20 +118,20 @@ def _derive(
     signed = sign_names(corpus, reading, stated)
     touched = find_touched(former.arrays, names.identity, signed, links) if former else names.identity
 
-    def resolve(touched: Hashes) -> NamedThings:
+    def resolve(touched: Hashes) -> NameMeanings:
         rows = np.flatnonzero(np.isin(names.identity, touched))
         documents = distinct(stated[0][np.isin(stated[1], rows)]).tolist()
         beside = find_beside(reading, pairs, rows, former)
-        return resolve_things(corpus, reading, rows, proposals, statements.why, documents, rules, beside)
+        return resolve_meanings(corpus, reading, rows, proposals, statements.why, documents, rules, beside)
 
-    things = resolve(touched)
-    while former and len(clashes := find_clashes(former, touched, things)):
+    meanings = resolve(touched)
+    while former and len(clashes := find_clashes(former, touched, meanings)):
         arrays = former.arrays
         touched = close(distinct(np.concatenate([touched, clashes])), links, arrays.links())
-        things = resolve(touched)
-    everything = join_things(corpus, reading, things, former, touched)
-    arrays = pack_arrays(corpus, reading, signed, links, things, everything, former, known)
-    made = _build_rows(corpus, reading, statements, rules, things, everything, former, touched)
+        meanings = resolve(touched)
+    all_meanings = join_meanings(corpus, reading, meanings, former, touched)
+    arrays = pack_arrays(corpus, reading, signed, links, meanings, all_meanings, former, known)
+    made = _build_rows(corpus, reading, statements, rules, meanings, all_meanings, former, touched)
     entities, mentions, relations, log, titles_table = made
     rows = DerivedRows(
         entities.table.drop_columns([*_BESIDE]), mentions.table, relations.table, merge_log_table(log), titles_table
@@ -166,24 +166,24 @@ def _build_rows(
     reading: Reading,
     statements: Statements,
     rules: EntityRules,
-    things: NamedThings,
-    everything: AllThings,
+    meanings: NameMeanings,
+    all_meanings: AllMeanings,
     former: FormerDerivation | None,
     touched: Hashes,
 ) -> tuple[FormerRows, FormerRows, FormerRows, pa.Table, pa.Table]:
     """Entities, mentions, relations and the merge log as they are kept, and the entities of titles."""
-    linked, given = everything.link(corpus, reading), everything.given()
-    ids = everything.places.ids()
+    linked, given = all_meanings.link(corpus, reading), all_meanings.given()
+    ids = all_meanings.places.ids()
     found, frequency = link_chunks(linked, given)
     chunk_keys = pa.array(corpus.chunk_keys, pa.string())
     chunks = NodeIds(pc.binary_join_element_wise("doc_chunks", chunk_keys, "/"), corpus.chunk_ids)
     mentions = FormerRows(*mentions_table(chunks, ids, found, former.mentions if former else None))
-    entities = _build_entities(corpus, statements, things, everything, frequency, former)
+    entities = _build_entities(corpus, statements, meanings, all_meanings, frequency, former)
     parts = [
         link_titles(linked, given),
-        link_triples(linked, _triples(linked, everything)),
+        link_triples(linked, _triples(linked, all_meanings)),
         link_companions(linked, rules),
-        link_short_forms(linked, everything.of_name[reading.name], _EntitySenses(entities.table)),
+        link_short_forms(linked, all_meanings.of_name[reading.name], _EntitySenses(entities.table)),
     ]
     keys = pa.array([document.key for document in corpus.documents], pa.string())
     documents = DocumentColumns(
@@ -192,12 +192,12 @@ def _build_rows(
     relations = FormerRows(*relations_table(parts, ids, documents, former.relations if former else None))
     log = log_table(
         log_rows(
-            things.reading.names,
-            things.owner.tolist(),
-            things.merged.log,
-            things.resolved,
-            things.shown,
-            things.written,
+            meanings.reading.names,
+            meanings.owner.tolist(),
+            meanings.merged.log,
+            meanings.resolved,
+            meanings.shown,
+            meanings.written,
         )
     )
     if former:
@@ -211,43 +211,44 @@ def _build_rows(
 def _build_entities(
     corpus: Corpus,
     statements: Statements,
-    things: NamedThings,
-    everything: AllThings,
+    meanings: NameMeanings,
+    all_meanings: AllMeanings,
     frequency: Longs,
     former: FormerDerivation | None,
 ) -> FormerRows:
     """All entities: those of touched names are built, the others are the former ones."""
-    places, linked = everything.places, _link_touched(corpus, things)
-    stated = things.stated
+    places, linked = all_meanings.places, _link_touched(corpus, meanings)
+    stated = meanings.stated
     beside = np.flatnonzero(~stated.is_title)
-    given = DocumentNames(stated.document[beside], things.entity(stated.sense[beside]))
+    given = DocumentNames(stated.document[beside], meanings.entity(stated.sense[beside]))
     table = entities_table(
-        things.numbered,
-        find_spellings(things, statements.why),
+        meanings.numbered,
+        find_spellings(meanings, statements.why),
         frequency[places.of_touched],
         entity_domains(linked, given),
         entity_summaries(linked),
     )
     owner = np.zeros(table.num_rows, dtype=np.uint64)
-    used = np.flatnonzero(things.numbered.of_sense >= 0)
-    owner[things.numbered.of_sense[used]] = things.owner[used]
+    used = np.flatnonzero(meanings.numbered.of_sense >= 0)
+    owner[meanings.numbered.of_sense[used]] = meanings.owner[used]
     table = table.append_column(OWNER, pa.array(owner))
     for name in ("stem", "qualifier"):
-        table = table.append_column(name, pa.array([getattr(one, name) for one in things.numbered.senses], pa.string()))
+        values = [getattr(one, name) for one in meanings.numbered.senses]
+        table = table.append_column(name, pa.array(values, pa.string()))
     if former:
         table = take_runs(former.entities.table, table, places.place)
     return FormerRows(table, places.signatures)
 
 
-def _link_touched(corpus: Corpus, things: NamedThings) -> LinkedCorpus:
+def _link_touched(corpus: Corpus, meanings: NameMeanings) -> LinkedCorpus:
     """The mentions of touched names with their entities, by the numbers that these have among themselves."""
-    reading, resolved = things.reading, things.resolved
+    reading, resolved = meanings.reading, meanings.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     sense = resolved.meaning[np.searchsorted(resolved.pairs, codes)].astype(np.int64)
     title = np.full(len(corpus.documents), -1, dtype=np.int64)
-    titled = things.stated.is_title
-    title[things.stated.document[titled]] = things.entity(things.stated.sense[titled])
-    return LinkedCorpus(corpus, reading, things.entity(sense), title, len(things.numbered.keys))
+    titled = meanings.stated.is_title
+    title[meanings.stated.document[titled]] = meanings.entity(meanings.stated.sense[titled])
+    return LinkedCorpus(corpus, reading, meanings.entity(sense), title, len(meanings.numbered.keys))
 
 
 class _EntitySenses:
@@ -261,14 +262,14 @@ class _EntitySenses:
         return Sense(name, stem, qualifier, EntityType(kind), NameType(name_type))
 
 
-def _triples(linked: LinkedCorpus, everything: AllThings) -> list[StatedRelation]:
+def _triples(linked: LinkedCorpus, all_meanings: AllMeanings) -> list[StatedRelation]:
     reading = linked.reading
     triples = [(index, triple) for index, one in enumerate(linked.corpus.documents) for triple in one.facts.triples]
     documents = np.array([index for index, _ in triples], dtype=np.int64)
 
     def ends(place: int) -> Sequence[int]:
         rows = np.array([reading.row_of.get(triple[place], -1) for _, triple in triples], dtype=np.int64)
-        found: list[int] = everything.means(documents, rows, len(reading.names)).tolist()
+        found: list[int] = all_meanings.means(documents, rows, len(reading.names)).tolist()
         return found
 
     rows = zip(documents.tolist(), ends(0), (triple[1] for _, triple in triples), ends(2), strict=True)

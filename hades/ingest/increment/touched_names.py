@@ -1,4 +1,4 @@
-"""Which names a change touches: those that follow from other things than last time, and all linked with them."""
+"""Which names a change touches: those that follow from something else than last time, and all linked with them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def close(seeds: Hashes, *links: NameLinks) -> Hashes:
 
 
 def _changed_names(former: FormerArrays, identity: Hashes, signed: Signatures) -> tuple[Hashes, Hashes]:
-    """Names that are new or follow from other things, and names that are no more."""
+    """Names that are new or follow from something else, and names that are no more."""
     if not len(former.name):
         return identity, former.name
     place = np.minimum(np.searchsorted(former.name, identity), len(former.name) - 1)

@@ -14,7 +14,7 @@ from hades.ingest.entities.linking import DocumentNames, LinkedCorpus
 from hades.ingest.entities.reading import Reading
 from hades.ingest.increment.former_derivation import OWNER, FormerArrays, FormerDerivation, NameLinks
 from hades.ingest.increment.kept_mentions import KnownMentions
-from hades.ingest.increment.named_things import NamedThings
+from hades.ingest.increment.name_meanings import NameMeanings
 from hades.ingest.readings.signatures import Signatures, join_all, sign_texts
 from hades.text.arrays import Flags, Hashes, Longs, distinct
 from schemas.ids import node_id
@@ -36,7 +36,7 @@ class EntityPlaces:
 
 
 @dataclass(frozen=True)
-class _Meanings:
+class _MeaningRows:
     """What documents mean by names: rows of both and the entity, -1 for none."""
 
     document: Longs
@@ -45,13 +45,13 @@ class _Meanings:
 
 
 @dataclass(frozen=True)
-class AllThings:
+class AllMeanings:
     """What every name means, by the numbers of all entities."""
 
     places: EntityPlaces
     of_name: Longs  # where the document does not tell, -1 for none
-    elsewhere: _Meanings  # where a document tells
-    stated: _Meanings
+    elsewhere: _MeaningRows  # where a document tells
+    stated: _MeaningRows
     meant: Longs  # beside `stated`: by the name alone
     is_title: Flags
 
@@ -87,36 +87,36 @@ class AllThings:
         return np.where((codes[where] == asked) & (name >= 0), self.meant[beside[where]], -1)
 
 
-def find_clashes(former: FormerDerivation | None, touched: Hashes, things: NamedThings) -> Hashes:
+def find_clashes(former: FormerDerivation | None, touched: Hashes, meanings: NameMeanings) -> Hashes:
     """Names, not touched, of entities that have the key of an entity of a touched name: both must be told apart."""
     if former is None:
         return np.zeros(0, dtype=np.uint64)
     table = former.entities.table
-    shared = pc.is_in(table.column("_key"), value_set=pa.array(things.numbered.keys, pa.string())).to_numpy()
+    shared = pc.is_in(table.column("_key"), value_set=pa.array(meanings.numbered.keys, pa.string())).to_numpy()
     owner = table.column(OWNER).to_numpy()[shared]
     return distinct(owner[~np.isin(owner, touched)])
 
 
-def join_things(
-    corpus: Corpus, reading: Reading, things: NamedThings, former: FormerDerivation | None, touched: Hashes
-) -> AllThings:
+def join_meanings(
+    corpus: Corpus, reading: Reading, meanings: NameMeanings, former: FormerDerivation | None, touched: Hashes
+) -> AllMeanings:
     """The meanings of touched names with those of all others, which the last derivation found."""
-    places = _place_entities(things, former, touched)
+    places = _place_entities(meanings, former, touched)
     names = reading.names
     of_name = np.full(len(names), -1, dtype=np.int64)
-    of_name[things.rows] = _map(places.of_touched, things.entity(things.resolved.of_name.astype(np.int64)))
-    elsewhere, stated = _new_meanings(things, places), _new_statements(things, places)
-    meant = _map(places.of_touched, things.entity(things.stated.meant))
-    is_title = things.stated.is_title
+    of_name[meanings.rows] = _map(places.of_touched, meanings.entity(meanings.resolved.of_name.astype(np.int64)))
+    elsewhere, stated = _new_meanings(meanings, places), _new_statements(meanings, places)
+    meant = _map(places.of_touched, meanings.entity(meanings.stated.meant))
+    is_title = meanings.stated.is_title
     if former is not None:
         arrays = former.arrays
         kept = np.flatnonzero(~np.isin(arrays.name, touched))
         of_name[names.numbers(arrays.name[kept])] = _map(places.of_former, arrays.name_entity[kept])
         documents = _DocumentNumbers(corpus)
 
-        def take(rows: Longs, document: Hashes, name: Hashes, entity: Longs) -> _Meanings:
+        def take(rows: Longs, document: Hashes, name: Hashes, entity: Longs) -> _MeaningRows:
             by_number = _map(places.of_former, entity[rows])
-            return _Meanings(documents.find(document[rows]), names.numbers(name[rows]), by_number)
+            return _MeaningRows(documents.find(document[rows]), names.numbers(name[rows]), by_number)
 
         rows = np.flatnonzero(~np.isin(arrays.pair_name, touched))
         elsewhere = _join(elsewhere, take(rows, arrays.pair_document, arrays.pair_name, arrays.pair_entity))
@@ -124,7 +124,7 @@ def join_things(
         stated = _join(stated, take(rows, arrays.stated_document, arrays.stated_name, arrays.stated_entity))
         meant = np.concatenate([meant, _map(places.of_former, arrays.stated_meant[rows])])
         is_title = np.concatenate([is_title, arrays.stated_title[rows]])
-    return AllThings(places, of_name, elsewhere, stated, meant, is_title)
+    return AllMeanings(places, of_name, elsewhere, stated, meant, is_title)
 
 
 def find_beside(reading: Reading, pairs: Longs, rows: Longs, former: FormerDerivation | None) -> tuple[Longs, Longs]:
@@ -146,8 +146,8 @@ def pack_arrays(
     reading: Reading,
     signed: Signatures,
     links: NameLinks,
-    things: NamedThings,
-    all_things: AllThings,
+    meanings: NameMeanings,
+    all_meanings: AllMeanings,
     former: FormerDerivation | None,
     known: KnownMentions,
 ) -> FormerArrays:
@@ -157,27 +157,28 @@ def pack_arrays(
     if former is not None and len(former.arrays.name):
         place = np.minimum(np.searchsorted(former.arrays.name, identity), len(former.arrays.name) - 1)
         sense = former.arrays.name_sense[place]
-    said = (f"{owner}\n{one[:5]!r}" for owner, one in zip(things.owner.tolist(), things.resolved.senses, strict=True))
-    sense[things.rows] = sign_texts(said).high[things.resolved.of_name]
-    elsewhere, stated = all_things.elsewhere, all_things.stated
+    owned = zip(meanings.owner.tolist(), meanings.resolved.senses, strict=True)
+    said = (f"{owner}\n{one[:5]!r}" for owner, one in owned)
+    sense[meanings.rows] = sign_texts(said).high[meanings.resolved.of_name]
+    elsewhere, stated = all_meanings.elsewhere, all_meanings.stated
     return FormerArrays(
         identity,
         signed.high,
         signed.low,
-        all_things.of_name,
+        all_meanings.of_name,
         sense,
         links.one,
         links.other,
         links.mark,
-        things.doubtful_names(),
+        meanings.doubtful_names(),
         ids[elsewhere.document],
         identity[elsewhere.name],
         elsewhere.entity,
         ids[stated.document],
         identity[stated.name],
         stated.entity,
-        all_things.meant,
-        all_things.is_title,
+        all_meanings.meant,
+        all_meanings.is_title,
         known.sought,
         known.how,
         known.text,
@@ -188,9 +189,9 @@ def pack_arrays(
     )
 
 
-def _place_entities(things: NamedThings, former: FormerDerivation | None, touched: Hashes) -> EntityPlaces:
-    keys = pa.array(things.numbered.keys, pa.string())
-    signed = sign_texts(node_id("entities", key) for key in things.numbered.keys)
+def _place_entities(meanings: NameMeanings, former: FormerDerivation | None, touched: Hashes) -> EntityPlaces:
+    keys = pa.array(meanings.numbered.keys, pa.string())
+    signed = sign_texts(node_id("entities", key) for key in meanings.numbered.keys)
     stay, n_former = np.zeros(0, dtype=np.int64), 0
     if former is not None:
         table = former.entities.table
@@ -207,18 +208,19 @@ def _place_entities(things: NamedThings, former: FormerDerivation | None, touche
     return EntityPlaces(keys.take(pa.array(order)), signed.take(order), place, of_former, number[len(stay) :])
 
 
-def _new_meanings(things: NamedThings, places: EntityPlaces) -> _Meanings:
+def _new_meanings(meanings: NameMeanings, places: EntityPlaces) -> _MeaningRows:
     """Where documents mean something else by a touched name than it means otherwise."""
-    resolved, size = things.resolved, max(1, len(things.reading.names))
+    resolved, size = meanings.resolved, max(1, len(meanings.reading.names))
     document, name = np.divmod(resolved.pairs, size)
-    entity = things.entity(resolved.meaning.astype(np.int64))
+    entity = meanings.entity(resolved.meaning.astype(np.int64))
     other = np.flatnonzero(resolved.meaning != resolved.of_name[name])
-    return _Meanings(document[other], things.rows[name[other]], _map(places.of_touched, entity[other]))
+    return _MeaningRows(document[other], meanings.rows[name[other]], _map(places.of_touched, entity[other]))
 
 
-def _new_statements(things: NamedThings, places: EntityPlaces) -> _Meanings:
-    stated = things.stated
-    return _Meanings(stated.document, things.rows[stated.name], _map(places.of_touched, things.entity(stated.sense)))
+def _new_statements(meanings: NameMeanings, places: EntityPlaces) -> _MeaningRows:
+    stated = meanings.stated
+    entity = _map(places.of_touched, meanings.entity(stated.sense))
+    return _MeaningRows(stated.document, meanings.rows[stated.name], entity)
 
 
 class _DocumentNumbers:
@@ -234,8 +236,8 @@ class _DocumentNumbers:
         return found
 
 
-def _join(one: _Meanings, other: _Meanings) -> _Meanings:
-    return _Meanings(
+def _join(one: _MeaningRows, other: _MeaningRows) -> _MeaningRows:
+    return _MeaningRows(
         np.concatenate([one.document, other.document]),
         np.concatenate([one.name, other.name]),
         np.concatenate([one.entity, other.entity]),

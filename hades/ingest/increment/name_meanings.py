@@ -51,7 +51,7 @@ class NameProposals:
 
 
 @dataclass(frozen=True)
-class StatedThings:
+class StatedMeanings:
     """Names that documents state, in order of documents: which name, in which words, what it means, if as a title."""
 
     document: Longs
@@ -63,7 +63,7 @@ class StatedThings:
 
 
 @dataclass(frozen=True)
-class NamedThings:
+class NameMeanings:
     """Some names of the corpus with their meanings, and the entities that these became, numbered from 0."""
 
     rows: Longs  # of the names of the corpus
@@ -72,7 +72,7 @@ class NamedThings:
     written: Mapping[int, Mapping[str, int]]
     merged: AliasMerge
     resolved: SenseResolution
-    stated: StatedThings
+    stated: StatedMeanings
     numbered: EntityNumbers
     owner: Hashes  # of each sense, the identity of a name that it hangs on
 
@@ -87,7 +87,7 @@ class NamedThings:
         return distinct(np.concatenate([unsure, self.owner[self.numbered.told_apart]]))
 
 
-def resolve_things(
+def resolve_meanings(
     corpus: Corpus,
     reading: Reading,
     rows: Longs,
@@ -96,7 +96,7 @@ def resolve_things(
     documents: Sequence[int],
     rules: EntityRules,
     beside: tuple[Longs, Longs],
-) -> NamedThings:
+) -> NameMeanings:
     """The meanings of these names (rows of the reading). `documents`, in order, are all that state one of them.
 
     `why` says of every stated text why it is a name; `beside` are documents and meanings of all other names.
@@ -114,13 +114,13 @@ def resolve_things(
 
     stated = state_senses(corpus, documents, canonical_of, page_kinds(corpus, documents))
     resolved = resolve_mentions(names, canonical, shown, stated, pairs, chosen.definitions, rules, beside)
-    things = _read_stated_things(corpus, documents, chosen, resolved)
-    numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, things.sense]))
+    said = _read_stated_meanings(corpus, documents, chosen, resolved)
+    numbered = number_entities(resolved.senses, np.concatenate([resolved.meaning, said.sense]))
     owner = np.zeros(len(resolved.senses), dtype=np.uint64)
     for row, which in stated.claims.items():
         owner[list(which)] = names.identity[row]
     owner[resolved.of_name] = names.identity[canonical]
-    return NamedThings(rows, chosen, shown, written, merged, resolved, things, numbered, owner)
+    return NameMeanings(rows, chosen, shown, written, merged, resolved, said, numbered, owner)
 
 
 def _merge(reading: Reading, shown: Sequence[str], proposals: NameProposals, rules: EntityRules) -> AliasMerge:
@@ -132,9 +132,9 @@ def _merge(reading: Reading, shown: Sequence[str], proposals: NameProposals, rul
     return merge_names(reading.names, shown, [*proposed, *proposals.middle_names], rules)
 
 
-def _read_stated_things(
+def _read_stated_meanings(
     corpus: Corpus, documents: Sequence[int], reading: Reading, resolved: SenseResolution
-) -> StatedThings:
+) -> StatedMeanings:
     """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
     row_of, title_of = reading.row_of, resolved.stated.title_of
     where: list[int] = []
@@ -163,18 +163,18 @@ def _read_stated_things(
     sense[is_title] = np.array([title_of[index] for index in places[is_title].tolist()], dtype=np.int64)
     known = np.flatnonzero(sense >= 0)
     kept = tuple(texts[row] for row in known.tolist())
-    return StatedThings(places[known], names[known], sense[known], meant[known], is_title[known], kept)
+    return StatedMeanings(places[known], names[known], sense[known], meant[known], is_title[known], kept)
 
 
-def find_spellings(things: NamedThings, why: Mapping[str, int]) -> Spellings:
+def find_spellings(meanings: NameMeanings, why: Mapping[str, int]) -> Spellings:
     """Every way each entity is written in texts or stated by sources, and why its names are known."""
-    names, resolved, stated = things.reading.names, things.resolved, things.stated
+    names, resolved, stated = meanings.reading.names, meanings.resolved, meanings.stated
     size = max(1, len(names))
-    spellings = Spellings(len(things.numbered.keys))
-    meant = things.entity(resolved.meaning.astype(np.int64))
+    spellings = Spellings(len(meanings.numbered.keys))
+    meant = meanings.entity(resolved.meaning.astype(np.int64))
     for code in distinct(meant * size + resolved.pairs % size).tolist():
-        spellings.texts[code // size].update(text for text, count in things.written[code % size].items() if count)
-    said = things.entity(stated.sense)
+        spellings.texts[code // size].update(text for text, count in meanings.written[code % size].items() if count)
+    said = meanings.entity(stated.sense)
     for entity, text in zip(said.tolist(), stated.text, strict=True):
         # The end of a triple is no spelling to go by: "state" must not find every State.
         if why[text] != Origin.PHRASE or not spellings.texts[entity]:
