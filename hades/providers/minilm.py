@@ -330,6 +330,9 @@ def _open_session(graph: bytes) -> Any:
     options.intra_op_num_threads = 1  # texts run in parallel instead: faster, and no sum is split
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # lengths differ from call to call
+    # The search for buffers that later steps could reuse takes most of the time of making a session, and finds next to
+    # none where lengths are unknown: a text takes as long and as much memory without.
+    options.enable_mem_reuse = False
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

@@ -84,6 +84,23 @@ def test_a_text_has_the_same_bytes_alone_and_in_a_batch_of_its_length(embedder: 
     assert alone.tobytes() == together.tobytes()
 
 
+def test_vectors_are_those_of_a_session_with_the_options_of_the_library(
+    embedder: MiniLmEmbedder, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnxruntime
+
+    monkeypatch.setattr(minilm, "_open_session", lambda graph: onnxruntime.InferenceSession(graph, one_thread()))
+    assert MiniLmEmbedder(cache_dir).embed(TEXTS).tobytes() == embedder.embed(TEXTS).tobytes()
+
+
+def one_thread() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return options
+
+
 def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
     batches = minilm._equal_length_batches([3, 60, 3, 200, 60, 60, 3])
     assert batches == [[3], [1, 4], [5], [0, 2, 6]]
