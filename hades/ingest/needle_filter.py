@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads words over the table: Fibonacci hashing
 _TABLE_BITS = 16
+_BLOCK_WORDS = 1 << 15  # looked at together: what is worked out for them stays in the processor's cache
 
 
 class NeedleFilter:
@@ -68,7 +69,10 @@ class _Words:
     def find(self, data: NDArray[np.uint8]) -> Longs:
         """Where such a run begins in the bytes."""
         words = data[: len(data) // self._width * self._width].view(self._kind)
-        likely = np.flatnonzero(self._table[_spread(words[: max(0, len(words) - self._count + 1)])])
+        firsts = words[: max(0, len(words) - self._count + 1)]
+        blocks = (firsts[begin : begin + _BLOCK_WORDS] for begin in range(0, len(firsts), _BLOCK_WORDS))
+        found = [np.flatnonzero(self._table.take(_spread(block))) + place * _BLOCK_WORDS for place, block in enumerate(blocks)]
+        likely = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         codes = _join([words[likely + number] for number in range(self._count)])
         place = np.searchsorted(self._codes, codes)
         place[place == len(self._codes)] = 0
@@ -86,7 +90,6 @@ def _join(words: Sequence[NDArray[np.unsignedinteger]]) -> NDArray[np.uint64]:
 
 def _spread(words: NDArray[np.unsignedinteger]) -> Longs:
     """A number below the size of the table for each word."""
-    product = words.astype(np.uint64)
-    product *= _MULTIPLIER
+    product = words * _MULTIPLIER
     product >>= np.uint64(64 - _TABLE_BITS)
     return product.view(np.int64)
