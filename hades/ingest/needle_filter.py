@@ -71,13 +71,16 @@ class _Words:
         words = data[: len(data) // self._width * self._width].view(self._kind)
         firsts = words[: max(0, len(words) - self._count + 1)]
         blocks = (firsts[begin : begin + _BLOCK_WORDS] for begin in range(0, len(firsts), _BLOCK_WORDS))
-        found = [np.flatnonzero(self._table.take(_spread(block))) + place * _BLOCK_WORDS for place, block in enumerate(blocks)]
+        found = [
+            np.flatnonzero(self._table.take(_spread(block))) + place * _BLOCK_WORDS
+            for place, block in enumerate(blocks)
+        ]
         likely = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         codes = _join([words[likely + number] for number in range(self._count)])
         place = np.searchsorted(self._codes, codes)
         place[place == len(self._codes)] = 0
-        hits: Longs = likely[self._codes[place] == codes] * self._width
-        return hits
+        places: Longs = likely[self._codes[place] == codes] * self._width
+        return places
 
 
 def _join(words: Sequence[NDArray[np.unsignedinteger]]) -> NDArray[np.uint64]:

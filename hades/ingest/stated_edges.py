@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ingest.entities.corpus import name_in_file
+from hades.ingest.entities.documents import name_in_file
 from schemas.catalogue import collection_named
 from schemas.graph_types import EntityType, RelationType
 from schemas.ids import edge_key, node_id

@@ -33,7 +33,7 @@ from hades.ingest.entities.linking import (
     link_triples,
 )
 from hades.ingest.entities.merge_log import log_rows, log_table, merge_log_table
-from hades.ingest.entities.reading import Reading, Statements, read_names, read_statements
+from hades.ingest.entities.reading import Reading, read_names
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.summaries import entity_summaries
@@ -41,6 +41,7 @@ from hades.ingest.entities.tables import DocumentColumns, mentions_table, relati
 from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
 from hades.ingest.increment.all_meanings import AllMeanings, find_beside, find_clashes, join_meanings, pack_arrays
 from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, KeptDerivation
+from hades.ingest.increment.kept_statements import TRIPLES, Statements, read_statements
 from hades.ingest.increment.name_links import find_links
 from hades.ingest.increment.name_meanings import NameMeanings, NameProposals, find_spellings, resolve_meanings
 from hades.ingest.increment.reuse_rows import FormerRows, take_runs
@@ -104,17 +105,17 @@ def _collector_paused() -> Iterator[None]:
 def _derive(
     corpus: Corpus, read: TextReadings, rules: EntityRules, former: FormerDerivation | None
 ) -> tuple[DerivedRows, FormerDerivation]:
-    statements = read_statements(corpus)
+    statements = read_statements(corpus, former.statements if former else None)
     mentions_before = former.arrays.mentions() if former else None
     reading, known = read_names(corpus, read, statements.why, rules, mentions_before)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
-    stated, titles = statements.names(reading), _title_names(corpus, reading)
+    stated, titles = statements.names(reading), statements.titles(reading)
     names = reading.names
     size, titled = max(1, len(names)), np.flatnonzero(titles >= 0)
     held = distinct(np.concatenate([pairs, titled * size + titles[titled]]))
     middle_names = propose_middle_names(names, partial(_hold_both, held, size))
     proposals = NameProposals(propose_aliases(names, reading.common, rules), middle_names)
-    links = find_links(corpus, reading, proposals.all(), pairs, titles)
+    links = find_links(corpus, statements, reading, proposals.all(), pairs, titles)
     signed = sign_names(corpus, reading, stated)
     touched = find_touched(former.arrays, names.identity, signed, links) if former else names.identity
 
@@ -136,13 +137,7 @@ def _derive(
     rows = DerivedRows(
         entities.table.drop_columns([*_BESIDE]), mentions.table, relations.table, merge_log_table(log), titles_table
     )
-    return rows, FormerDerivation(arrays, entities, mentions, relations, log)
-
-
-def _title_names(corpus: Corpus, reading: Reading) -> Longs:
-    """The name of the title of each document, -1 for none."""
-    rows = (reading.row_of.get(one.bare, -1) for one in corpus.documents)
-    return np.fromiter(rows, dtype=np.int64, count=len(corpus.documents))
+    return rows, FormerDerivation(arrays, entities, mentions, relations, log, statements.kept)
 
 
 def _hold_both(codes: Longs, n_names: int, one: Longs, other: Longs) -> Flags:
@@ -181,13 +176,13 @@ def _build_rows(
     entities = _build_entities(corpus, statements, meanings, all_meanings, frequency, former)
     parts = [
         link_titles(linked, given),
-        link_triples(linked, _triples(linked, all_meanings)),
+        link_triples(linked, _triples(linked, all_meanings, statements)),
         link_companions(linked, rules),
         link_short_forms(linked, all_meanings.of_name[reading.name], _EntitySenses(entities.table)),
     ]
-    keys = pa.array([document.key for document in corpus.documents], pa.string())
+    keys = pa.array(corpus.documents.keys, pa.string())
     documents = DocumentColumns(
-        pc.binary_join_element_wise("documents", keys, "/"), corpus.created, corpus.document_signatures
+        pc.binary_join_element_wise("documents", keys, "/"), corpus.documents.created, corpus.document_signatures
     )
     relations = FormerRows(*relations_table(parts, ids, documents, former.relations if former else None))
     log = log_table(
@@ -262,9 +257,10 @@ class _EntitySenses:
         return Sense(name, stem, qualifier, EntityType(kind), NameType(name_type))
 
 
-def _triples(linked: LinkedCorpus, all_meanings: AllMeanings) -> list[StatedRelation]:
+def _triples(linked: LinkedCorpus, all_meanings: AllMeanings, statements: Statements) -> list[StatedRelation]:
     reading = linked.reading
-    triples = [(index, triple) for index, one in enumerate(linked.corpus.documents) for triple in one.facts.triples]
+    stating, facts = statements.documents_with(TRIPLES), linked.corpus.documents
+    triples = [(index, triple) for index in stating for triple in facts[index].facts.triples]
     documents = np.array([index for index, _ in triples], dtype=np.int64)
 
     def ends(place: int) -> Sequence[int]:

@@ -30,10 +30,11 @@ def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDom
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
     pairs = np.unique(entity * n_documents + document)
     used = distinct(document)
-    labels = sorted({documents[one].domains for one in used.tolist()})
+    held = documents.domains(used)
+    labels = sorted(set(held))
     code = {one: place for place, one in enumerate(labels)}
     label_of = np.zeros(n_documents, dtype=np.int64)
-    label_of[used] = [code[documents[one].domains] for one in used.tolist()]
+    label_of[used] = [code[one] for one in held]
     grouped, counts = (
         np.unique(pairs // n_documents * len(labels) + label_of[pairs % n_documents], return_counts=True)
         if len(pairs)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.documents import Document
 from hades.ingest.entities.kinds import kind_of_page, kind_of_qualifier
 from schemas.nodes import NameType
 from schemas.source_kinds import SourceKind

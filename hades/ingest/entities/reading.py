@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from hades.ingest.entities.candidates import Mark
-from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.gazetteer import RARE, Gazetteer, build_gazetteer
 from hades.ingest.entities.mentions import MentionMatches, add_proposals, find_mentions
 from hades.ingest.entities.names import Names, Origin
@@ -99,50 +99,6 @@ def read_names(
         _explain(read, tokens, names, corpus),
     )
     return reading, known
-
-
-@dataclass(frozen=True)
-class Statements:
-    """Every text that a document states as a name, in order of documents; one text perhaps twice."""
-
-    document: Longs
-    text: tuple[str, ...]
-    why: Mapping[str, int]  # of each different text
-
-    def names(self, reading: Reading) -> tuple[Longs, Longs]:
-        """Documents and the rows of the names that they state, each pair once."""
-        size = max(1, len(reading.names))
-        row = np.fromiter(map(reading.row_of.__getitem__, self.text), dtype=np.int64, count=len(self.text))
-        codes = distinct((self.document * size + row)[row >= 0])
-        return codes // size, codes % size
-
-
-def read_statements(corpus: Corpus) -> Statements:
-    """Every text that documents state as a name, and why."""
-    why: dict[str, int] = defaultdict(int)
-    texts: list[str] = []
-    counts: list[int] = []
-    for document in corpus.documents:
-        said = _state(document)
-        for text, origin in said:
-            why[text] |= origin
-        texts += [text for text, _ in said]
-        counts.append(len(said))
-    return Statements(np.repeat(np.arange(len(counts)), counts), tuple(texts), dict(why))
-
-
-def _state(document: Document) -> list[tuple[str, int]]:
-    """The names that a document states, with the reason."""
-    title, facts = Origin.TITLE, document.facts
-    said = [(document.title, title)]
-    if document.bare != document.title:
-        said.append((document.bare, title))
-    if facts:
-        said += [(name, Origin.GIVEN) for name, _ in facts.names]
-        said += [(name, Origin.GIVEN) for name in facts.repositories]
-        said += [(end, Origin.PHRASE) for subject, _, target in facts.triples for end in (subject, target)]
-        said += [(name, Origin.SYMBOL) for symbol in facts.symbols for name in symbol]
-    return [one for one in said if one[0]]
 
 
 def show_names(

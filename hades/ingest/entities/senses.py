@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.documents import Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of
 from hades.text.arrays import Longs, place_in_run
 from hades.text.letters import fold

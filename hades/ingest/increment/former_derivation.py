@@ -99,6 +99,7 @@ class FormerDerivation:
     mentions: FormerRows
     relations: FormerRows
     merge_log: pa.Table
+    statements: FormerRows  # of documents, by the signatures of these
 
 
 class KeptDerivation:
@@ -116,13 +117,22 @@ class KeptDerivation:
                 return None
             tables = {name: read_file(self._folder / file, checksum) for name, file, checksum in state["files"]}
             entities, mentions, relations = (part_signatures(_widen(name, tables[name])) for name in _ROWS)
-            return FormerDerivation(_unpack(tables["arrays"]), entities, mentions, relations, tables["merge_log"])
+            return FormerDerivation(
+                _unpack(tables["arrays"]),
+                entities,
+                mentions,
+                relations,
+                tables["merge_log"],
+                part_signatures(tables["statements"]),
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException):
             return None
 
     def keep(self, made: FormerDerivation) -> None:
         """Keep this derivation and no other; where it cannot be written, keep none."""
+        stated = made.statements
         tables = {"arrays": _pack(made.arrays), "merge_log": made.merge_log}
+        tables["statements"] = with_signatures(stated.table, stated.signatures)
         for name, one in zip(_ROWS, (made.entities, made.mentions, made.relations), strict=True):
             tables[name] = with_signatures(_narrow(one.table), one.signatures)
         try:

@@ -16,13 +16,21 @@ from hades.ingest.entities.names import Names, Origin
 from hades.ingest.entities.reading import Reading
 from hades.ingest.entities.short_forms import LONGEST_PERSON, short_names
 from hades.ingest.increment.former_derivation import NameLinks
+from hades.ingest.increment.kept_statements import PARTED, Statements
 from hades.ingest.readings.signatures import sign_numbers, sign_texts
 from hades.text.arrays import Hashes, Longs
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def find_links(corpus: Corpus, reading: Reading, proposals: Sequence[Alias], pairs: Longs, titles: Longs) -> NameLinks:
+def find_links(
+    corpus: Corpus,
+    statements: Statements,
+    reading: Reading,
+    proposals: Sequence[Alias],
+    pairs: Longs,
+    titles: Longs,
+) -> NameLinks:
     """All links. `pairs` are sorted document * n_names + name, `titles` the name of each document's title, or -1."""
     identity = reading.names.identity
     rows = np.array([(one.alias, one.canonical) for one in proposals], dtype=np.int64).reshape(-1, 2)
@@ -33,7 +41,7 @@ def find_links(corpus: Corpus, reading: Reading, proposals: Sequence[Alias], pai
     rows = np.concatenate([rows, told, short])
     mark = np.zeros(len(rows), dtype=np.uint64)
     mark[: len(rules)] = sign_numbers(rules + 1).mix(scores).high
-    symbols = _symbol_links(corpus, reading)
+    symbols = _symbol_links(corpus, statements, reading)
     links = NameLinks(
         np.concatenate([identity[rows[:, 0]], symbols[0]]),
         np.concatenate([identity[rows[:, 1]], symbols[1]]),
@@ -81,17 +89,16 @@ def _join(left: Hashes, right: Hashes) -> tuple[Longs, Longs]:
     return order[np.repeat(begin, count) + inside], place
 
 
-def _symbol_links(corpus: Corpus, reading: Reading) -> tuple[Hashes, Hashes]:
+def _symbol_links(corpus: Corpus, statements: Statements, reading: Reading) -> tuple[Hashes, Hashes]:
     """Code symbols with the name of their last part, and with all others that share it."""
     identity, row_of = reading.names.identity, reading.row_of
     ends: dict[str, list[int]] = {}
-    for document in corpus.documents:
-        facts = document.facts
-        if facts.symbols or facts.repositories:
-            for name in (*(qualified for _, qualified in facts.symbols), *facts.repositories):
-                last = name.rpartition(".")[2]
-                held = ends.setdefault(last, [row_of.get(last, -1)])
-                held.append(row_of.get(name, -1))
+    for row in statements.documents_with(PARTED):
+        facts = corpus.documents[row].facts
+        for name in (*(qualified for _, qualified in facts.symbols), *facts.repositories):
+            last = name.rpartition(".")[2]
+            held = ends.setdefault(last, [row_of.get(last, -1)])
+            held.append(row_of.get(name, -1))
     hubs = sign_texts(f"symbol {last}" for last in ends).high
     hub = np.repeat(hubs, [len(held) for held in ends.values()])
     rows = np.array([row for held in ends.values() for row in held], dtype=np.int64)

@@ -51,7 +51,7 @@ def read_chunks(corpus: Corpus, pool: WorkerPool, kept: KeptReadings | None = No
 
 def _find_ranges(corpus: Corpus, digests: Digests, held: Sequence[Segment]) -> Iterator[_Range]:
     """The corpus in ranges of whole documents: where segments were, and cut where new texts made one too long."""
-    keys = [document.key for document in corpus.documents]
+    keys = corpus.documents.keys
     starts = [bisect_left(keys, one.begin) for one in held[1:]]
     cuts = [0, *np.searchsorted(corpus.document_of, starts).tolist(), len(corpus.texts)]
     lengths = np.cumsum([0, *map(len, corpus.texts)])

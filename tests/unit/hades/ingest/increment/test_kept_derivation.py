@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hades.ingest.entities import derive as derivation
-from hades.ingest.entities import reading
+from hades.ingest.entities import documents, reading
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.increment import former_derivation
@@ -27,14 +27,14 @@ ROWS: list[Row] = [
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """The names that each derivation looked at."""
     seen: list[set[str]] = []
-    real = derivation.resolve_things
+    real = derivation.resolve_meanings
 
     def watch(*arguments: Any) -> Any:
         things = real(*arguments)
         seen.append({" ".join(words) for words in things.reading.names.plain})
         return things
 
-    monkeypatch.setattr(derivation, "resolve_things", watch)
+    monkeypatch.setattr(derivation, "resolve_meanings", watch)
     return seen
 
 
@@ -50,6 +50,27 @@ def test_only_names_that_a_change_touches_are_looked_at(tmp_path: Path, looked_a
     assert looked_at[1] == {"koblenz", "rhine", "moselle"}
     derive(build_view(changed), scratch=tmp_path)
     assert looked_at[2] == set()
+
+
+def test_documents_that_are_as_they_were_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    real = documents._document
+
+    def watch(key: str, *columns: Any) -> Any:
+        parsed.append(key)
+        return real(key, *columns)
+
+    monkeypatch.setattr(documents, "_document", watch)
+    rows = [*ROWS, {"id": "e", "text": "Nothing.", "facts": {"symbols": [{"name": "get", "qualified_name": "a.get"}]}}]
+    derive(build_view(rows), scratch=tmp_path)
+    assert sorted(parsed) == ["a", "b", "c", "d", "e"]
+    parsed.clear()
+    same_symbol = {**rows[4], "id": "f"}  # both are now told apart by their paths
+    found = derive(build_view([*rows, same_symbol]), scratch=tmp_path)
+    assert sorted(parsed) == ["e", "f"]
+    assert all(
+        map(lambda one, other: one.equals(other), tables(found), tables(derive(build_view([*rows, same_symbol]))))
+    )
 
 
 def test_a_full_name_that_goes_touches_its_short_form(tmp_path: Path, looked_at: list[set[str]]) -> None:
