@@ -114,7 +114,8 @@ def _first_known(
     accepted: Flags,
 ) -> Iterator[tuple[int, int, str]]:
     """Of each of these names the first proposal (words and rule) that is an accepted name: both rows and the rule."""
-    asked = [(row, words, rule) for row in rows for words, rule in propose(names.plain[row])]
+    plain = names.plain.take(np.array(rows, dtype=np.int64))
+    asked = [(row, words, rule) for row, whole in zip(rows, plain, strict=True) for words, rule in propose(whole)]
     found = names.find_words([words for _, words, _ in asked])
     done = -1
     for (row, _, rule), other in zip(asked, found, strict=True):
@@ -139,8 +140,9 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
 def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
     """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
     terms = names.has(Origin.TERM).tolist()
-    rows = np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural)).tolist()
-    asked = [(row, words, one) for row in rows for words in (names.plain[row],) for one in _singulars(words[-1])]
+    rows = np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural))
+    plain = zip(rows.tolist(), names.plain.take(rows), strict=True)
+    asked = [(row, words, one) for row, words in plain for one in _singulars(words[-1])]
     found = names.find_words([(*words[:-1], singular) for _, words, singular in asked])
     done = -1
     for (row, words, singular), other in zip(asked, found, strict=True):

@@ -107,8 +107,13 @@ def _number_rows(columns: Sequence[Hashes]) -> tuple[Longs, Longs]:
 
 
 def _names_of(bits: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    joined = sum(value << 64 * word for word, value in enumerate(bits))
-    return tuple(names[bit] for bit in range(joined.bit_length()) if joined >> bit & 1)
+    found: list[str] = []
+    for word, value in enumerate(bits):
+        while value:
+            lowest = value & -value
+            found.append(names[64 * word + lowest.bit_length() - 1])
+            value ^= lowest
+    return tuple(found)
 
 
 def choose_domains(groups: Sequence[tuple[tuple[str, ...], int]]) -> EntityDomains:

@@ -209,8 +209,7 @@ def _sums_of_names(names: Names) -> Flags:
     sums: Flags = joins & (np.diff(names.offsets) > 2) & ~names.has(Origin.STATED | Origin.TERM)
     asked = [
         (row, words[:index], words[index + 1 :])
-        for row in np.flatnonzero(sums).tolist()
-        for words in (names.plain[row],)
+        for row, words in zip(np.flatnonzero(sums).tolist(), names.plain.take(np.flatnonzero(sums)), strict=True)
         for index in range(1, len(words) - 1)
         if words[index] in WEAK_CONNECTORS
     ]

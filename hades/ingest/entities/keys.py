@@ -17,6 +17,7 @@ from hades.text.arrays import Longs
 from schemas.ids import entity_key
 
 _LONGEST_SLUG = 80
+_KEY_LETTERS = 25  # of an edge
 _PLAIN = {code: chr(code) if chr(code).isalnum() else " " for code in range(128)}
 
 
@@ -30,8 +31,13 @@ def entity_keys(names: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def _ascii_key(name: str, kind: str, qualifier: str) -> str:
     lower = name.lower()
-    folded = "_".join(lower.translate(_PLAIN).split())
-    exact = "_" not in name and folded == lower.replace(" ", "_") and len(folded) <= _LONGEST_SLUG
+    words = lower.split(" ")
+    if all(map(str.isalnum, words)):  # letters and digits with one space between words, as most names are
+        folded = "_".join(words)
+        exact = len(folded) <= _LONGEST_SLUG
+    else:
+        folded = "_".join(lower.translate(_PLAIN).split())
+        exact = "_" not in name and folded == lower.replace(" ", "_") and len(folded) <= _LONGEST_SLUG
     if exact and folded and kind == "concept" and not qualifier:
         return folded
     framed = f"{len(lower)}:{lower}{len(kind)}:{kind}{len(qualifier)}:{qualifier}"
@@ -74,17 +80,19 @@ def edge_keys(
     `source` and `target` number the framed `_id`s; an empty label is no label.
     """
     middle = frame([relation])[0]
-    pairs = zip(map(sources.__getitem__, source.tolist()), map(targets.__getitem__, target.tolist()), strict=True)
+    heads = [head + middle for head in sources]
+    pairs = zip(map(heads.__getitem__, source.tolist()), map(targets.__getitem__, target.tolist()), strict=True)
     if labels is None:
-        digests = [blake2b(head + middle + tail, digest_size=13).digest() for head, tail in pairs]
+        digests = [blake2b(head + tail, digest_size=13).digest() for head, tail in pairs]
     else:
         ends = [end if label else b"" for label, end in zip(labels, frame(labels), strict=True)]
         digests = [
-            blake2b(head + middle + tail + end, digest_size=13).digest()
-            for (head, tail), end in zip(pairs, ends, strict=True)
+            blake2b(head + tail + end, digest_size=13).digest() for (head, tail), end in zip(pairs, ends, strict=True)
         ]
-    letters = b"".join(digests).hex()
-    return pa.array([letters[begin : begin + 25] for begin in range(0, 26 * len(digests), 26)], pa.string())
+    letters = np.frombuffer(b"".join(digests).hex().encode(), dtype=np.uint8).reshape(-1, 26)[:, :_KEY_LETTERS]
+    bounds = np.arange(0, letters.size + 1, _KEY_LETTERS, dtype=np.int32)
+    buffers = (pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(letters)))
+    return pa.StringArray.from_buffers(len(digests), *buffers)
 
 
 def frame(parts: Sequence[str]) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import overload
 
 import numpy as np
 
+from hades.ingest.readings.text_readings import find_ranges
 from hades.text.arrays import Flags, Hashes, Ints, Longs, encode
 from hades.text.tokens import CHAR_BASE, WORD_BASE, Words, span_hashes, tokenize
 
@@ -50,7 +51,14 @@ class PlainNames(Sequence[tuple[str, ...]]):
         return tuple([self._letters[one] for one in self._spelling[begin:end].tolist()])
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return map(self.__getitem__, range(len(self)))
+        return iter(self.take(np.arange(len(self))))
+
+    def take(self, rows: Longs) -> list[tuple[str, ...]]:
+        """Some of the names in the order given: of many, several times as fast as one by one."""
+        sizes = self._offsets[rows + 1] - self._offsets[rows]
+        words = list(map(self._letters.__getitem__, self._spelling[find_ranges(self._offsets[rows], sizes)].tolist()))
+        ends = np.cumsum(sizes)
+        return [tuple(words[begin:end]) for begin, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Names:
     words: Hashes
     spelling: Ints  # beside `words`, rows of `letters`
     letters: tuple[str, ...]  # the distinct words, folded
-    plain: Sequence[tuple[str, ...]]  # each name as folded words
+    plain: PlainNames  # each name as folded words
     origin: Ints
     texts: Ints  # number of texts that propose it, later: that hold it
 
@@ -185,9 +193,7 @@ def identities(names: Sequence[str]) -> Hashes:
     return result
 
 
-def spell(
-    identity: Hashes, places: Sequence[Place]
-) -> tuple[Longs, Hashes, Ints, tuple[str, ...], Sequence[tuple[str, ...]]]:
+def spell(identity: Hashes, places: Sequence[Place]) -> tuple[Longs, Hashes, Ints, tuple[str, ...], PlainNames]:
     """The words of every name, read off any one place where it stands: the middle columns of `Names`."""
     sizes = np.zeros(len(identity), dtype=np.int64)
     for place in places:

@@ -116,16 +116,15 @@ def show_names(
             here = (not stated[text] & Origin.TITLE, text)
             said[row] = min(here, said.get(row, here))
             written[row].setdefault(text, 0)
+    plain = reading.names.plain
     shown = [
-        said[row][1] if row in said else _most_written(written.get(row), words)
-        for row, words in enumerate(reading.names.plain)
+        said[row][1] if row in said else _most_written(written[row]) if row in written else " ".join(plain[row])
+        for row in range(len(plain))
     ]
     return shown, written
 
 
-def _most_written(spellings: Mapping[str, int] | None, words: tuple[str, ...]) -> str:
-    if not spellings:
-        return " ".join(words)
+def _most_written(spellings: Mapping[str, int]) -> str:
     if len(spellings) == 1:
         return next(iter(spellings))
     return min(spellings, key=lambda text: (-spellings[text], text))

@@ -65,6 +65,12 @@ class Senses:
         self._made: dict[int, int] = {}
         self._symbols = names.has(Origin.SYMBOL).tolist()
 
+    def name_all(self, rows: Longs) -> list[int]:
+        """The default sense of each of these canonical names."""
+        return [
+            self.default(row, words) for row, words in zip(rows.tolist(), self._names.plain.take(rows), strict=True)
+        ]
+
     def claims(self, row: int) -> tuple[int, ...]:
         """The stated senses a canonical name may mean."""
         return self._stated.claims.get(row, ())
@@ -73,18 +79,21 @@ class Senses:
         """How a name is shown."""
         return self._display[row]
 
-    def default(self, row: int) -> int:
-        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
+    def default(self, row: int, words: tuple[str, ...]) -> int:
+        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one.
+
+        `words` are those of the name.
+        """
         claims = self.claims(row)
         if len(claims) == 1:
             return claims[0]
         plain = [index for index in claims if not self.all[index].qualifier]
-        return plain[0] if len(plain) == 1 else self._neutral(row)
+        return plain[0] if len(plain) == 1 else self._neutral(row, words)
 
-    def _neutral(self, row: int) -> int:
+    def _neutral(self, row: int, words: tuple[str, ...]) -> int:
         if row not in self._made:
             name = self._display[row]
-            kind = kind_of_words(self._names.plain[row], name[:1].isupper())
+            kind = kind_of_words(words, name[:1].isupper())
             chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
             self._made[row] = len(self.all)
             self.all.append(Sense(name, name, "", chosen, kind))
@@ -112,8 +121,8 @@ def resolve_mentions(
     of_row = np.full(len(names), -1, dtype=np.int32)
     single = [(value, which[0]) for value, which in stated.claims.items() if len(which) == 1]
     of_row[[value for value, _ in single]] = [sense for _, sense in single]
-    for value in np.flatnonzero((of_row < 0) & (canonical == np.arange(len(names)))).tolist():
-        of_row[value] = senses.default(value)
+    unclaimed = np.flatnonzero((of_row < 0) & (canonical == np.arange(len(names))))
+    of_row[unclaimed] = senses.name_all(unclaimed)
     of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()

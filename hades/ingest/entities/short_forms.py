@@ -45,15 +45,17 @@ def find_short_forms(
     yield from _explain(names, document * max(1, len(names)) + name, meaning, definitions)
     is_short, is_full = short_names(names), full_names(names)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
-    for index in np.flatnonzero(is_full[name]).tolist():
-        _hold(fits, int(document[index]), names.plain[name[index]], int(meaning[index]), senses)
+    full = np.flatnonzero(is_full[name])
+    told = (document[full].tolist(), names.plain.take(name[full]), meaning[full].tolist())
+    for here, words, sense in zip(*told, strict=True):
+        _hold(fits, here, words, sense, senses)
     for here, sense in sorted(title_of.items()):
         if senses[sense].kind not in _MAY_BE_PEOPLE:
             continue
         if _may_be_person(words := tuple(fold(senses[sense].stem).split())):
             _hold(fits, here, words, sense, senses)
-    for index in np.flatnonzero(is_short[name]).tolist():
-        here, words = int(document[index]), names.plain[name[index]]
+    short = np.flatnonzero(is_short[name])
+    for index, here, words in zip(short.tolist(), document[short].tolist(), names.plain.take(name[short]), strict=True):
         if len(words) > 1:
             handles = [(f"{words[0]} {words[-1]}", "initials")]
         else:
@@ -106,8 +108,8 @@ def full_names(names: Names) -> Flags:
     full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
     sizes = np.diff(names.offsets)
     full &= (sizes > 1) & (sizes <= LONGEST_PERSON)
-    for row in np.flatnonzero(full).tolist():
-        full[row] = _may_be_person(names.plain[row])
+    rows = np.flatnonzero(full)
+    full[rows] = list(map(_may_be_person, names.plain.take(rows)))
     return full
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
 from hades.ingest.entities.linking import LinkedCorpus
+from hades.ingest.readings.text_readings import find_ranges
 from hades.text.arrays import Flags, Longs
 
 MAX_CHARS = 400
@@ -42,10 +44,10 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
     size = np.minimum(np.diff(first), _CANDIDATES)
     entity = np.flatnonzero(size)
-    spans = zip(entity.tolist(), first[entity].tolist(), (first[entity] + size[entity]).tolist(), strict=True)
-    for one, begin, end in spans:
-        rows = zip(sentence[begin:end].tolist(), subject[begin:end].tolist(), strict=True)
-        summaries[one] = reader.choose(rows)
+    rows = find_ranges(first[entity], size[entity])
+    candidates = zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True)
+    for one, count in zip(entity.tolist(), size[entity].tolist(), strict=True):
+        summaries[one] = reader.choose(list(islice(candidates, count)))
     return summaries
 
 

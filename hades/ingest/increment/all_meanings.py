@@ -158,7 +158,7 @@ def pack_arrays(
         place = np.minimum(np.searchsorted(former.arrays.name, identity), len(former.arrays.name) - 1)
         sense = former.arrays.name_sense[place]
     owned = zip(meanings.owner.tolist(), meanings.resolved.senses, strict=True)
-    said = (f"{owner}\n{one[:5]!r}" for owner, one in owned)
+    said = ("\x1f".join((str(owner), *one[:5])) for owner, one in owned)
     sense[meanings.rows] = sign_texts(said).high[meanings.resolved.of_name]
     elsewhere, stated = all_meanings.elsewhere, all_meanings.stated
     return FormerArrays(
