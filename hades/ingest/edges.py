@@ -92,7 +92,7 @@ def derive_edges(
     progress("edges", 2, 4)
     last = LastDerivation(scratch) if scratch is not None else None
     before = last.load(manifest.derive_digest(store)) if last else {}
-    vectors = EntityVectors.of_titles(store, embedder, derived.titles, progress)
+    vectors = EntityVectors(store, embedder, derived.titles, progress)
     cache = PairCache(scratch) if scratch is not None else None
     wanted = build_tables(corpus, derived, edits, vectors, cache, before)
     progress("edges", 3, 4)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hades.ingest.embeddings import as_lists
 from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.similar import find_similar_pairs
+from hades.ingest.readings.signatures import sign_texts
 from hades.ingest.report import Progress, silent
 from hades.ports.store import RowStore, Term
 from hades.ports.text import Embedder
@@ -41,21 +42,11 @@ class EntityVectors:
 
     store: RowStore
     embedder: Embedder
-    documents: Mapping[str, Sequence[str]]  # the documents (`_id`) that each entity (key) titles
+    titles: pa.Table  # document and entity: which document (`_id`) titles which entity (`_id`)
     progress: Progress = silent
     made: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     is_document: dict[str, bool] = field(default_factory=dict)
     newest: tuple[pa.Array, NDArray[np.float32]] | None = None  # what was made last, whole
-
-    @classmethod
-    def of_titles(
-        cls, store: RowStore, embedder: Embedder, titles: pa.Table, progress: Progress = silent
-    ) -> EntityVectors:
-        """For the titles of a derivation: columns document and entity, both `_id`."""
-        documents: dict[str, list[str]] = {}
-        for document, entity in zip(*(titles.column(name).to_pylist() for name in ("document", "entity")), strict=True):
-            documents.setdefault(entity.partition("/")[2], []).append(document)
-        return cls(store, embedder, documents, progress)
 
     def make(self, keys: pa.Array, names: pa.Array) -> None:
         """Work out the vectors of these entities, unless that was done before."""
@@ -134,7 +125,10 @@ class EntityVectors:
 
         Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
         """
-        entity_of = {document: key for key in keys for document in self.documents.get(key, ())}
+        ids = pa.array([node_id("entities", key) for key in keys], pa.string())
+        titled = self.titles.filter(pc.is_in(self.titles.column("entity"), value_set=ids))
+        pairs = zip(*(titled.column(name).to_pylist() for name in ("document", "entity")), strict=True)
+        entity_of = {document: entity.partition("/")[2] for document, entity in pairs}
         where = [Term("embedding_model", "==", self.embedder.model.tag)]
         if len(entity_of) * SCAN_SHARE <= self.store.count("doc_chunks"):
             where.append(Term("document", "in", sorted(entity_of)))
@@ -161,7 +155,7 @@ def mark_vectors(vectors: EntityVectors, entities: pa.Table, chunks: pa.Table, b
     """
     tag = vectors.embedder.model.tag
     keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
-    basis = _find_basis(keys, vectors.documents, chunks, tag)
+    basis = _find_basis(keys, vectors.titles, chunks, tag)
     origin = pa.nulls(len(keys), pa.string())
     if before is not None and before.num_rows:
         place = pc.index_in(keys, value_set=before.column("_key").combine_chunks())
@@ -215,17 +209,21 @@ def similar_edges(vectors: EntityVectors, entities: pa.Table, cache: PairCache |
     )
 
 
-def _find_basis(keys: pa.Array, documents: Mapping[str, Sequence[str]], chunks: pa.Table, tag: str) -> pa.Array:
+def _find_basis(keys: pa.Array, titles: pa.Table, chunks: pa.Table, tag: str) -> pa.Array:
     """For each entity a digest of the chunks of its documents that have a vector of this model, "" without any."""
     held = chunks.filter(pc.fill_null(pc.equal(chunks.column("embedding_model"), tag), False))
-    said: dict[str, list[str]] = {}
+    title = pc.index_in(held.column("document"), value_set=titles.column("document").combine_chunks())
+    held = held.filter(pc.is_valid(title))
+    ids = pc.binary_join_element_wise("entities", keys, "/")
+    entity = pc.index_in(titles.column("entity").take(title.drop_null()), value_set=ids).to_numpy()
     parts = pc.binary_join_element_wise(held.column("_key"), held.column("sha256"), " ").to_pylist()
-    for document, part in zip(held.column("document").to_pylist(), parts, strict=True):
-        said.setdefault(document, []).append(part)
-    titled = {key: [part for document in of for part in said.get(document, ())] for key, of in documents.items()}
-    digests = [_digest("\n".join(sorted(parts))).decode() if parts else "" for parts in titled.values()]
-    place = pc.index_in(keys, value_set=pa.array(titled, pa.string()))
-    return pc.fill_null(pa.array(digests, pa.string()).take(place), "")
+    of_entity, group = np.unique(entity, return_inverse=True)
+    signed = sign_texts(parts).add_up(group, len(of_entity))
+    letters = np.stack([signed.high, signed.low], axis=1).astype(">u8").tobytes().hex()
+    digests = [letters[begin : begin + 32] for begin in range(0, len(letters), 32)]
+    place = np.full(len(keys), -1, dtype=np.int64)
+    place[of_entity] = np.arange(len(of_entity))
+    return pa.array([*digests, ""], pa.string()).take(pa.array(np.where(place < 0, len(digests), place)))
 
 
 def _digest(text: str) -> bytes:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 
-FORMAT = 1  # raise it with any change of what is kept
+FORMAT = 2  # raise it with any change of what is kept
 _STATE = "state.json"
 
 

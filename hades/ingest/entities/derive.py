@@ -44,7 +44,7 @@ from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, Ke
 from hades.ingest.increment.kept_statements import TRIPLES, Statements, read_statements
 from hades.ingest.increment.name_links import find_links
 from hades.ingest.increment.name_meanings import NameMeanings, NameProposals, find_spellings, resolve_meanings
-from hades.ingest.increment.reuse_rows import FormerRows, take_runs
+from hades.ingest.increment.reuse_rows import FormerRows, keep_equal, take_runs
 from hades.ingest.increment.touched_names import close, find_touched, sign_names
 from hades.ingest.readings.kept_readings import KeptReadings
 from hades.ingest.readings.read_chunks import read_chunks
@@ -231,7 +231,8 @@ def _build_entities(
         values = [getattr(one, name) for one in meanings.numbered.senses]
         table = table.append_column(name, pa.array(values, pa.string()))
     if former:
-        table = take_runs(former.entities.table, table, places.place)
+        before = former.entities.table
+        table = take_runs(before, *keep_equal(before, table, places.place))
     return FormerRows(table, places.signatures)
 
 

@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hades.ingest.increment.equal_rows import equal_rows
 from hades.ingest.readings.signatures import Signatures
 from hades.text.arrays import Longs
 
@@ -56,6 +58,24 @@ def take_runs(former: pa.Table, made: pa.Table, place: Longs) -> pa.Table:
     runs = zip(place[starts].tolist(), (ends - starts).tolist(), strict=True)
     slices = [both.slice(begin, size) for begin, size in runs]
     return pa.concat_tables(slices).combine_chunks() if slices else both.slice(0, 0)
+
+
+def keep_equal(former: pa.Table, made: pa.Table, place: Longs) -> tuple[pa.Table, Longs]:
+    """The made rows that say something new, and the places with the former row where the made one says the same.
+
+    Rows are known by `_key`; `place` counts the made rows on from the former ones. Former rows stand in longer runs.
+    """
+    twin = pc.index_in(made.column("_key"), value_set=former.column("_key").combine_chunks()).combine_chunks()
+    rows, twins = np.flatnonzero(twin.is_valid().to_numpy(zero_copy_only=False)), twin.drop_null().to_numpy()
+    twins = twins.astype(np.int64)
+    some, told = former.take(pa.array(twins)), made.take(pa.array(rows)).cast(former.schema)
+    same = equal_rows(some, told, np.arange(len(rows)), np.arange(len(rows)))
+    to = np.full(made.num_rows, -1, dtype=np.int64)
+    to[rows[same]] = twins[same]
+    new = np.flatnonzero(to < 0)
+    to[new] = former.num_rows + np.arange(len(new))
+    numbers = np.concatenate([np.arange(former.num_rows), to])
+    return made.take(pa.array(new)), numbers[place]
 
 
 def with_signatures(table: pa.Table, signatures: Signatures) -> pa.Table:

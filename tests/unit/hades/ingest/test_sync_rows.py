@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest import sync_rows
+from hades.ingest.increment import equal_rows
 from tests.patience import examples
 
 SCHEMA = pa.schema(
@@ -41,7 +42,7 @@ def test_the_difference_is_that_of_the_rows(
     before, after = ({row["_key"]: row for row in some} for some in (held, wanted))
     parts = [pa.Table.from_pylist(some, schema=SCHEMA) for some in (wanted[:cut], wanted[cut:])]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sync_rows, "_SHORTEST_RUN", shortest_run)
+        patched.setattr(equal_rows, "_SHORTEST_RUN", shortest_run)
         found = sync_rows._compare(pa.Table.from_pylist(held, schema=SCHEMA), pa.concat_tables(parts), SCHEMA.names)
     assert found.added.to_pylist() == [row for row in wanted if row["_key"] not in before]
     assert found.changed.to_pylist() == [row for row in wanted if before.get(row["_key"], row) != row]
