@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.stores.sqlite import migrations, pages
+from hades.stores.sqlite import migrations, pages, patched_rows
 from hades.stores.sqlite.held_pages import HeldPages
 from hades.stores.sqlite.trees import ArrowPages, Tree
 from tests.patience import examples
@@ -110,6 +110,50 @@ def test_keys_are_found_in_the_one_page_they_can_stand_in(rows: dict, asked: set
     assert there.to_pylist() == [key in rows for key in wanted]
 
 
+@given(
+    rows=ROWS,
+    patches=st.lists(st.tuples(st.sets(KEYS, max_size=30), st.none() | st.text("ab", max_size=400)), max_size=4),
+    page_bytes=st.sampled_from([1, 200, 5_000]),
+    room=st.sampled_from([0, 500, 1 << 20]),
+)
+def test_patched_pages_hold_what_rows_written_whole_would(
+    rows: dict, patches: list, page_bytes: int, room: int
+) -> None:
+    """`room` is for pages that are read once; a note can make a page larger than a page may be."""
+    connection, tree = new_tree(page_bytes)
+    pages.write(connection, tree, as_table(rows))
+    model = dict(rows)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(patched_rows, "_HELD_BYTES", room)
+        for keys, note in patches:
+            list(pages.scan(connection, tree, ("_key", "number", "note")))  # which holds them
+            touched = patched_rows.find_rows(connection, tree, sorted(keys))
+            assert (touched is None) == bool(keys - model.keys())
+            wanted = sorted(keys & model.keys())
+            touched = patched_rows.find_rows(connection, tree, wanted) or []
+            notes = pa.table({"_key": wanted, "note": pa.array([note] * len(wanted), pa.string())})
+            old, new = patched_rows.patch_pages(connection, tree, touched, notes, ("_key", "note"))
+            assert old.to_pylist() == [{"_key": key, "note": model[key][1]} for key in wanted]
+            assert new.to_pylist() == [{"_key": key, "note": note} for key in wanted]
+            model |= {key: (model[key][0], note) for key in wanted}
+            assert contents(connection, tree) == [(key, *model[key]) for key in sorted(model)]
+            scanned = [row for batch in pages.scan(connection, tree, ("note",)) for row in batch.to_pylist()]
+            assert scanned == [{"note": model[key][1]} for key in sorted(model)]
+            assert list(pages.damaged(connection, tree)) == []
+
+
+def test_a_patched_page_that_grew_is_cut() -> None:
+    connection, tree = new_tree(2_000)
+    keys = [f"k{number:02}" for number in range(40)]
+    pages.write(connection, tree, as_table(dict.fromkeys(keys, (1, None))))
+    assert connection.execute("SELECT count(*) FROM page").fetchone() == (1,)
+    touched = patched_rows.find_rows(connection, tree, keys)
+    assert touched is not None
+    patched_rows.patch_pages(connection, tree, touched, pa.table({"_key": keys, "note": ["x" * 500] * 40}), ())
+    assert connection.execute("SELECT count(*) FROM page").fetchone()[0] > 5
+    assert contents(connection, tree) == [(key, 1, "x" * 500) for key in keys]
+
+
 def test_a_page_of_an_older_layout_is_read_with_defaults() -> None:
     connection, tree = new_tree(1_000)
     pages.write(connection, tree, as_table({"a": (1, "x")}))
@@ -126,3 +170,15 @@ def test_a_damaged_page_is_reported() -> None:
     data[-1] ^= 1
     connection.execute("UPDATE page SET data = ?", (bytes(data),))
     assert "checksum" in next(pages.damaged(connection, tree))
+
+
+def test_a_patch_of_a_page_of_an_older_layout_writes_it_in_the_new_one() -> None:
+    connection, tree = new_tree(1_000)
+    pages.write(connection, tree, as_table({"a": (1, "x"), "b": (2, None)}))
+    wider = pa.schema([*SCHEMA, ("added", pa.string())])
+    newer = replace(tree, layout=2, schemas={1: SCHEMA, 2: wider}, defaults={"added": "new"}, partial={})
+    touched = patched_rows.find_rows(connection, newer, ["b"])
+    assert touched is not None
+    patched_rows.patch_pages(connection, newer, touched, pa.table({"_key": ["b"], "note": ["y"]}), ())
+    rows = [row for batch in pages.scan(connection, newer) for row in batch.to_pylist()]
+    assert [tuple(row.values()) for row in rows] == [("a", 1, "x", "new"), ("b", 2, "y", "new")]

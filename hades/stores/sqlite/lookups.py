@@ -30,10 +30,8 @@ _MANY_ROWS = 20_000
 Entries = list[Callable[[], pa.Table | None]]  # one for each look-up concerned, in order
 
 
-def lookups_over(collection: Collection, columns: Sequence[str] | None) -> list[Lookup]:
-    """The look-ups that hold one of these columns; None stands for all columns and the key."""
-    if columns is None:
-        return list(lookups_of(collection))
+def lookups_over(collection: Collection, columns: Sequence[str]) -> list[Lookup]:
+    """The look-ups that hold one of these columns."""
     return [one for one in lookups_of(collection) if not columns_of_entry(one, collection.edge).isdisjoint(columns)]
 
 

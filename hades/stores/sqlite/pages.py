@@ -44,7 +44,7 @@ _HEADS_AFTER = (
 )
 _PAGES_OF_IDS = "SELECT id, data FROM page WHERE id IN (SELECT value FROM json_each(?))"
 _PAGE_UP_TO = "SELECT first, layout, absent, data FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
-_PAGE_NUMBER = "SELECT id FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+_PAGE_NUMBER = "SELECT first, id FROM page WHERE tree = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 _PAGE_NUMBERS = "SELECT first, id FROM page WHERE tree = ? ORDER BY first"
 _PAGE_BEFORE = _PAGE_UP_TO.replace("first <= ?", "first < ?")
 _DROP_BETWEEN = "DELETE FROM page WHERE tree = ? AND first BETWEEN ? AND ?"
@@ -189,19 +189,25 @@ def pages_holding(
 
     None of a table that is empty.
     """
+    for number, _, first, last in find_pages(connection, tree, keys):
+        (data,) = connection.execute("SELECT data FROM page WHERE id = ?", (number,)).fetchone()
+        yield number, data, first, last
+
+
+def find_pages(connection: sqlite3.Connection, tree: Tree, keys: Sequence[str]) -> Iterator[tuple[int, str, int, int]]:
+    """Number and fence of each page in which some of these sorted keys would stand, and which, as `pages_holding`."""
     if connection.execute(_PAGE_NUMBERS, (tree.id,)).fetchone() is None:
         return
     if len(keys) <= _FEW_KEYS:
-        numbers = [connection.execute(_PAGE_NUMBER, (tree.id, key)).fetchone()[0] for key in keys]
+        found = [connection.execute(_PAGE_NUMBER, (tree.id, key)).fetchone() for key in keys]
     else:
         heads = connection.execute(_PAGE_NUMBERS, (tree.id,)).fetchall()
         fences = [fence for fence, _ in heads]
-        numbers = [heads[bisect_right(fences, key) - 1][1] for key in keys]
+        found = [heads[bisect_right(fences, key) - 1] for key in keys]
     first = 0
-    for number, run in groupby(numbers):
+    for (fence, number), run in groupby(found):
         last = first + sum(1 for _ in run)
-        (data,) = connection.execute("SELECT data FROM page WHERE id = ?", (number,)).fetchone()
-        yield number, data, first, last
+        yield number, fence, first, last
         first = last
 
 

@@ -17,6 +17,7 @@ from hades.stores import questions, rows
 from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
 from hades.stores.sqlite.held_pages import PageVersion
 from hades.stores.sqlite.later_rows import LaterRows
+from hades.stores.sqlite.patched_rows import find_rows, patch_rows
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_batches import (
     declare_columns,
@@ -78,12 +79,11 @@ class Session:
         for table in rows.as_tables(rows_given):
             given = rows.prepare(target, table, partial=True)
             changes = sort_by_key(given)
-            present = self.get(collection, changes.column("_key").to_pylist())
-            if present.num_rows < changes.num_rows:
-                self._refuse_missing(target, given, present)
-            for name in changes.column_names:
-                present = present.set_column(present.schema.get_field_index(name), name, changes.column(name))
-            self._put(target, present, changes.column_names)
+            touched = find_rows(self._connection, self._registry.rows(target), changes.column("_key").to_pylist())
+            if touched is None:
+                self._refuse_missing(target, given)
+            else:
+                patch_rows(self._connection, self._registry, target, touched, self._revise(changes))
             written, batches = written + changes.num_rows, batches + 1
         return WriteReport(written, batches)
 
@@ -265,35 +265,24 @@ class Session:
         by_tail, by_head = (lookup for lookup in lookups_of(collection) if lookup.far)
         return self._registry.lookup(collection, by_tail), self._registry.lookup(collection, by_head)
 
-    def _put(
-        self,
-        collection: Collection,
-        table: pa.Table,
-        changed: Sequence[str] | None = None,
-        later: LaterRows | None = None,
-    ) -> None:
-        """Write rows. `changed` are the columns that may differ from the rows that are there; None: rows may be new.
-
-        With `later`, rows that are new enter the look-ups with those of the batches after them.
-        """
+    def _revise(self, table: pa.Table) -> pa.Table:
+        """The rows with the next revision of the store."""
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
-        new = table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
-        schema = self._registry.rows(collection).schema
+        return table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
+
+    def _put(self, collection: Collection, table: pa.Table, later: LaterRows | None = None) -> None:
+        """Write rows. With `later`, rows that are new enter the look-ups with those of the batches after them."""
+        new, schema = self._revise(table), self._registry.rows(collection).schema
         new = pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema)
-        self._replace(collection, new, (), changed, later)
+        self._replace(collection, new, (), later)
 
     def _replace(
-        self,
-        collection: Collection,
-        new: pa.Table | None,
-        drop: Sequence[str],
-        changed: Sequence[str] | None = None,
-        later: LaterRows | None = None,
+        self, collection: Collection, new: pa.Table | None, drop: Sequence[str], later: LaterRows | None = None
     ) -> int:
         """Put rows and remove keys, with look-ups and the full text; by how many rows the collection grew."""
-        tree, concerned = self._registry.rows(collection), lookups.lookups_over(collection, changed)
+        tree, concerned = self._registry.rows(collection), lookups_of(collection)
         if later is not None and new is not None:
             old, grown = pages.write(self._connection, tree, new, drop)
             self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
@@ -303,8 +292,7 @@ class Session:
                 old, grown = pages.write(self._connection, tree, new, drop)
                 self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
                 lookups.maintain(self._connection, self._registry, collection, concerned, old, entries)
-        if changed is None or not set(collection.text_fields).isdisjoint(changed):
-            fulltext.maintain(self._connection, collection, old, new)
+        fulltext.maintain(self._connection, collection, old, new)
         if collection.followed:
             change_log.record(
                 self._connection, tree, [*(new.column("_key").to_pylist() if new is not None else ()), *drop]
@@ -383,7 +371,8 @@ class Session:
                     table.column("_key")[bad].as_py(),
                 )
 
-    def _refuse_missing(self, collection: Collection, changes: pa.Table, present: pa.Table) -> None:
+    def _refuse_missing(self, collection: Collection, changes: pa.Table) -> None:
+        present = self.get(collection.name, changes.column("_key").to_pylist(), columns=["_key"])
         known = pc.is_in(changes.column("_key"), value_set=present.column("_key").combine_chunks())
         row = pc.index(known, False).as_py()
         key = changes.column("_key")[row].as_py()
