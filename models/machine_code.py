@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
+
+_LAST_KNOWN_COMPILER = 22  # an option that a version does not know would end the process
+
+if llvm.llvm_version_info[0] <= _LAST_KNOWN_COMPILER:
+    # By itself the compiler fits its registers to the widest number of a loop. Sums of 8-bit codes then leave
+    # three quarters of them empty; fitted to the narrowest number they take half the time.
+    llvm.set_option("", "-vectorizer-maximize-bandwidth")
 
 
 def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ _DEVIATIONS = 2.0  # of what signs alone say of a product; a row that is that fa
 def multiply(codes: NDArray[np.int8], parts: NDArray[np.int16]) -> NDArray[np.int32]:
     """(questions, n) integer products of every code with each question, whose parts are the rows of `parts`.
 
-    Each code is read from memory once, which is most of the time that a question takes.
+    Each code is read from memory once for all questions.
     """
     products = np.empty((len(parts), len(codes)), np.int32)
     _multiply(codes, parts, products)

@@ -10,6 +10,7 @@ is compiled once after an installation; do that ahead of the first question with
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import sys
@@ -103,7 +104,8 @@ def load_scan(info: ViewInfo) -> None:
     """Load the scan of coded vectors and the sums of postings where machine code is wanted.
 
     Both give what is found without them, several times faster. A collection that is so large that it is searched no
-    other way needs the scan at once.
+    other way needs the scan at once. The collector of unused objects passes over what is loaded by then: the compiler
+    leaves some 150,000 objects that stay, and looking through them takes longer than two questions.
     """
     is_large = max(info.nodes.values(), default=0) >= SCANNED_FROM
     if info.is_local and (is_large or not is_interpreted() or "numba" in sys.modules):
@@ -137,6 +139,7 @@ def _load_scans() -> None:
     best_in_ranges(SignedRows(signs, shares), sign_question(np.ones(1, np.float32)), first, first + 1, shares + 0, 1)
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
     take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
+    gc.freeze()
     _scans.append(True)
 
 

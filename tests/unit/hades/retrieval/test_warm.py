@@ -106,3 +106,13 @@ def test_an_answer_says_how_long_loading_took(home, monkeypatch):
         monkeypatch.setattr(pipeline, "make_ready", lambda step, adjacency: seconds.append(seconds.pop() + 0.5))
         found = answers.retrieve("Ada Holm and Jan Brod", recipe="hirag_pathrag")
     assert (found.telemetry.loading_ms, found.telemetry.ms) == (500.0, 0.0)
+
+
+def test_from_the_second_question_on_the_collector_passes_over_what_is_loaded(home):
+    settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    again = "import gc; print(gc.get_freeze_count() > 0)\n"
+    program = FIRST.format(recipe="auto") + again + FIRST.format(recipe="auto") + again
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=home, env=settings, capture_output=True, text=True, check=True
+    )
+    assert [line for line in done.stdout.split() if line in ("True", "False")] == ["False", "True"]
