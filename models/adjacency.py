@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from models.machine_code import compile_loop
 
 Longs = NDArray[np.int64]
+Entries = tuple[Longs, Longs]  # rows and places, by row, then place
+Columns = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]
 ALL = -1  # as a fanout: every entry that passes
 
 
@@ -72,4 +74,70 @@ def _take_in_python(  # pragma: no cover
     counts[1] = work
 
 
+def merge_entries(
+    out: Entries, into: Entries, out_columns: Columns, into_columns: Columns, fanout: int
+) -> tuple[NDArray[Any], ...]:
+    """Entries of both directions by row, then heaviest first, then by edge, at most `fanout` of a row.
+
+    Columns are targets, edges, types and weights; the entries of a row stand in that order already. The result has the
+    columns row, target, edge, type, weight, and whether an entry points out.
+    """
+    most = len(out[0]) + len(into[0])
+    kinds = (np.int64, np.int64, np.int64, np.uint8, np.float32, np.bool_)
+    found: tuple[NDArray[Any], ...] = tuple(np.empty(most, kind) for kind in kinds)
+    count = _merge(*out, *into, *out_columns, *into_columns, fanout, *found)
+    return tuple(column[:count] for column in found)
+
+
+def _merge_in_python(  # pragma: no cover
+    out_row: Any,
+    out_entry: Any,
+    in_row: Any,
+    in_entry: Any,
+    out_target: Any,
+    out_edge: Any,
+    out_type: Any,
+    out_weight: Any,
+    in_target: Any,
+    in_edge: Any,
+    in_type: Any,
+    in_weight: Any,
+    fanout: int,
+    row: Any,
+    target: Any,
+    edge: Any,
+    kind: Any,
+    weight: Any,
+    outbound: Any,
+) -> int:
+    a = b = found = taken = 0
+    last = np.int64(-1)
+    while a < len(out_row) or b < len(in_row):
+        if a == len(out_row) or b == len(in_row):
+            is_out = a < len(out_row)
+        elif out_row[a] != in_row[b]:
+            is_out = out_row[a] < in_row[b]
+        else:
+            mine, other = out_weight[out_entry[a]], in_weight[in_entry[b]]
+            is_out = mine > other or (mine == other and out_edge[out_entry[a]] < in_edge[in_entry[b]])
+        own = out_row[a] if is_out else in_row[b]
+        taken = taken + 1 if own == last else 1
+        last = own
+        if fanout == ALL or taken <= fanout:
+            row[found] = own
+            outbound[found] = is_out
+            at = out_entry[a] if is_out else in_entry[b]
+            target[found] = out_target[at] if is_out else in_target[at]
+            edge[found] = out_edge[at] if is_out else in_edge[at]
+            kind[found] = out_type[at] if is_out else in_type[at]
+            weight[found] = out_weight[at] if is_out else in_weight[at]
+            found += 1
+        if is_out:
+            a += 1
+        else:
+            b += 1
+    return found
+
+
 _take = compile_loop(_take_in_python)
+_merge = compile_loop(_merge_in_python)

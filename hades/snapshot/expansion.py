@@ -104,6 +104,20 @@ def gather(rows: Csr, found: ExpandedEntries, outbound: bool) -> Expansion:
     )
 
 
+def join_ways(
+    out_rows: Csr, out: ExpandedEntries, in_rows: Csr, into: ExpandedEntries, fanout: int | None
+) -> Expansion:
+    """What was found in both directions as one answer; by machine code where that is loaded."""
+    if KERNEL not in sys.modules:
+        return merge(gather(out_rows, out, True), gather(in_rows, into, False), fanout)
+    from models.adjacency import ALL, merge_entries
+
+    columns = ((rows.target, rows.edge, rows.type, rows.weight) for rows in (out_rows, in_rows))
+    most = ALL if fanout is None else fanout
+    found = merge_entries((out.row, out.entry), (into.row, into.entry), *columns, most)
+    return Expansion(*found, work=out.work + into.work, capped=out.capped or into.capped)
+
+
 def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     """Both directions as one answer, cut to the fanout again."""
     names = ("row", "target", "edge", "type", "weight", "outbound")

@@ -27,7 +27,7 @@ from hades.ports.graph import (
 from hades.snapshot import csr
 from hades.snapshot.bridge_index import BridgeIndex
 from hades.snapshot.domains import DomainIndex
-from hades.snapshot.expansion import Filter, follow, follow_quickly, gather, merge, visible
+from hades.snapshot.expansion import ExpandedEntries, Filter, follow, follow_quickly, gather, join_ways, visible
 from hades.snapshot.facts import Facts
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.lookup import find, hash_texts
@@ -120,8 +120,10 @@ class SnapshotView:
             out = self._one_way(asked, True, types, fanout, mask, max_work)
             left = None if max_work is None else max_work - out.work
             into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
-            return merge(out, into, fanout)
-        return self._one_way(asked, direction == "outbound", types, fanout, mask, max_work)
+            return join_ways(self._adjacency.out, out, self._adjacency.into, into, fanout)
+        outbound = direction == "outbound"
+        found = self._one_way(asked, outbound, types, fanout, mask, max_work)
+        return gather(self._adjacency.out if outbound else self._adjacency.into, found, outbound)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`."""
@@ -291,7 +293,7 @@ class SnapshotView:
         max_work: int | None,
         *,
         no_loops: bool = False,
-    ) -> Expansion:
+    ) -> ExpandedEntries:
         rows = self._adjacency.out if outbound else self._adjacency.into
         wanted = None if types is None else self._wanted(tuple(types))
         found = None
@@ -299,7 +301,7 @@ class SnapshotView:
             found = follow_quickly(rows, asked, wanted, no_loops, fanout, max_work)
         if found is None:
             found = follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
-        return gather(rows, found, outbound)
+        return found
 
     def _wanted(self, types: tuple[str, ...]) -> Flags:
         """By code, whether an edge type is among these."""

@@ -124,7 +124,7 @@ def main() -> None:
 def _load_scans() -> None:
     if _scans:
         return
-    from models.adjacency import take_entries
+    from models.adjacency import ALL, merge_entries, take_entries
     from models.postings import add_postings
     from models.vector_search.scan import best_in_ranges, multiply
     from models.vector_search.signs import SignedRows, sign_question
@@ -138,7 +138,9 @@ def _load_scans() -> None:
     first = np.zeros(1, np.int64)
     best_in_ranges(SignedRows(signs, shares), sign_question(np.ones(1, np.float32)), first, first + 1, shares + 0, 1)
     add_postings(rows, shares, np.zeros(1, np.int64), np.ones(1, np.int64), 1)
-    take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
+    row, entry, _ = take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
+    columns = (rows, rows, types, shares)
+    merge_entries((row, entry), (row, entry), columns, columns, ALL)
     gc.freeze()
     _scans.append(True)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Expansion, Flags, Numbers
 from hades.retrieval.ranking.relevance import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
+from hades.retrieval.turn.cut_results import keep_targets
 from schemas.intervals import Mask
 
 if TYPE_CHECKING:
@@ -55,11 +56,11 @@ def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Directi
     """The edges that join these nodes to each other."""
     numbers = distinct(nodes)
     found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=LOOK, mask=mask)
-    places = np.minimum(np.searchsorted(numbers, found.target), len(numbers) - 1)
-    inside = numbers[places] == found.target if len(numbers) else np.zeros(0, np.bool_)
-    tails = numbers[found.row[inside]]
-    edge_costs = costs.of(found, view.type_names)[inside]
-    return _cut(tails, found.target[inside], found.edge[inside], found.outbound[inside], edge_costs, numbers)
+    local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
+    local[numbers] = np.arange(len(numbers))
+    kept = keep_targets(found, local[found.target] >= 0, None)
+    heads, edge_costs = local[kept.target], costs.of(kept, view.type_names)
+    return _cut(kept.row, heads, kept.edge, kept.outbound, edge_costs, numbers)
 
 
 def around(
@@ -78,7 +79,8 @@ def around(
     _, first = np.unique(np.stack([tails, heads, edges]), axis=1, return_index=True)
     ends = np.array([source, target], np.int64)
     numbers = np.union1d(ends, np.union1d(tails, heads))
-    return _cut(tails[first], heads[first], edges[first], outbound[first], values[first], numbers)
+    local_tails, local_heads = np.searchsorted(numbers, tails[first]), np.searchsorted(numbers, heads[first])
+    return _cut(local_tails, local_heads, edges[first], outbound[first], values[first], numbers)
 
 
 _Edges = tuple[Numbers, Numbers, Numbers, Flags, Floats]
@@ -107,8 +109,7 @@ def _ball(view: MeteredView, centre: int, radius: int, costs: Costs, direction: 
 def _cut(
     tails: Numbers, heads: Numbers, edges: Numbers, outbound: Flags, costs: Floats, numbers: Numbers
 ) -> LocalGraph:
+    """The rows of a graph from the local numbers of both ends of each edge."""
     order: NDArray[np.int64] = np.lexsort((edges, costs, tails))
-    rows = np.searchsorted(numbers, tails[order])
-    starts = np.searchsorted(rows, np.arange(len(numbers) + 1))
-    columns = np.searchsorted(numbers, heads[order])
-    return LocalGraph(numbers, starts, columns, edges[order], outbound[order], costs[order])
+    starts = np.searchsorted(tails[order], np.arange(len(numbers) + 1))
+    return LocalGraph(numbers, starts, heads[order], edges[order], outbound[order], costs[order])

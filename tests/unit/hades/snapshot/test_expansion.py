@@ -18,6 +18,7 @@ from hades.snapshot.expansion import (
     gather,
     heaviest_first,
     instant,
+    join_ways,
     merge,
     microseconds,
     visible,
@@ -139,6 +140,29 @@ def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list
         )[:fanout]
     ]
     assert list(zip(both.row.tolist(), both.edge.tolist(), strict=True)) == expected
+
+
+@given(
+    EDGES,
+    st.lists(st.integers(0, NODES - 1), max_size=8),
+    st.none() | st.integers(1, 4),
+    st.none() | st.integers(0, 40),
+)
+def test_machine_code_merges_directions_as_arrays_do(
+    edges: list[Edge], asked: list[int], fanout: int | None, max_work: int | None
+) -> None:
+    import models.adjacency  # noqa: F401 - machine code is used once this is loaded
+
+    numbers = np.array(asked, np.int64)
+    out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)
+    out = follow(out_rows, numbers, None, fanout, max_work)
+    into = follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, max_work)
+    plain = merge(gather(out_rows, out, True), gather(in_rows, into, False), fanout)
+    quick = join_ways(out_rows, out, in_rows, into, fanout)
+    for column in dataclasses.fields(plain):
+        one, other = getattr(plain, column.name), getattr(quick, column.name)
+        assert np.array_equal(one, other)
+        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
 
 
 @given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.integers(0, 40), st.none() | st.integers(1, 4))
