@@ -158,7 +158,7 @@ def _children(
     if not len(found):
         return []
     known = np.unique(found.target)
-    return _nearest_topics(view, question, TOPIC, len(known), thresholds, within=known)[:width]
+    return _nearest_topics(view, question, TOPIC, width, thresholds, within=known)
 
 
 def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:

@@ -98,13 +98,15 @@ def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:
 def _marks(sets: Sequence[frozenset[str]], place: dict[str, int]) -> Floats:
     """(n, words) 1 where a set holds a word."""
     marks, known = np.zeros((len(sets), len(place))), frozenset(place)
-    for row, held in enumerate(sets):
-        marks[row, [place[word] for word in known & held]] = 1.0
+    common = [known & held for held in sets]
+    columns = [place[word] for own in common for word in own]
+    marks[np.repeat(np.arange(len(sets)), [len(own) for own in common]), columns] = 1.0
     return marks
 
 
 def _other_titles(readings: Sequence[Reading]) -> Floats:
     """(n, n) 0 between passages of one title, else 1."""
-    names = np.array([reading.name for reading in readings])
+    codes: dict[str, int] = {}
+    names = np.array([codes.setdefault(reading.name, len(codes)) for reading in readings])
     other: Floats = (names[:, None] != names[None, :]).astype(np.float64)
     return other

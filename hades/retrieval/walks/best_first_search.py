@@ -50,9 +50,11 @@ def least_costs(graph: LocalGraph, target: int, max_hops: int) -> Floats:
     """(max_hops + 1, n) by number of edges; infinity where the target is out of reach."""
     least = np.full((max_hops + 1, len(graph.numbers)), np.inf)
     least[0, target] = 0.0
-    tails = np.repeat(np.arange(len(graph.numbers)), np.diff(graph.starts))
     for hops in range(1, max_hops + 1):
-        np.minimum.at(least[hops], tails, graph.costs + least[hops - 1, graph.heads])
+        costs = graph.costs + least[hops - 1, graph.heads]
+        reaching = np.flatnonzero(costs < np.inf)  # few of the edges, after few hops
+        tails = np.searchsorted(graph.starts, reaching, side="right") - 1
+        np.minimum.at(least[hops], tails, costs[reaching])
     return least
 
 
@@ -67,6 +69,8 @@ def best_paths(
     stop: Callable[[], bool],
 ) -> SearchResult:
     """The k best paths from any source to the target, and all that tie with the last."""
+    if not np.isfinite(least[1:, [source for source in sources if source != target]]).any():
+        return SearchResult((), 0)
     bounds: list[list[float]] = least.tolist()
     starts, heads, costs = graph.starts.tolist(), graph.heads.tolist(), graph.costs.tolist()
     queue: list[tuple[float, int, int, tuple[int, ...], tuple[int, ...], float]] = []

@@ -87,7 +87,7 @@ def get_best_paths(
     usable = mask.is_open and dict(boosts) == settled
     bridged = _bridges(view, candidate_graph, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
-    within = np.concatenate([candidate_graph.nodes, ends])
+    within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
     graph = among(view, within, costs, direction=direction, mask=mask)
     found = list(bridged)
     for place, target in enumerate(ends.tolist()):

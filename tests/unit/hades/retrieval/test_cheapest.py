@@ -105,6 +105,20 @@ def test_a_direct_edge_is_a_path_and_boosts_matter(tmp_path: Path) -> None:
     assert found.bridge_hits == 0
 
 
+def test_paths_of_one_edge_are_found_without_looking_past_the_seeds(graph: GraphView) -> None:
+    every = np.array([number(graph, f"n{place:02}") for place in range(30)])
+    inside, wanted = (
+        CandidateGraph(every, np.ones(30, np.float32)),
+        seeds(graph, *(f"n{place:02}" for place in range(12))),
+    )
+    near, far = metered(graph), metered(graph)
+    direct = get_best_paths(near, inside, 500, 1, seeds=wanted).paths
+    longer = get_best_paths(far, inside, 5000, 2, seeds=wanted).paths
+    assert len(direct) > 3
+    assert [path.edges for path in direct] == [path.edges for path in longer if len(path.edges) == 1]
+    assert near.turn.work_spent < far.turn.work_spent / 2
+
+
 def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
     store = empty_store(tmp_path / "graph.db")
     fill(store)
