@@ -305,22 +305,24 @@ def open_tracker(settings: Settings) -> Tracker:
 
     Without MLflow (extra `flows`) the registry is one file and a folder.
     """
-    from hades.providers.mlflow_tracker import MlflowTracker
-
     home = settings.home.resolve()
     if settings.mlflow_uri is None and find_spec("mlflow") is None:
         from hades.providers.file_tracker import FileTracker
 
         return FileTracker(home / "registry.db", home / "artifacts")
-    uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
-    is_served = urlsplit(uri).scheme in ("http", "https")
-    tracker: Tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
     if settings.mlflow_uri is None:
         from hades.providers.deferred_tracker import DeferredTracker
+        from hades.providers.mlflow_file import MlflowFileTracker
         from hades.providers.registry_files import stamp_of
 
-        return DeferredTracker(tracker, home / "registry-outbox", lambda: stamp_of(home / "mlflow.db"))
-    if settings.tenant is None or settings.mlflow_uri is None:
+        kept = MlflowFileTracker(home / "mlflow.db", home / "mlflow.lock", home / "artifacts")
+        return DeferredTracker(kept, home / "registry-outbox", lambda: stamp_of(home / "mlflow.db"))
+    from hades.providers.mlflow_tracker import MlflowTracker
+
+    is_served = urlsplit(settings.mlflow_uri).scheme in ("http", "https")
+    artifacts = None if is_served else home / "artifacts"
+    tracker: Tracker = MlflowTracker(settings.mlflow_uri, home / "mlflow.lock", artifacts)
+    if settings.tenant is None:
         return tracker
     from hades.providers.tenant_tracker import TenantTracker
 

@@ -1,9 +1,9 @@
 """A registry whose writes wait in files until something is read from it.
 
-Loading MLflow takes four seconds of processor time, more than the rest of a night after a small change, and most nights
-only write to it: a run, a version, its tags, the alias. These wait in order in a folder and are delivered by the next
-process that reads the registry, or when `MOST_RUNS` runs wait. Version numbers are given out ahead: they are known as
-long as nobody else has written to the registry's file.
+Where MLflow must be loaded, that takes four seconds of processor time, more than the rest of a night after a small
+change, and most nights only write to it: a run, a version, its tags, the alias. These wait in order in a folder and are
+delivered by the next process that reads the registry, or when `MOST_RUNS` runs wait. Version numbers are given out
+ahead: they are known as long as nobody else has written to the registry's file.
 """
 
 from __future__ import annotations

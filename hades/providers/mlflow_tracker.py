@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from mlflow.entities import Experiment
     from mlflow.entities.model_registry import ModelVersion
 
-_WRITER = "hades.writer"
-_RETIRED = "hades.retired"
-_ARTIFACT = "hades.artifact"
-_SHA256 = "sha256."
+WRITER = "hades.writer"
+RETIRED = "hades.retired"
+ARTIFACT = "hades.artifact"
+SHA256 = "sha256."
 _PAGE = 1_000
-_LONGEST_PARAM = 500
+LONGEST_PARAM = 500
 
 
 class MlflowTracker:
@@ -57,10 +57,8 @@ class MlflowTracker:
             self._bury(where)
             if logged := self._log(where, tags[DATA_HASH]):
                 return logged
-            hashes = {f"{_SHA256}{path.name}": _sha256(path) for path in artifacts}
-            run = self._client.create_run(
-                where, tags={**tags, **hashes, _WRITER: self._writer}, run_name=name
-            ).info.run_id
+            told = {**tags, **hash_artifacts(artifacts), WRITER: self._writer}
+            run = self._client.create_run(where, tags=told, run_name=name).info.run_id
             self._fill(str(run), params, metrics, artifacts)
             self._client.set_terminated(run, status="FINISHED")
             return str(run)
@@ -68,15 +66,15 @@ class MlflowTracker:
     def register(self, name: str, run: str, artifact: str) -> str:
         """See `Tracker.register`."""
         with self._writing():
-            tags = {key: value for key, value in self._client.get_run(run).data.tags.items() if _is_ours(key)}
-            if f"{_SHA256}{artifact}" not in tags:
+            tags = {key: value for key, value in self._client.get_run(run).data.tags.items() if is_ours(key)}
+            if f"{SHA256}{artifact}" not in tags:
                 raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
             for known in self.versions(name):
                 if known.tags.get(DATA_HASH) == tags[DATA_HASH]:
                     return known.version
             self._ensure_model(name)
             made = self._client.create_model_version(
-                name, f"runs:/{run}/{artifact}", run, tags={**tags, _ARTIFACT: artifact}
+                name, f"runs:/{run}/{artifact}", run, tags={**tags, ARTIFACT: artifact}
             )
             return str(made.version)
 
@@ -122,11 +120,11 @@ class MlflowTracker:
     def fetch(self, name: str, version: str) -> Path:
         """See `Tracker.fetch`."""
         known = self._known(name, version)
-        artifact = known.tags[_ARTIFACT]
+        artifact = known.tags[ARTIFACT]
         path = self._path(known.run, artifact)
         if not path.is_file():
             raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
-        if _sha256(path) != known.tags[f"{_SHA256}{artifact}"]:
+        if _sha256(path) != known.tags[f"{SHA256}{artifact}"]:
             raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
         return path
 
@@ -138,10 +136,14 @@ class MlflowTracker:
                 raise TrackingError(
                     f"{name} version {version} is named by {', '.join(known.aliases)}; let the alias name another first"
                 )
-            self._client.set_tag(known.run, _RETIRED, version)  # its data may be logged again
-            self._client.delete_model_version(name, version)
+            self._retire(known)
             if self._artifacts is not None:
-                self._path(known.run, known.tags[_ARTIFACT]).unlink(missing_ok=True)
+                self._path(known.run, known.tags[ARTIFACT]).unlink(missing_ok=True)
+
+    def _retire(self, known: Version) -> None:
+        """Delete a version and tag its run, so that its data may be logged again."""
+        self._client.set_tag(known.run, RETIRED, known.version)
+        self._client.delete_model_version(known.name, known.version)
 
     @cached_property
     def _client(self) -> MlflowClient:
@@ -175,14 +177,14 @@ class MlflowTracker:
 
     def _bury(self, experiment: str) -> None:
         """Mark runs that a killed process left open. Whoever holds the lock knows that nobody is at work on them."""
-        mine = f"attributes.status = 'RUNNING' and tags.`{_WRITER}` = '{self._writer}'"
+        mine = f"attributes.status = 'RUNNING' and tags.`{WRITER}` = '{self._writer}'"
         for run in self._client.search_runs([experiment], mine, max_results=_PAGE):
             self._client.set_terminated(run.info.run_id, status="KILLED")
 
     def _log(self, experiment: str, data_hash: str) -> str | None:
         same = f"attributes.status = 'FINISHED' and {_where(f'tags.{DATA_HASH}', data_hash)}"
         runs = self._client.search_runs([experiment], same, max_results=_PAGE)
-        return next((str(run.info.run_id) for run in runs if _RETIRED not in run.data.tags), None)
+        return next((str(run.info.run_id) for run in runs if RETIRED not in run.data.tags), None)
 
     def _fill(
         self, run: str, params: Mapping[str, object], metrics: Mapping[str, float], artifacts: Sequence[Path]
@@ -193,7 +195,7 @@ class MlflowTracker:
         self._client.log_batch(
             run,
             metrics=[Metric(key, float(value), now, 0) for key, value in sorted(metrics.items())],
-            params=[Param(key, str(value)[:_LONGEST_PARAM]) for key, value in sorted(params.items())],
+            params=[Param(key, str(value)[:LONGEST_PARAM]) for key, value in sorted(params.items())],
         )
         for path in artifacts:
             self._client.log_artifact(run, str(path))
@@ -239,8 +241,14 @@ def _where(column: str, value: str) -> str:
     return f"{column} = '{value}'"
 
 
-def _is_ours(tag: str) -> bool:
-    return not tag.startswith("mlflow.") and tag != _WRITER
+def hash_artifacts(artifacts: Sequence[Path]) -> dict[str, str]:
+    """The tag of each file of a run, which says its hash."""
+    return {f"{SHA256}{path.name}": _sha256(path) for path in artifacts}
+
+
+def is_ours(tag: str) -> bool:
+    """Whether a tag of a run is about its data, and so belongs to its versions."""
+    return not tag.startswith("mlflow.") and tag != WRITER
 
 
 def _sha256(path: Path) -> str:
