@@ -112,6 +112,9 @@ def test_a_night_without_a_change_or_with_a_small_one_loads_no_library_of_a_full
     derivation += ("pyarrow.parquet", "schemas.retrieval", "hades.snapshot.publish", "hades.snapshot.view")
     output, loaded = run_commands([["run", "nightly"]], (*heavy, *derivation), tmp_path, settings)
     assert loaded == ["LOADED []"], output
+    unused = ("rich", "hades.surfaces.capabilities.local_commands", "hades.surfaces.capabilities.query")
+    output, loaded = run_commands([["run", "nightly", "--quiet"]], unused, tmp_path, settings)
+    assert loaded == ["LOADED []"], output
     page = asked_home.parent / "page.md"
     page.write_text(f"{page.read_text()}\nThe Rhine passes Cologne.\n", encoding="utf-8")
     output, loaded = run_commands([["run", "nightly", "-p", "mode=incremental"]], heavy, tmp_path, settings)

@@ -25,11 +25,9 @@ class Place(NamedTuple):
 
 _COMMANDS = (
     Place("first_steps", "FIRST_STEPS", "completion init"),
-    Place(
-        "local_commands",
-        "LOCAL_COMMANDS",
-        "backup build demo doctor export forget import ingest provision publish repair restore run status",
-    ),
+    Place("local_commands", "LOCAL_COMMANDS", "demo doctor forget ingest provision publish status"),
+    Place("build_commands", "BUILD_COMMANDS", "build repair run"),
+    Place("backup_commands", "BACKUP_COMMANDS", "backup export import restore"),
     Place("services", "SERVICE_COMMANDS", "mcp serve token watch"),
     Place("evaluation", "EVALUATIONS", "eval"),
 )

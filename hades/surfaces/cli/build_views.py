@@ -6,12 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import entry_points
-from typing import Any
-
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from hades.errors import SettingsError
 from hades.ports.progress import Progress
@@ -20,6 +15,9 @@ from hades.settings.quiet import keep_libraries_quiet
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.progress import show_progress
 from hades.telemetry.traces import span
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
@@ -36,10 +34,12 @@ def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
             report = _flow_runner()(flow, parameters, progress or _log_progress)
     seconds = time.perf_counter() - began
     document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
-    return Answer(document, (*_lines(report), Text(f"{flow} done in {seconds:.1f} s")))
+    return Answer(document, (*_lines(report), f"{flow} done in {seconds:.1f} s"))
 
 
 def _flow_runner() -> Callable[[str, dict[str, str], Progress], Any]:
+    from importlib.metadata import entry_points
+
     found = next(iter(entry_points(group="hades.flows", name="run")), None)
     if found is None:
         raise SettingsError("no flow runner is installed (entry point hades.flows); install the package hades-graphrag")
@@ -68,11 +68,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def show_snapshots(document: Mapping[str, Any]) -> tuple[RenderableType]:
+def show_snapshots(document: Mapping[str, Any]) -> tuple[Table | str]:
     """The published graphs as a table."""
+    from rich.table import Table
+
     held = document["snapshots"]
     if not held:
-        return (Text("Nothing has been published; run `hades build`."),)
+        return ("Nothing has been published; run `hades build`.",)
     table = Table(box=None, pad_edge=False)
     for heading in ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem"):
         table.add_column(heading)
@@ -83,12 +85,12 @@ def show_snapshots(document: Mapping[str, Any]) -> tuple[RenderableType]:
     return (table,)
 
 
-def show_rollback(document: Mapping[str, Any]) -> tuple[Text, ...]:
+def show_rollback(document: Mapping[str, Any]) -> tuple[str, ...]:
     """What serves now, and which weights the store has."""
     told = f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
     weights = f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
     lines = (told, weights if document["weights_version"] else "", document["note"])
-    return tuple(Text(line) for line in lines if line)
+    return tuple(line for line in lines if line)
 
 
 def repair_contracts(names: Sequence[str]) -> Answer:
@@ -105,18 +107,18 @@ def repair_contracts(names: Sequence[str]) -> Answer:
     lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
     lines += [f"stages that ran: {', '.join(told.stages)}"] if told.stages else []
     lines += [*told.notes, *([f"{told.snapshot} serves; every contract holds"] if told.snapshot else [])]
-    return Answer(told.as_dict(), tuple(Text(line) for line in lines))
+    return Answer(told.as_dict(), tuple(lines))
 
 
 def _log_progress(stage: str, done: int, total: int | None) -> None:
     logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
 
 
-def _lines(report: object) -> tuple[Text, ...]:
+def _lines(report: object) -> tuple[str, ...]:
     if not isinstance(report, dict):
         return ()
     told = report.get("told") or [f"{name}: {_short(value)}" for name, value in report.items()]
-    return tuple(Text(line) for line in told)
+    return tuple(told)
 
 
 def _short(value: object) -> str:

@@ -40,6 +40,7 @@ DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of 
 class Answer:
     """The result of a command: the JSON document (None prints nothing), its view for people, and whether it is done.
 
+    A part of the view that is a string is a line without marks of style.
     The view of a report tells of work done, not of an answer: `--quiet` leaves it out. `finish` runs once the answer is
     shown, and returns a sentence for people where something is to be said.
     """
@@ -100,11 +101,21 @@ def _show(answer: Answer, as_json: bool) -> None:
         return
     if answer.is_report and answer.ok and QUIET.get():
         return
+    if not sys.stdout.isatty() and all(_fits_one_line(part) for part in answer.view):
+        for line in answer.view:
+            typer.echo(line)
+        return
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
     for part in answer.view:
-        console.print(part)
+        console.print(Text(part) if isinstance(part, str) else part)
+
+
+def _fits_one_line(part: RenderableType) -> bool:
+    """Whether a part can be printed as it is: loading what lays out the others takes longer than a short night."""
+    return isinstance(part, str) and part.isascii() and part.isprintable() and len(part) <= WIDTH_WITHOUT_TERMINAL
 
 
 def _finish(answer: Answer, as_json: bool) -> None:

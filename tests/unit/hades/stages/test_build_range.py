@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from hades.stages.night import STAGE_NAMES, FirstStage
 from hades.stages.run_stage import DATASETS
-from hades.surfaces.capabilities.local_commands import FirstStageName
+from hades.surfaces.capabilities.build_commands import FirstStageName
 from hades.surfaces.cli.main import whole_app
 from hades.telemetry.lineage import StageRun, emitter
 

@@ -205,3 +205,29 @@ def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     assert hades("forget", "one.md").exit_code == 1
     assert hades("ingest", "documents", "pages", "--phase", "nonsense").exit_code == 2
     assert hades("ingest", "documents", "nowhere").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "edges 0.1 s  [bold]nothing[/] changed :smile:",
+        "",
+        "  indented  ",
+        "a\ttab",
+        "two\nlines",
+        "word " * 40,
+        "w" * 200,
+        "Ünïcödé 東京",
+    ],
+)
+def test_a_line_of_a_view_is_printed_as_the_library_that_lays_out_tables_prints_it(capsys, line):
+    from rich.console import Console
+    from rich.text import Text
+
+    from hades.surfaces.cli.output import WIDTH_WITHOUT_TERMINAL, Answer, _show
+
+    _show(Answer({}, ("first", line)), as_json=False)
+    shown = capsys.readouterr().out
+    for text in ("first", line):
+        Console(width=WIDTH_WITHOUT_TERMINAL, highlight=False).print(Text(text))
+    assert shown == capsys.readouterr().out
