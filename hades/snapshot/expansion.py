@@ -112,10 +112,12 @@ def join_ways(
         return merge(gather(out_rows, out, True), gather(in_rows, into, False), fanout)
     from models.adjacency import ALL, merge_entries
 
-    columns = ((rows.target, rows.edge, rows.type, rows.weight) for rows in (out_rows, in_rows))
+    pointing_out, pointing_in = ((rows.target, rows.edge, rows.type, rows.weight) for rows in (out_rows, in_rows))
     most = ALL if fanout is None else fanout
-    found = merge_entries((out.row, out.entry), (into.row, into.entry), *columns, most)
-    return Expansion(*found, work=out.work + into.work, capped=out.capped or into.capped)
+    found = merge_entries((out.row, out.entry), (into.row, into.entry), pointing_out, pointing_in, most)
+    row, target, edge, kind, weight, outbound = found
+    work, capped = out.work + into.work, out.capped or into.capped
+    return Expansion(row, target, edge, kind, weight, outbound, work, capped)
 
 
 def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
