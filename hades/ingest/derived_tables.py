@@ -43,8 +43,11 @@ def build_tables(
     vectors: EntityVectors,
     cache: PairCache | None,
     before: Mapping[str, pa.Table],
-) -> dict[str, pa.Table]:
-    """All derived tables, entities without their vectors; `before` are those of the last derivation, or nothing."""
+) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """All derived tables, entities without their vectors; and the rows among them that do not follow from names alone.
+
+    `before` are tables of the last derivation, or nothing.
+    """
     titles = dict(
         zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
     )
@@ -63,13 +66,14 @@ def build_tables(
             paths=code.paths,
         )
     )
-    mentions = pa.concat_tables([derived.mentions, symbol_mentions(code, symbols)], promote_options="default")
+    of_code = symbol_mentions(code, symbols)
+    mentions = pa.concat_tables([derived.mentions, of_code], promote_options="default")
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
     entities = mark_vectors(vectors, with_edits(described, edits), corpus.chunks, before.get("entities"))
     similar = similar_edges(vectors, entities, cache)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
     relations = _defaults("relations", relations)
-    return {
+    tables = {
         "entities": _with_degrees(_defaults("entities", entities), relations),
         "relations": relations,
         "mentions": _defaults("mentions", _one_each(mentions)),
@@ -77,6 +81,13 @@ def build_tables(
         **code.tables,
         "merge_log": derived.merge_log,
     }
+    beside = {"relations": _join_beside(relations, [stated, similar]), "mentions": _join_beside(mentions, [of_code])}
+    return tables, {name: _defaults(name, rows) for name, rows in beside.items()}
+
+
+def _join_beside(all_rows: pa.Table, parts: list[pa.Table]) -> pa.Table:
+    """These rows, each key once, in the columns of all."""
+    return _one_each(pa.concat_tables([all_rows.slice(0, 0), *parts], promote_options="default"))
 
 
 def _read_linking(documents: pa.Table) -> list[dict[str, Any]]:

@@ -32,15 +32,25 @@ from hades.ingest.code.tables import (
 from hades.ingest.derivation_digest import add_edits, digest_documents
 from hades.ingest.derived_tables import CorpusRows, build_tables
 from hades.ingest.entities.corpus import CorpusView
-from hades.ingest.entities.derive import derive
+from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.entity_vectors import BASIS, EntityVectors
-from hades.ingest.last_derivation import LastDerivation
+from hades.ingest.last_derivation import LastDerivation, LastRows
 from hades.ingest.openie import remove_unused, with_extractions
 from hades.ingest.reference_edges import reference_edges
 from hades.ingest.report import Progress, silent
-from hades.ingest.sync_rows import Change, Comparison, Difference, apply_removals, apply_writes, find_difference
+from hades.ingest.sync_rows import (
+    Change,
+    Comparison,
+    Difference,
+    Suspects,
+    apply_removals,
+    apply_writes,
+    find_difference,
+    suspect_all,
+    suspect_changed,
+)
 from hades.ingest.workers.arrow_bytes import to_bytes
 from hades.ingest.workers.memory_use import give_back_memory
 from hades.ingest.workers.worker_pool import WorkerPool
@@ -91,16 +101,19 @@ def derive_edges(
     give_back_memory()
     progress("edges", 2, 4)
     last = LastDerivation(scratch) if scratch is not None else None
-    before = last.load(manifest.derive_digest(store)) if last else {}
+    before = last.load(manifest.derive_digest(store)) if last else LastRows()
+    if before.derivation != derived.last or not derived.last:
+        before = LastRows()  # what follows from names is not told from those rows
     vectors = EntityVectors(store, embedder, derived.titles, progress)
     cache = PairCache(scratch) if scratch is not None else None
-    wanted = build_tables(corpus, derived, edits, vectors, cache, before)
+    wanted, beside = build_tables(corpus, derived, edits, vectors, cache, before.tables)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         vectors.store = inside
         standing = StandingRows(corpus.chunks, wanted["entities"].select(["_key", "name", "frequency"]))
-        stage = partial(_stage, last, add_edits(digest, edits))
-        changes = _write(inside, wanted, vectors, before, standing, stage)
+        stage = partial(_stage, last, add_edits(digest, edits), beside, derived.name)
+        suspect = partial(_suspect, derived, beside, before)
+        changes = _write(inside, wanted, vectors, suspect, standing, stage, is_known=bool(before.tables))
         laid, is_behind = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, add_edits(digest, laid))
@@ -159,17 +172,19 @@ def _write(
     store: RowStore,
     wanted: dict[str, pa.Table],
     vectors: EntityVectors,
-    before: Mapping[str, pa.Table],
+    suspect: Callable[[Comparison, pa.Table], Suspects | None],
     standing: StandingRows,
     stage: Callable[[Mapping[str, pa.Table]], None],
+    *,
+    is_known: bool,
 ) -> dict[str, Change]:
+    """Write what differs. `is_known` says whether the rows of the last derivation are."""
     found: dict[str, Difference] = {}
     for name in _ORDER:
-        held = before.get(name)
         comparison = Comparison(name, _find_owned(name, wanted[name]), _find_compared(name, wanted[name]))
         if name == "entities":
             comparison = replace(comparison, complete=vectors.fill, suspects=_edited_once(store))
-        found[name] = find_difference(store, comparison, wanted[name], held)
+        found[name] = find_difference(store, comparison, wanted[name], suspect(comparison, wanted[name]))
     stage(wanted)
     wanted.clear()  # what is to be written is in `found`
     vectors.clear()
@@ -183,12 +198,36 @@ def _write(
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
     left = detach_entities(store, gone.stale, standing)
     apply_removals(store, "entities", gone)
-    return changes | left | clear_up(store, changed if before else None)
+    return changes | left | clear_up(store, changed if is_known else None)
 
 
-def _stage(last: LastDerivation | None, digest: str, tables: Mapping[str, pa.Table]) -> None:
+def _suspect(
+    derived: DerivedRows, beside: Mapping[str, pa.Table], before: LastRows, how: Comparison, wanted: pa.Table
+) -> Suspects | None:
+    """Which rows of a collection may differ from the last derivation; None where that is not known."""
+    name = how.collection
+    if name not in before.tables:
+        return None
+    if name not in beside:
+        return suspect_all(how, wanted, before.tables[name])
+    if name not in derived.changes:
+        return None
+    own: pa.Table = getattr(derived, name)
+    return suspect_changed(how, derived.changes[name], own, beside[name], before.tables[name], before.counts[name])
+
+
+def _stage(
+    last: LastDerivation | None,
+    digest: str,
+    beside: Mapping[str, pa.Table],
+    derivation: str,
+    tables: Mapping[str, pa.Table],
+) -> None:
+    """Keep what the next derivation compares with: of collections with rows `beside` names only these."""
     if last:
-        last.stage(digest, {name: table.select(_find_compared(name, table)) for name, table in tables.items()})
+        kept = {name: beside.get(name, table) for name, table in tables.items()}
+        rows = {name: table.select(_find_compared(name, tables[name])) for name, table in kept.items()}
+        last.stage(digest, LastRows(rows, {name: table.num_rows for name, table in tables.items()}, derivation))
 
 
 def _edited_once(store: RowStore) -> list[str]:

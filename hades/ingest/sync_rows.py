@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ingest.increment.equal_rows import equal_rows
+from hades.ingest.increment.reuse_rows import RowChange
 from hades.ports.store import RowStore
 from schemas.catalogue import collection_named
 
@@ -67,24 +68,60 @@ class Comparison:
     suspects: Sequence[str] = ()
 
 
-def find_difference(store: RowStore, how: Comparison, wanted: pa.Table, before: pa.Table | None) -> Difference:
+@dataclass(frozen=True)
+class Suspects:
+    """Keys of all rows that may differ from those of the last derivation, those of them that it had, and its rows."""
+
+    keys: pa.Array
+    known: pa.Array
+    n_before: int
+
+
+def find_difference(store: RowStore, how: Comparison, wanted: pa.Table, suspects: Suspects | None) -> Difference:
     """What separates the collection from the wanted rows (each key once).
 
-    With the rows of the last derivation only those that differ from them are read from the store. A count tells whether
-    the others are still there; otherwise everything is compared.
+    Where it is known which rows may differ from the last derivation only those are read from the store. A count tells
+    whether the others are still there; otherwise everything is compared.
     """
-    keys = _find_suspects(how, wanted, before) if before is not None else None
-    if before is not None and keys is not None and len(keys) * _MANY <= before.num_rows:
+    if suspects is not None and len(suspects.keys) * _MANY <= suspects.n_before:
+        keys = suspects.keys
         held = store.get(how.collection, keys.to_pylist(), columns=list(how.owned))
-        kept = before.column("_key").filter(pc.is_in(before.column("_key"), value_set=keys)).combine_chunks()
-        known = pc.is_in(keys, value_set=kept)
+        known = pc.is_in(keys, value_set=suspects.known)
         absent = pc.invert(pc.is_in(keys, value_set=held.column("_key").combine_chunks()))
         lost = pc.sum(pc.and_(known, absent)).as_py() or 0
         found = pc.sum(pc.and_(pc.invert(known), pc.invert(absent))).as_py() or 0
-        if store.count(how.collection) == before.num_rows - lost + found:
+        if store.count(how.collection) == suspects.n_before - lost + found:
             chosen = wanted.filter(pc.is_in(wanted.column("_key"), value_set=keys))
             return _compare_all(how, held, chosen)
     return _compare_with_store(store, how, wanted)
+
+
+def suspect_all(how: Comparison, wanted: pa.Table, before: pa.Table) -> Suspects | None:
+    """The rows that differ from those of the last derivation; None when it had other columns."""
+    keys = _find_suspects(how, wanted, before)
+    if keys is None:
+        return None
+    known = before.column("_key").filter(pc.is_in(before.column("_key"), value_set=keys)).combine_chunks()
+    return Suspects(keys, known, before.num_rows)
+
+
+def suspect_changed(
+    how: Comparison, change: RowChange, derived: pa.Table, beside: pa.Table, before: pa.Table, n_before: int
+) -> Suspects | None:
+    """The rows of a change, and the rows beside it that differ.
+
+    `derived` are all rows that follow from names now, and `change` says which of them are new; `beside` are the others
+    and `before` those of the last derivation. One key may stand in both.
+    """
+    moved = _find_suspects(how, beside, before)
+    if moved is None:
+        return None
+    keys = pa.array(sorted({*change.new.to_pylist(), *change.gone.to_pylist(), *moved.to_pylist()}), pa.string())
+    standing = derived.column("_key").filter(pc.is_in(derived.column("_key"), value_set=keys))
+    stayed = {*standing.to_pylist()} - {*change.new.to_pylist()}
+    held = before.column("_key").filter(pc.is_in(before.column("_key"), value_set=keys))
+    known = sorted({*change.gone.to_pylist(), *stayed, *held.to_pylist()})
+    return Suspects(keys, pa.array(known, pa.string()), n_before)
 
 
 def _find_suspects(how: Comparison, wanted: pa.Table, before: pa.Table) -> pa.Array | None:

@@ -53,13 +53,23 @@ steps = st.lists(
 
 
 @settings(max_examples=examples(4), suppress_health_check=[HealthCheck.too_slow])
-@given(history=steps, lazy=st.booleans(), lost=st.none() | st.integers(1, 4), damage=st.none() | st.integers(1, 4))
-def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool, lost: int | None, damage: int | None) -> None:
+@given(
+    history=steps,
+    lazy=st.booleans(),
+    lost=st.none() | st.integers(1, 4),
+    damage=st.none() | st.integers(1, 4),
+    many=st.sampled_from([0, 4]),
+)
+def test_the_store_equals_a_build_from_scratch(
+    history: list, lazy: bool, lost: int | None, damage: int | None, many: int
+) -> None:
     """Also when what derivations keep in the scratch folder is lost before step `lost` or damaged before `damage`.
 
-    The store is compared three rows at a time where nothing is kept.
+    The store is compared three rows at a time where nothing is kept. With `many` of 0 a change is followed by its keys
+    however large it is.
     """
-    with tempfile.TemporaryDirectory() as folder, patch.object(sync_rows, "STORE_ROWS", 3):
+    patches = patch.multiple(sync_rows, STORE_ROWS=3, _MANY=many)
+    with tempfile.TemporaryDirectory() as folder, patches:
         context = new_context(Path(folder) / "history")
         held: dict[str, Material] = {}
         for step, (action, what) in enumerate(history):

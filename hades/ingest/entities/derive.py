@@ -8,9 +8,9 @@ derivation found (`hades/ingest/increment`); a derivation from scratch takes the
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +44,7 @@ from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, Ke
 from hades.ingest.increment.kept_statements import TRIPLES, Statements, read_statements
 from hades.ingest.increment.name_links import find_links
 from hades.ingest.increment.name_meanings import NameMeanings, NameProposals, find_spellings, resolve_meanings
-from hades.ingest.increment.reuse_rows import FormerRows, keep_equal, take_runs
+from hades.ingest.increment.reuse_rows import FormerRows, RowChange, find_change, keep_equal, take_runs
 from hades.ingest.increment.touched_names import close, find_touched, sign_names
 from hades.ingest.readings.kept_readings import KeptReadings
 from hades.ingest.readings.read_chunks import read_chunks
@@ -66,6 +66,9 @@ class DerivedRows:
     relations: pa.Table
     merge_log: pa.Table
     titles: pa.Table  # document, entity: both `_id`
+    changes: Mapping[str, RowChange] = field(default_factory=dict)  # of some collections, since the last derivation
+    last: str = ""  # names the derivation that the changes are counted from, "" for none
+    name: str = ""  # names this derivation as it is kept, "" where it is not
 
 
 def derive(
@@ -84,10 +87,22 @@ def derive(
         readings = KeptReadings(scratch) if scratch is not None else None
         read = read_chunks(corpus, pool or WorkerPool(1), readings)
         kept = KeptDerivation(scratch, rules) if scratch is not None else None
-        rows, made = _derive(corpus, read, rules, kept.load() if kept else None)
-        if kept:
-            kept.keep(made)
-        return rows
+        former = kept.load() if kept else None
+        rows, made = _derive(corpus, read, rules, former)
+        if kept is None:
+            return rows
+        last = kept.name
+        kept.keep(made)
+        return replace(rows, changes=_find_changes(former, made), last=last, name=kept.name)
+
+
+def _find_changes(former: FormerDerivation | None, made: FormerDerivation) -> dict[str, RowChange]:
+    """What changed in the collections whose rows are reused by signature."""
+    if former is None:
+        return {}
+    pairs = {"mentions": (former.mentions, made.mentions), "relations": (former.relations, made.relations)}
+    found = {name: find_change(before, now) for name, (before, now) in pairs.items()}
+    return {name: change for name, change in found.items() if change is not None}
 
 
 @contextmanager
@@ -172,7 +187,7 @@ def _build_rows(
     found, frequency = link_chunks(linked, given)
     chunk_keys = pa.array(corpus.chunk_keys, pa.string())
     chunks = NodeIds(pc.binary_join_element_wise("doc_chunks", chunk_keys, "/"), corpus.chunk_ids)
-    mentions = FormerRows(*mentions_table(chunks, ids, found, former.mentions if former else None))
+    mentions = mentions_table(chunks, ids, found, former.mentions if former else None)
     entities = _build_entities(corpus, statements, meanings, all_meanings, frequency, former)
     parts = [
         link_titles(linked, given),
@@ -184,7 +199,7 @@ def _build_rows(
     documents = DocumentColumns(
         pc.binary_join_element_wise("documents", keys, "/"), corpus.documents.created, corpus.document_signatures
     )
-    relations = FormerRows(*relations_table(parts, ids, documents, former.relations if former else None))
+    relations = relations_table(parts, ids, documents, former.relations if former else None)
     log = log_table(
         log_rows(
             meanings.reading.names,

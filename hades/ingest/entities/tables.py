@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.ingest.entities.keys import NodeIds, find_keys
-from hades.ingest.increment.reuse_rows import FormerRows, reuse_rows
-from hades.ingest.readings.signatures import Signatures, join_all, sign_numbers, sign_texts
+from hades.ingest.increment.reuse_rows import FormerRows, join_rows, reuse_rows
+from hades.ingest.readings.signatures import Signatures, sign_numbers, sign_texts
 from hades.text.arrays import Ints, Longs
 from schemas.catalogue import Collection, collection_named
 from schemas.columns import arrow_schema
@@ -76,14 +76,14 @@ def relations_table(
     entities: NodeIds,
     documents: DocumentColumns,
     former: FormerRows | None = None,
-) -> tuple[pa.Table, Signatures]:
-    """All relations, parts in the order given and rows in theirs, and their signatures; rows of `former` are reused."""
-    signed = [_sign_relations(part, entities, documents) for part in parts]
+) -> FormerRows:
+    """All relations, parts in the order given and rows in theirs; rows of `former` are reused."""
 
-    def reuse(part: RelationRows, asked: Signatures) -> pa.Table:
+    def reuse(part: RelationRows) -> FormerRows:
+        asked = _sign_relations(part, entities, documents)
         return reuse_rows(former, asked, lambda rows: _relation_part(part.take(rows), entities, documents))
 
-    return pa.concat_tables(map(reuse, parts, signed)), join_all(signed)
+    return join_rows([reuse(part) for part in parts])
 
 
 def mentions_table(
@@ -91,8 +91,8 @@ def mentions_table(
     entities: NodeIds,
     found: MentionRows,
     former: FormerRows | None = None,
-) -> tuple[pa.Table, Signatures]:
-    """Mentions with the characters at which each stands in its chunk, and their signatures."""
+) -> FormerRows:
+    """Mentions with the characters at which each stands in its chunk; rows of `former` are reused."""
     ends = chunks.signatures.take(found.chunk).join(entities.signatures.take(found.entity))
     said = sign_numbers(found.positions.values.to_numpy())
     asked = ends.mix(found.count).join(said.add_up(found.row, len(found.chunk)))
@@ -109,7 +109,7 @@ def mentions_table(
         }
         return fill("mentions", len(rows), columns)
 
-    return reuse_rows(former, asked, build), asked
+    return reuse_rows(former, asked, build)
 
 
 def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array]) -> pa.Table:

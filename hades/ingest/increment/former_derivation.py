@@ -108,16 +108,18 @@ class KeptDerivation:
     def __init__(self, scratch: Path, rules: object) -> None:
         self._folder = scratch / "derivation"
         self._version = sha256(f"{makers_digest()}{sorted(vars(rules).items())!r}".encode()).hexdigest()
+        self.name = ""  # of the derivation that was loaded or kept last: a digest of its files
 
     def load(self) -> FormerDerivation | None:
         """The last derivation, mapped into memory; None when it cannot be trusted."""
         try:
-            state = orjson.loads((self._folder / _STATE).read_bytes())
+            told = (self._folder / _STATE).read_bytes()
+            state = orjson.loads(told)
             if state["version"] != self._version:
                 return None
             tables = {name: read_file(self._folder / file, checksum) for name, file, checksum in state["files"]}
             entities, mentions, relations = (part_signatures(_widen(name, tables[name])) for name in _ROWS)
-            return FormerDerivation(
+            former = FormerDerivation(
                 _unpack(tables["arrays"]),
                 entities,
                 mentions,
@@ -125,6 +127,8 @@ class KeptDerivation:
                 tables["merge_log"],
                 part_signatures(tables["statements"]),
             )
+            self.name = sha256(told).hexdigest()
+            return former
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException):
             return None
 
@@ -138,9 +142,11 @@ class KeptDerivation:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             files = [(name, *self._write(name, table)) for name, table in tables.items()]
-            replace_file(self._folder / _STATE, orjson.dumps({"version": self._version, "files": files}))
+            told = orjson.dumps({"version": self._version, "files": files})
+            replace_file(self._folder / _STATE, told)
+            self.name = sha256(told).hexdigest()
         except OSError:
-            files = []
+            files, self.name = [], ""
         shutil.rmtree(self._folder.parent / "answers", ignore_errors=True)  # of older versions; it quotes documents
         kept = {file for _, file, _ in files}
         for file in list(self._folder.glob("*")):

@@ -74,7 +74,7 @@ def read_statements(corpus: Corpus, former: FormerRows | None = None) -> Stateme
         corpus.documents.parse(rows)
         return _tabulate([corpus.documents[row] for row in rows.tolist()])
 
-    return Statements(FormerRows(reuse_rows(former, corpus.rows, build), corpus.rows))
+    return Statements(reuse_rows(former, corpus.rows, build))
 
 
 def _tabulate(documents: Sequence[Document]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,11 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.increment.equal_rows import equal_rows
-from hades.ingest.readings.signatures import Signatures
+from hades.ingest.readings.signatures import Signatures, join_all
 from hades.text.arrays import Longs
 
 HIGH, LOW = "signature_high", "signature_low"  # columns beside those of the collection
 _SHORTEST_RUN = 8  # rows on average; shorter runs are taken row by row
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """How rows differ from those of the last derivation: keys of rows that are new or other, of rows that went so."""
+
+    new: pa.Array
+    gone: pa.Array
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,7 @@ class FormerRows:
 
     table: pa.Table
     signatures: Signatures
+    reused: Longs | None = None  # of each row the row before it that it was taken from, -1 for a new one
 
     @cached_property
     def _order(self) -> Longs:
@@ -38,14 +47,40 @@ class FormerRows:
         return np.where(self.signatures.take(place).equal(asked), place, -1)
 
 
-def reuse_rows(former: FormerRows | None, asked: Signatures, build: Callable[[Longs], pa.Table]) -> pa.Table:
+def reuse_rows(former: FormerRows | None, asked: Signatures, build: Callable[[Longs], pa.Table]) -> FormerRows:
     """The row of each signature: those of the last derivation, and the others, which `build` makes by their places."""
     if former is None:
-        return build(np.arange(len(asked)))
+        return FormerRows(build(np.arange(len(asked))), asked)
     place = former.find(asked)
     missing = np.flatnonzero(place < 0)
+    rows = np.where(place < 0, -1, place)
     place[missing] = former.table.num_rows + np.arange(len(missing))
-    return take_runs(former.table, build(missing), place)
+    return FormerRows(take_runs(former.table, build(missing), place), asked, rows)
+
+
+def join_rows(parts: Sequence[FormerRows]) -> FormerRows:
+    """The rows of all parts, one part after the other."""
+    reused = [part.reused for part in parts if part.reused is not None]
+    return FormerRows(
+        pa.concat_tables([part.table for part in parts]),
+        join_all(part.signatures for part in parts),
+        np.concatenate(reused) if len(reused) == len(parts) else None,
+    )
+
+
+def find_change(former: FormerRows, now: FormerRows) -> RowChange | None:
+    """What separates these rows from the former ones; None where it is not known which were reused."""
+    if now.reused is None:
+        return None
+    stays = np.zeros(former.table.num_rows, dtype=np.bool_)
+    stays[now.reused[now.reused >= 0]] = True
+    return RowChange(
+        _take_keys(now.table, np.flatnonzero(now.reused < 0)), _take_keys(former.table, np.flatnonzero(~stays))
+    )
+
+
+def _take_keys(table: pa.Table, rows: Longs) -> pa.Array:
+    return table.column("_key").combine_chunks().take(pa.array(rows))
 
 
 def take_runs(former: pa.Table, made: pa.Table, place: Longs) -> pa.Table:

@@ -10,7 +10,7 @@ import pytest
 
 from hades.ingest import edges, sync_rows
 from hades.ingest.forget import forget_documents
-from hades.ingest.last_derivation import LastDerivation
+from hades.ingest.last_derivation import LastDerivation, LastRows
 from hades.ingest.manifest import derive_digest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
@@ -34,10 +34,12 @@ def test_what_is_kept_belongs_to_what_the_store_was_derived_from(tmp_path: Path)
     context = build_people(tmp_path)
     last = LastDerivation(context.scratch)
     held = last.load(derive_digest(context.store))
-    assert held["relations"].num_rows == context.store.count("relations") > 0
-    assert last.load("another digest") == {}
+    assert held.counts["relations"] == context.store.count("relations") > 0
+    assert held.tables["entities"].num_rows == context.store.count("entities") > 0
+    assert held.derivation
+    assert last.load("another digest") == LastRows()
     last.clear()
-    assert last.load(derive_digest(context.store)) == {}
+    assert last.load(derive_digest(context.store)) == LastRows()
 
 
 @pytest.mark.parametrize("damage", [b"", b"no table", None])
@@ -57,7 +59,7 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    assert LastDerivation(context.scratch).load(derive_digest(context.store)) == {}
+    assert LastDerivation(context.scratch).load(derive_digest(context.store)) == LastRows()
 
 
 @pytest.mark.parametrize("collection", ["mentions", "relations"])
