@@ -59,7 +59,7 @@ def add_commands(app: typer.Typer, declared: Sequence[Capability | LocalCommand]
 def make_local_command(local: LocalCommand) -> Callable[..., None]:
     """The function behind a command of this machine alone."""
 
-    def run(request: Request, _options: Request | None, _who: str | None) -> Answer:
+    def run(request: Request, _options: Request | None, _who: str | None, _is_viewed: bool) -> Answer:
         answer: Answer = load(local.run)(**request.arguments(), **local.fixed)
         return replace(answer, is_report=local.reason in (READS_FILES, WRITES_HOME))
 
@@ -69,13 +69,13 @@ def make_local_command(local: LocalCommand) -> Callable[..., None]:
 def make_command(capability: Capability, cli: Cli) -> Callable[..., None]:
     """The function behind the command of a capability."""
 
-    def run(request: Request, options: Request | None, who: str | None) -> Answer:
-        return perform(capability, cli, request, options, who)
+    def run(request: Request, options: Request | None, who: str | None, is_viewed: bool) -> Answer:
+        return perform(capability, cli, request, options, who, is_viewed=is_viewed)
 
     return _command(capability.request, cli.arguments, cli.options, cli.who, run, "_".join(cli.path))
 
 
-Run = Callable[[Request, Request | None, str | None], Answer]
+Run = Callable[[Request, Request | None, str | None, bool], Answer]
 
 
 def _command(
@@ -99,7 +99,7 @@ def _command(
         def body() -> Answer:
             if problem is not None or request is None:
                 raise problem or HadesError("no request")
-            return run(request, options, person)
+            return run(request, options, person, not as_json)
 
         answer_with(body, as_json=as_json, debug=debug)
 
@@ -116,9 +116,18 @@ def _command(
 
 
 def perform(
-    capability: Capability, cli: Cli, request: Request, options: Request | None = None, who: str | None = None
+    capability: Capability,
+    cli: Cli,
+    request: Request,
+    options: Request | None = None,
+    who: str | None = None,
+    *,
+    is_viewed: bool = True,
 ) -> Answer:
-    """Call the capability in a context of its own and render the reply; the turn is logged once it is shown."""
+    """Call the capability in a context of its own; the turn is logged once it is shown.
+
+    The view for people is made where it `is_viewed`: a program that reads the document does not wait for it.
+    """
     from hades.surfaces.access.local_context import local_context
     from hades.surfaces.cli.progress import show_progress
     from hades.telemetry.audit import Audit, CallMode
@@ -132,7 +141,8 @@ def perform(
         else:
             reply = capability.call(request, context)
         document = reply.document if isinstance(reply, JsonReply) else reply
-        answer = Answer(document, _view(cli, document, options), ok=cli.succeeds(document))
+        view = _view(cli, document, options) if is_viewed else ()
+        answer = Answer(document, view, ok=cli.succeeds(document))
         later = opened.pop_all()
 
     def finish() -> str:
