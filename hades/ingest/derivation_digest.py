@@ -8,7 +8,7 @@ from hades.ingest.entities.rules import EntityRules
 from hades.ports.store import RowStore, Term
 from hades.ports.text import Embedder
 
-DERIVE_VERSION = 11  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 12  # raise it with any change of what is derived: the next run derives all edges again
 
 
 def is_derived(store: RowStore, embedder: Embedder, rules: EntityRules) -> bool:

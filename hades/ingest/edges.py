@@ -94,7 +94,7 @@ def derive_edges(
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
         digest = digest_documents(store, embedder, rules)
-    corpus = _read(store, pool or WorkerPool(1))
+    corpus = _read(store, pool or WorkerPool(1), scratch)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
@@ -138,7 +138,7 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> tuple[Edits, 
     return {key: edits for key, edits in seen.items() if key in now}, bool(behind)
 
 
-def _read(store: RowStore, pool: WorkerPool) -> CorpusRows:
+def _read(store: RowStore, pool: WorkerPool, scratch: Path | None) -> CorpusRows:
     columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
     chunks = _all(
@@ -149,23 +149,27 @@ def _read(store: RowStore, pool: WorkerPool) -> CorpusRows:
     documents = with_extractions(store, documents, chunks)
     chunks = blank_code(chunks, documents)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
-    files = _all(store, "files", ["_key", "document"])
-    code = _start_code(pool, documents, chunks, funcs.drop_columns(["docstring"]), files)
+    files = _all(store, "files", ["_key", "document", "path"])
+    code = _start_code(pool, (documents, chunks, funcs.drop_columns(["docstring"]), files), scratch)
     return CorpusRows(documents, chunks, code, reference_edges(documents, chunks), funcs)
 
 
 def _start_code(
-    pool: WorkerPool, documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table
+    pool: WorkerPool, tables: tuple[pa.Table, pa.Table, pa.Table, pa.Table], scratch: Path | None
 ) -> Future[CodeDerivation]:
-    """What follows from code needs nothing of what follows from names: of much code a worker process works it out."""
+    """What follows from code needs nothing of what follows from names: of much code a worker process works it out.
+
+    `tables` are documents, chunks, functions and files.
+    """
+    documents, chunks, funcs, files = tables
     if not funcs.num_rows and not files.num_rows:  # every edge of code ends at a file or a symbol
         documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
     if pool.workers == 1 or funcs.num_rows < MANY_SYMBOLS:
         done: Future[CodeDerivation] = Future()
-        done.set_result(derive_code(documents, chunks, funcs, files))
+        done.set_result(derive_code(documents, chunks, funcs, files, scratch))
         return done
     read = (documents.drop_columns(["title", "source", "domains"]), chunks.drop_columns(["title"]), funcs, files)
-    return pool.submit(derive_code_bytes, *map(to_bytes, read))
+    return pool.submit(derive_code_bytes, *map(to_bytes, read), scratch)
 
 
 def _write(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from hades.ingest.code.edges import FuncSpans, code_edge
+from hades.ingest.code.code_corpus import Piece
+from hades.ingest.code.edges import code_edge
 from hades.ingest.code.names import CodeNames
 from schemas.chunks import ChunkKind
 from schemas.graph_types import CodeEdgeType
@@ -21,20 +19,19 @@ _DOTTED = re.compile(r"(?<![\w./-])([^\W\d]\w*(?:\.[^\W\d]\w*)+)(?![\w/-])")
 _SHORTEST = 3  # a name of fewer letters names nothing in particular
 
 
-def documentation_edges(chunks: pa.Table, names: CodeNames, funcs: FuncSpans) -> list[Row]:
-    """Edges of all passages of prose; a short name counts only where one symbol has it."""
-    short = _short_names(funcs)
+def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames) -> list[Row]:
+    """Edges of the passages of prose of a document; a short name counts only where one symbol has it."""
     found: dict[str, Row] = {}
-    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "text", "span", "kind"))
-    for key, document, text, span, kind in zip(*columns, strict=True):
-        if kind != ChunkKind.PROSE or not short:
+    for piece in pieces:
+        if piece.kind != ChunkKind.PROSE:
             continue
-        for name, start, end in _find_names(text):
-            func = names.find(name) or short.get(name)
+        begin = piece.span[0]
+        for name, start, end in _find_names(piece.text):
+            func = names.find(name) or names.find_short(name)
             if func is None:
                 continue
-            place = (document.partition("/")[2], [span[0] + start, span[0] + end])
-            row = code_edge("doc_chunks", key, "funcs", func, CodeEdgeType.DOCUMENTS, place)
+            place = (document, [begin + start, begin + end])
+            row = code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DOCUMENTS, place)
             held = found.setdefault(row["_key"], row)
             held["count"] += held is not row
     return list(found.values())
@@ -46,16 +43,3 @@ def _find_names(text: str) -> Iterator[tuple[str, int, int]]:
             name = match.group(1).rstrip(".")
             if len(name) >= _SHORTEST:
                 yield name, match.start(1), match.start(1) + len(name)
-
-
-def _short_names(funcs: FuncSpans) -> dict[str, str]:
-    """Last one and last two parts of qualified names, where they mean one symbol."""
-    meant: dict[str, set[str]] = defaultdict(set)
-    first: dict[str, str] = {}
-    for key, (qualified, _, _) in sorted(funcs.items()):
-        parts: Sequence[str] = qualified.split(".")
-        first.setdefault(qualified, key)
-        for length in (1, 2):
-            if len(parts) > length:
-                meant[".".join(parts[-length:])].add(qualified)
-    return {name: first[next(iter(which))] for name, which in meant.items() if len(which) == 1}

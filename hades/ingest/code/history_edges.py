@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from hades.ingest.code.edges import FuncSpans, code_edge
+from hades.ingest.code.edges import code_edge
+from hades.ingest.code.names import CodeNames
 from hades.ingest.nodes import document_key
 from schemas.graph_types import CodeEdgeType
 from schemas.source_kinds import SourceKind
@@ -35,11 +36,11 @@ class CommitRow:
     chunk: str
     length: int
     moment: datetime
-    files: Sequence[tuple[str, Sequence[str]]]  # file key, names of definitions
+    touched: Sequence[tuple[str, Sequence[str]]]  # document keys of files, some of them gone; names of definitions
 
 
-def commit_rows(documents: pa.Table, chunks: pa.Table, files: Mapping[str, str]) -> list[CommitRow]:
-    """The commits among the documents; files that are gone are left out. `files`: document key -> file key."""
+def commit_rows(documents: pa.Table, chunks: pa.Table) -> list[CommitRow]:
+    """The commits among the documents, by their moment."""
     columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "created", "length", "facts"))
     found = [row for row in zip(*columns, strict=True) if row[1].startswith(COMMIT_ORIGIN) and row[2] is not None]
     if not found:
@@ -48,48 +49,44 @@ def commit_rows(documents: pa.Table, chunks: pa.Table, files: Mapping[str, str])
     rows = []
     for key, _, moment, length, facts in found:
         stated = orjson.loads(facts).get("commit", {})
-        touched = [
-            (files[document], names)
-            for path, names in stated.get("files", ())
-            if (document := document_key(SourceKind.WORKSPACE, path, stated.get("corpus", ""))) in files
-        ]
+        corpus = stated.get("corpus", "")
+        touched = [(document_key(SourceKind.WORKSPACE, path, corpus), names) for path, names in stated.get("files", ())]
         if key in first:
             rows.append(CommitRow(key, first[key], length, moment, touched))
     return sorted(rows, key=lambda row: (row.moment, row.document))
 
 
-def find_touched_edges(commits: Sequence[CommitRow], file_documents: Mapping[str, str], funcs: FuncSpans) -> list[Row]:
+def touched_edges(commit: CommitRow, names: CodeNames) -> list[Row]:
     """From the first passage of a commit to each file it touched and to each symbol whose definition it changed.
 
-    Names are those of the time; one that the file has several of today names none. `file_documents`: file key ->
-    document key.
+    Names are those of the time; one that the file has several of today names none.
     """
-    by_name: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key, (qualified, document, _) in funcs.items():
-        by_name[document, qualified.rpartition(".")[2]].append(key)
     rows: dict[str, Row] = {}
-    for commit in commits:
-        message = (commit.document, [0, commit.length])
-        for file, names in commit.files:
-            held = [by_name.get((file_documents[file], name), []) for name in names]
-            ends = [("files", file), *(("funcs", keys[0]) for keys in held if len(keys) == 1)]
-            for collection, key in ends:
-                row = code_edge("doc_chunks", commit.chunk, collection, key, CodeEdgeType.TOUCHED, message)
-                rows[row["_key"]] = {**row, "valid_from": commit.moment}
+    message = (commit.document, [0, commit.length])
+    for document, changed in commit.touched:
+        defined = names.definitions(document)
+        if defined is None:
+            continue
+        file, symbols = defined
+        held = [symbols.get(name, []) for name in changed]
+        ends = [("files", file), *(("funcs", keys[0]) for keys in held if len(keys) == 1)]
+        for collection, key in ends:
+            row = code_edge("doc_chunks", commit.chunk, collection, key, CodeEdgeType.TOUCHED, message)
+            rows[row["_key"]] = {**row, "valid_from": commit.moment}
     return list(rows.values())
 
 
-def together_edges(commits: Sequence[CommitRow]) -> list[Row]:
+def together_edges(commits: Sequence[CommitRow], files: Mapping[str, str]) -> list[Row]:
     """Pairs of files that at least two commits changed together, the strongest of each file.
 
     The weight is 1 - exp(-s), where s sums 2^(-age / half-life) / (files of the commit - 1). Age counts from the newest
-    commit.
+    commit. `files`: document key -> file key.
     """
     sums: dict[tuple[str, str], float] = defaultdict(float)
     first: dict[tuple[str, str], CommitRow] = {}
     times: dict[tuple[str, str], int] = defaultdict(int)
     for commit in commits:
-        together = sorted({file for file, _ in commit.files})
+        together = sorted({files[document] for document, _ in commit.touched if document in files})
         if not 2 <= len(together) <= MAX_FILES_TOGETHER:
             continue
         age = (commits[-1].moment - commit.moment).total_seconds() / _DAY

@@ -1,70 +1,140 @@
 """Which symbol a name in code means: through imports, aliases, re-exports, `self`, `cls`, `super()` and base classes.
 
-A name that could be several things, or is none of ours, means nothing.
+A name that could be several things, or is none of ours, means nothing. Every question that an answer follows from is
+noted: what was found for a file stays true as long as the answers to its questions do.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from hades.ingest.code.code_document import (
+    ALIAS,
+    BASES,
+    DEFINES,
+    IN_TEST,
+    MODULE,
+    NAMED,
+    SHORT,
+    SYMBOL,
+    TESTED,
+    Answers,
+    CodeDocument,
+)
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
 _MAX_HOPS = 6  # of re-exports; imports may go round in a circle
+_MAX_OPEN = 3  # classes whose bases are looked for, one for the sake of the other; many in a circle would take for ever
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
-class CodeDocument:
-    """A code file: its document key, file key, what its facts say, and its functions in order of appearance."""
+class _Known(Generic[_Found]):
+    """What was found for a name, the questions it follows from, and whether classes went round in a circle."""
 
-    document: str
-    file: str
-    code: dict[str, Any]
-    funcs: Sequence[tuple[str, str]]  # key, qualified name
-
-    @property
-    def module(self) -> str:
-        """The name it is imported by."""
-        return str(self.code.get("module", ""))
-
-    def symbols(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Key and facts of each symbol."""
-        for (key, _), symbol in zip(self.funcs, self.code.get("symbols", ()), strict=False):
-            yield key, symbol
+    found: _Found
+    asked: set[str]
+    is_circle: bool
 
 
 class CodeNames:
-    """Names of all code files together."""
+    """Names of all code files together; files answer in the order given."""
 
-    def __init__(self, documents: Sequence[CodeDocument]) -> None:
-        self._modules: dict[str, list[str]] = defaultdict(list)
-        self._symbols: dict[str, list[str]] = defaultdict(list)
-        self._aliases: dict[str, str] = {}
-        self._bases: dict[str, tuple[CodeDocument, tuple[str, ...]]] = {}
-        self._ancestors: dict[str, tuple[str, ...]] = {}
-        self._found: dict[str, list[str]] = {}
-        self._open_classes = 0
-        self._scopes = {document.file: _map_imports(document) for document in documents}
-        self.qualified: dict[str, str] = {}
-        for document in documents:
-            self._add(document)
-        named = (*self._symbols, *self._aliases)
-        self._last_names = {name.rpartition(".")[2] for name in named}
+    def __init__(self, answers: Iterable[Answers]) -> None:
+        self._told: Answers = {}
+        self._asked: set[str] = set()
+        self._ancestors: dict[str, _Known[tuple[str, ...]]] = {}
+        self._bases: dict[str, _Known[tuple[str, ...]]] = {}
+        self._found: dict[str, _Known[list[str]]] = {}
+        self._open_classes: set[str] = set()
+        self._met_circle = False
+        self._qualified: dict[str, str] = {}
+        for told in answers:
+            for question, given in told.items():
+                self._told.setdefault(question, []).extend(given)
+        for question, keys in self._told.items():
+            if question.startswith(SYMBOL):
+                self._qualified.update(dict.fromkeys(keys, question[len(SYMBOL) :]))
+
+    def note_questions(self) -> set[str]:
+        """A new set in which every question from now on is noted."""
+        self._asked = set()
+        return self._asked
+
+    def count_answers(self, question: str) -> int:
+        """How many answers a question has."""
+        return len(self._told.get(question, ()))
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
         for candidate in ([f"{module}.{name}"] if name else []) + [module]:
-            files = self._modules.get(candidate)
+            files = self._ask(MODULE, candidate)
             if files:
-                return files[0] if len(files) == 1 else None
+                return str(files[0]) if len(files) == 1 else None
         return None
+
+    def tested_file(self, last_name: str) -> str | None:
+        """The one file whose module has this last name, in lower case, and is no test."""
+        files = self._ask(TESTED, last_name)
+        return files[0] if len(files) == 1 else None
+
+    def is_in_test(self, key: str) -> bool:
+        """Whether a symbol belongs to a test."""
+        return bool(self._ask(IN_TEST, key))
+
+    def definitions(self, document: str) -> tuple[str, dict[str, list[str]]] | None:
+        """The file of a document and its symbols by last name; None where it is no code file that is here."""
+        told = self._ask(DEFINES, document)
+        return (told[0][0], told[0][1]) if told else None
 
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""
+        return self._resolve(name, around, document.module, document.scope.get(name.partition(".")[0]))
+
+    def find(self, qualified: str) -> str | None:
+        """The key of the one symbol of a qualified name, re-exports followed."""
+        keys = self._keys(qualified)
+        return keys[0] if len(keys) == 1 else None
+
+    def find_short(self, name: str) -> str | None:
+        """The key of the symbol whose qualified name ends so; None where several names do."""
+        meant = set(self._ask(SHORT, name))
+        return min(self._ask(SYMBOL, meant.pop())) if len(meant) == 1 else None
+
+    def ancestors(self, class_name: str) -> tuple[str, ...]:
+        """Qualified names of the known base classes of a class, nearest first."""
+        return self._once(self._ancestors, class_name, self._walk_up)
+
+    def _ask(self, kind: str, name: str) -> Sequence[Any]:
+        """All answers to a question."""
+        question = kind + name
+        self._asked.add(question)
+        return self._told.get(question, ())
+
+    def _once(self, held: dict[str, _Known[_Found]], name: str, find: Callable[[str], _Found]) -> _Found:
+        """What is found for a name, looked for once; its questions count for everyone who asks.
+
+        In a circle of classes the answer follows from where the circle is entered. It is kept for those who enter it at
+        this name, so that no order of questions shows.
+        """
+        known = held.get(name)
+        if known is None or (known.is_circle and self._open_classes):
+            around, self._asked = self._asked, set()
+            was_circle, self._met_circle = self._met_circle, False
+            known = _Known(find(name), self._asked, self._met_circle)
+            self._asked, self._met_circle = around, was_circle
+            if not (known.is_circle and self._open_classes):
+                held[name] = known
+        self._asked |= known.asked
+        self._met_circle |= known.is_circle
+        return known.found
+
+    def _resolve(self, name: str, around: str, module: str, imported: str | None) -> str | None:
+        """`imported`: what the first part of the name stands for where the file imports it."""
         head, _, rest = name.partition(".")
-        imported = self._scopes[document.file].get(head)
-        if (rest or imported is None) and name.rpartition(".")[2] not in self._last_names:
+        if (rest or imported is None) and not self._ask(NAMED, name.rpartition(".")[2]):
             return None  # most calls are of other libraries: nothing here is called so
         owner = around.rpartition(".")[0]
         if head in _RECEIVERS:
@@ -73,7 +143,7 @@ class CodeNames:
             return self._member(self.ancestors(owner), rest) if rest else None
         enclosing = around.split(".")
         candidates = [".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)]
-        candidates.append(f"{document.module}.{name}" if document.module else name)
+        candidates.append(f"{module}.{name}" if module else name)
         if imported is not None:
             candidates.insert(0, f"{imported}.{rest}" if rest else imported)
         for candidate in candidates:
@@ -82,61 +152,47 @@ class CodeNames:
                 return keys[0] if len(keys) == 1 else None
         return None
 
-    def is_imported(self, name: str, document: CodeDocument) -> bool:
-        """Whether a name begins with something the file imports."""
-        return name.partition(".")[0] in self._scopes[document.file]
+    def _walk_up(self, class_name: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        waiting = [*reversed(self._direct_bases(class_name))]
+        while waiting:
+            name = waiting.pop()
+            if name not in found and name != class_name:
+                found[name] = None
+                waiting += reversed(self._direct_bases(name))
+        return tuple(found)
 
-    def find(self, qualified: str) -> str | None:
-        """The key of the one symbol of a qualified name, re-exports followed."""
-        keys = self._keys(qualified)
-        return keys[0] if len(keys) == 1 else None
+    def _direct_bases(self, class_name: str) -> tuple[str, ...]:
+        return self._once(self._bases, class_name, self._find_bases)
 
-    def ancestors(self, class_name: str) -> tuple[str, ...]:
-        """Qualified names of the known base classes of a class, nearest first."""
-        if class_name not in self._ancestors:
-            self._ancestors[class_name] = ()  # ends a circle of bases
-            self._open_classes += 1
-            found: dict[str, None] = {}
-            document, bases = self._bases.get(class_name, (None, ()))
-            for base in bases if document is not None else ():
-                assert document is not None
-                key = self.resolve(base, class_name, document)
-                name = self.qualified.get(key or "")
-                if name and name != class_name:
-                    found[name] = None
-                    found.update(dict.fromkeys(self.ancestors(name)))
-            self._ancestors[class_name] = tuple(found)
-            self._open_classes -= 1
-        return self._ancestors[class_name]
-
-    def _add(self, document: CodeDocument) -> None:
-        self._modules[document.module].append(document.file)
-        for key, symbol in document.symbols():
-            qualified = symbol["qualified_name"]
-            self._symbols[qualified].append(key)
-            self.qualified[key] = qualified
-            if symbol.get("bases"):
-                self._bases.setdefault(qualified, (document, tuple(symbol["bases"])))
-        if document.module:
-            for alias, target in self._scopes[document.file].items():
-                self._aliases.setdefault(f"{document.module}.{alias}", target)
+    def _find_bases(self, class_name: str) -> tuple[str, ...]:
+        if class_name in self._open_classes or len(self._open_classes) == _MAX_OPEN:
+            self._met_circle = True
+            return ()
+        told = self._ask(BASES, class_name)
+        if not told:
+            return ()
+        module, bases = told[0]
+        self._open_classes.add(class_name)
+        found: dict[str, None] = {}
+        for base, imported in bases:
+            name = self._qualified.get(self._resolve(base, class_name, module, imported) or "")
+            if name and name != class_name:
+                found[name] = None
+        self._open_classes.discard(class_name)
+        return tuple(found)
 
     def _keys(self, qualified: str) -> list[str]:
         """The symbols of a qualified name, bases and re-exports followed; the same names are asked again and again."""
-        found = self._found.get(qualified)
-        if found is None:
-            found = self._search(qualified)
-            if not self._open_classes:  # inside a circle of bases the answer is not final
-                self._found[qualified] = found
-        return found
+        return self._once(self._found, qualified, self._search)
 
     def _search(self, qualified: str) -> list[str]:
         for _ in range(_MAX_HOPS):
-            keys = self._symbols.get(qualified)
+            keys = self._ask(SYMBOL, qualified)
             if keys:
-                return keys
+                return list(keys)
             owner, _, member = qualified.rpartition(".")
-            if owner in self._bases:
+            if self._ask(BASES, owner):
                 inherited = self._member(self.ancestors(owner), member)
                 return [inherited] if inherited else []
             following = self._follow(qualified)
@@ -149,26 +205,16 @@ class CodeNames:
         """The same name with its longest re-exported beginning replaced by what it stands for."""
         prefix, rest = qualified, ""
         while prefix:
-            if prefix in self._aliases:
-                return f"{self._aliases[prefix]}{rest}"
+            target = self._ask(ALIAS, prefix)
+            if target:
+                return f"{target[0]}{rest}"
             prefix, dot, last = prefix.rpartition(".")
             rest = f"{dot}{last}{rest}"
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
         for one in classes:
-            keys = self._symbols.get(f"{one}.{name}")
+            keys = self._ask(SYMBOL, f"{one}.{name}")
             if keys:
                 return keys[0] if len(keys) == 1 else None
         return None
-
-
-def _map_imports(document: CodeDocument) -> dict[str, str]:
-    """What imported names stand for: `from a.b import c as d` makes d mean a.b.c."""
-    scope: dict[str, str] = {}
-    for module, name, alias, *_ in document.code.get("imports", ()):
-        if name is None:
-            scope[alias or module.partition(".")[0]] = module if alias else module.partition(".")[0]
-        elif name != "*":
-            scope[alias or name] = f"{module}.{name}"
-    return scope

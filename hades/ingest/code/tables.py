@@ -1,20 +1,27 @@
-"""Every edge of code and history as tables, from documents, chunks, files and symbols together."""
+"""Every edge of code and history as tables; files that a change does not reach keep those of the last derivation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hades.ingest.code.code_corpus import CodeCorpus, ReadDocument
 from hades.ingest.code.documentation_edges import documentation_edges
-from hades.ingest.code.edges import FuncSpans, code_edge, contains_edges, find_pairs, import_edges, symbol_at
-from hades.ingest.code.history_edges import commit_rows, find_touched_edges, together_edges
-from hades.ingest.code.names import CodeDocument, CodeNames
-from hades.ingest.nodes import func_keys
+from hades.ingest.code.edges import code_edge, contains_edges, import_edges, symbol_at
+from hades.ingest.code.former_code import (
+    FormerCode,
+    document_rows,
+    find_changed_questions,
+    open_kept_code,
+    question_rows,
+)
+from hades.ingest.code.history_edges import CommitRow, commit_rows, together_edges, touched_edges
+from hades.ingest.code.names import CodeNames
 from hades.ingest.stated_edges import find_symbol
 from hades.ingest.workers.arrow_bytes import from_bytes
 from schemas.catalogue import collection_named
@@ -23,42 +30,9 @@ from schemas.graph_types import CodeEdgeType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
+FuncSpans = Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
 CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
 _COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "valid_from")
-
-
-@dataclass(frozen=True)
-class CodeCorpus:
-    """What code edges are made from. `files`: document key -> file key."""
-
-    code: Sequence[CodeDocument]
-    funcs: FuncSpans
-    files: Mapping[str, str]
-
-    @cached_property
-    def names(self) -> CodeNames:
-        """What names in the code mean."""
-        return CodeNames(self.code)
-
-    @cached_property
-    def paths(self) -> dict[str, str]:
-        """The path of each document."""
-        return {one.document: str(one.code.get("path", "")) for one in self.code}
-
-    @cached_property
-    def import_edges(self) -> list[Row]:
-        """Edges of imports, calls, base classes, overrides and tests; resolving names takes time and is done once."""
-        return import_edges(self.code, self.names, self.funcs)
-
-    @cached_property
-    def calls(self) -> list[tuple[str, str]]:
-        """Pairs of symbols: caller and called."""
-        return find_pairs(self.import_edges, CodeEdgeType.CALLS)
-
-    @cached_property
-    def bases(self) -> list[tuple[str, str]]:
-        """Pairs of symbols: a class and the class it extends."""
-        return find_pairs(self.import_edges, CodeEdgeType.INHERITS)
 
 
 @dataclass(frozen=True)
@@ -73,34 +47,41 @@ class CodeDerivation:
     owners: dict[str, str]  # chunk -> the symbol that it is a unit of
 
 
-def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table) -> CodeDerivation:
-    """The collections contains, imports and chunk_code_edges as they should be.
+def derive_code(
+    documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table, scratch: Path | None = None
+) -> CodeDerivation:
+    """The collections contains, imports and chunk_code_edges as they should be, from the tables of `CodeCorpus`.
 
-    `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created, length and facts;
-    `funcs` _key, qualified_name, document and span; `files` _key and document.
+    In the folder `scratch` it keeps what it found; the result is the same without it.
     """
-    corpus = _read_corpus(documents, funcs, files)
-    commits = commit_rows(documents, chunks, corpus.files)
-    of_file = {file: document for document, file in corpus.files.items()}
-    units, owners = _units(corpus, chunks)
-    tables = {
-        "contains": _table("contains", contains_edges(corpus.code, corpus.funcs)),
-        "imports": _table("imports", [*corpus.import_edges, *together_edges(commits)]),
-        "chunk_code_edges": _table(
-            "chunk_code_edges",
-            [
-                *units,
-                *documentation_edges(chunks, corpus.names, corpus.funcs),
-                *find_touched_edges(commits, of_file, corpus.funcs),
-            ],
-        ),
+    corpus = CodeCorpus(documents, chunks, funcs, files)
+    commits = commit_rows(documents, chunks)
+    kept = open_kept_code(scratch) if scratch is not None else None
+    found = _follow_change(corpus, commits, _unpack(kept.load() if kept else None))
+    if kept:
+        kept.keep({"documents": found.documents, "asked": found.asked, **found.edges})
+    together = _table("imports", together_edges(commits, corpus.file_of))
+    tables = {**found.edges, "imports": pa.concat_tables([found.edges["imports"], together])}
+    spans = {
+        row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
+        for row in funcs.to_pylist()
     }
-    return CodeDerivation(tables, corpus.funcs, corpus.paths, corpus.calls, corpus.bases, owners)
+    owners, paths = (files.column(name).to_pylist() for name in ("document", "path"))
+    return CodeDerivation(
+        tables,
+        spans,
+        {owner.partition("/")[2]: path for owner, path in zip(owners, paths, strict=True)},
+        sorted(_pairs(tables["imports"], CodeEdgeType.CALLS)),
+        sorted(_pairs(tables["imports"], CodeEdgeType.INHERITS)),
+        dict(_pairs(tables["chunk_code_edges"], CodeEdgeType.DESCRIBES)),
+    )
 
 
-def derive_code_bytes(documents: bytes, chunks: bytes, funcs: bytes, files: bytes) -> CodeDerivation:
+def derive_code_bytes(
+    documents: bytes, chunks: bytes, funcs: bytes, files: bytes, scratch: Path | None
+) -> CodeDerivation:
     """`derive_code` as a worker process calls it."""
-    return derive_code(from_bytes(documents), from_bytes(chunks), from_bytes(funcs), from_bytes(files))
+    return derive_code(from_bytes(documents), from_bytes(chunks), from_bytes(funcs), from_bytes(files), scratch)
 
 
 def symbol_mentions(corpus: CodeDerivation, symbol_entity: Mapping[str, str]) -> pa.Table:
@@ -118,35 +99,74 @@ def symbol_mentions(corpus: CodeDerivation, symbol_entity: Mapping[str, str]) ->
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _read_corpus(documents: pa.Table, funcs: pa.Table, files: pa.Table) -> CodeCorpus:
-    spans = {
-        row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
-        for row in funcs.to_pylist()
+def _follow_change(corpus: CodeCorpus, commits: Sequence[CommitRow], former: FormerCode) -> FormerCode:
+    """The edges of documents that changed or ask what is answered otherwise now, and the former ones of others."""
+    signatures = corpus.sign()
+    changed, gone = former.differing(corpus.keys, signatures)
+    answers = former.answers()
+    before = {key: answers.pop(key, {}) for key in (*changed, *gone)}
+    read = {one.key: one for one in corpus.read(changed)}
+    after = {key: one.code.answers() for key, one in read.items() if one.code}
+    answers |= after
+    names = CodeNames(answers[key] for key in sorted(answers))
+    touched = {*changed, *former.asking(find_changed_questions(before, after, names))}.difference(gone)
+    rows: dict[str, list[Row]] = {name: [] for name in CODE_COLLECTIONS}
+    asked: dict[str, set[str]] = {}
+    commit_of = {commit.document: commit for commit in commits}
+    reached = corpus.read(sorted(touched.difference(read)))
+    for document in (*read.values(), *reached):
+        asked[document.key] = names.note_questions()
+        for name, found in _edges_of(document, commit_of.get(document.key), names).items():
+            rows[name] += found
+    is_touched = pc.is_in(corpus.keys, value_set=pa.array(touched, pa.string()))
+    places = pc.indices_nonzero(is_touched).to_numpy().astype("int64")
+    made = FormerCode(
+        document_rows(corpus.keys.filter(is_touched), signatures.take(places), answers),
+        question_rows(asked),
+        {name: _table(name, found) for name, found in rows.items()},
+    )
+    return former.without({*touched, *gone}).joined(made)
+
+
+def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames) -> dict[str, list[Row]]:
+    """All edges that one document states, by collection."""
+    code = document.code
+    units = _units(document) if code else []
+    documented = documentation_edges(document.key, document.pieces, names)
+    touched = touched_edges(commit, names) if commit else []
+    return {
+        "contains": contains_edges(code) if code else [],
+        "imports": import_edges(code, names) if code else [],
+        "chunk_code_edges": [*units, *documented, *touched],
     }
-    file_of = {row["document"].partition("/")[2]: row["_key"] for row in files.to_pylist()}
-    facts = zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True)
-    code = [_code_document(key, file_of[key], orjson.loads(text)["code"]) for key, text in facts if key in file_of]
-    return CodeCorpus(code, spans, file_of)
 
 
-def _code_document(document: str, file: str, code: dict[str, Any]) -> CodeDocument:
-    names = [symbol["qualified_name"] for symbol in code.get("symbols", ())]
-    return CodeDocument(document, file, code, list(zip(func_keys(document, names), names, strict=True)))
-
-
-def _units(corpus: CodeCorpus, chunks: pa.Table) -> tuple[list[Row], dict[str, str]]:
+def _units(document: ReadDocument) -> list[Row]:
     """A chunk that is a unit of a function or class belongs to it: the innermost one around its last character."""
-    inside = symbol_at(corpus.funcs)
+    assert document.code is not None
+    inside = symbol_at(document.code)
     rows = []
-    owners: dict[str, str] = {}
-    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "span", "symbol"))
-    for key, document, span, symbol in zip(*columns, strict=True):
-        owner = document.partition("/")[2]
-        func = inside(owner, span[1] - 1) if symbol else None
+    for piece in document.pieces:
+        func = inside(piece.span[1] - 1) if piece.symbol else None
         if func:
-            owners[key] = func
-            rows.append(code_edge("doc_chunks", key, "funcs", func, CodeEdgeType.DESCRIBES, (owner, span)))
-    return rows, owners
+            place = (document.key, piece.span)
+            rows.append(code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DESCRIBES, place))
+    return rows
+
+
+def _pairs(edges: pa.Table, kind: CodeEdgeType) -> list[tuple[str, str]]:
+    """The keys of both ends of the edges of a kind."""
+    chosen = edges.filter(pc.equal(edges.column("type"), str(kind)))
+    ends = (chosen.column(name).to_pylist() for name in ("_from", "_to"))
+    return [(tail.partition("/")[2], head.partition("/")[2]) for tail, head in zip(*ends, strict=True)]
+
+
+def _unpack(tables: Mapping[str, pa.Table] | None) -> FormerCode:
+    """What was kept; nothing where there is none."""
+    wanted = ("documents", "asked", *CODE_COLLECTIONS)
+    if tables is None or any(name not in tables for name in wanted):
+        return FormerCode.nothing({name: _table(name, []) for name in CODE_COLLECTIONS})
+    return FormerCode(tables["documents"], tables["asked"], {name: tables[name] for name in CODE_COLLECTIONS})
 
 
 def _table(collection: str, rows: Sequence[Row]) -> pa.Table:

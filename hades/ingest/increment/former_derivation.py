@@ -8,14 +8,12 @@ damaged or made by other code costs the time of a derivation from scratch, never
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -23,12 +21,11 @@ from hades.ingest.increment.kept_mentions import KnownMentions
 from hades.ingest.increment.reuse_rows import FormerRows, part_signatures, with_signatures
 from hades.ingest.readings.kept_readings import readers_digest
 from hades.ingest.readings.signatures import Signatures, sign_numbers
-from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
+from hades.ingest.workers.kept_tables import DAMAGE, KeptTables
 from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs
 from schemas.catalogue import collection_named
 
 OWNER = "owner"  # a column: the identity of a name that the row hangs on
-_STATE = "state.json"
 _ROWS = ("entities", "mentions", "relations")
 _MAKERS = (Path(__file__).parents[1] / "entities", Path(__file__).parent)
 
@@ -106,18 +103,16 @@ class KeptDerivation:
     """One derivation below one folder."""
 
     def __init__(self, scratch: Path, rules: object) -> None:
-        self._folder = scratch / "derivation"
-        self._version = sha256(f"{makers_digest()}{sorted(vars(rules).items())!r}".encode()).hexdigest()
+        version = sha256(f"{makers_digest()}{sorted(vars(rules).items())!r}".encode()).hexdigest()
+        self._scratch, self._kept = scratch, KeptTables(scratch / "derivation", version)
         self.name = ""  # of the derivation that was loaded or kept last: a digest of its files
 
     def load(self) -> FormerDerivation | None:
         """The last derivation, mapped into memory; None when it cannot be trusted."""
+        tables = self._kept.load()
         try:
-            told = (self._folder / _STATE).read_bytes()
-            state = orjson.loads(told)
-            if state["version"] != self._version:
+            if tables is None:
                 return None
-            tables = {name: read_file(self._folder / file, checksum) for name, file, checksum in state["files"]}
             entities, mentions, relations = (part_signatures(_widen(name, tables[name])) for name in _ROWS)
             former = FormerDerivation(
                 _unpack(tables["arrays"]),
@@ -127,9 +122,9 @@ class KeptDerivation:
                 tables["merge_log"],
                 part_signatures(tables["statements"]),
             )
-            self.name = sha256(told).hexdigest()
+            self.name = self._kept.name
             return former
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException):
+        except DAMAGE:
             return None
 
     def keep(self, made: FormerDerivation) -> None:
@@ -139,28 +134,9 @@ class KeptDerivation:
         tables["statements"] = with_signatures(stated.table, stated.signatures)
         for name, one in zip(_ROWS, (made.entities, made.mentions, made.relations), strict=True):
             tables[name] = with_signatures(_narrow(one.table), one.signatures)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            files = [(name, *self._write(name, table)) for name, table in tables.items()]
-            told = orjson.dumps({"version": self._version, "files": files})
-            replace_file(self._folder / _STATE, told)
-            self.name = sha256(told).hexdigest()
-        except OSError:
-            files, self.name = [], ""
-        shutil.rmtree(self._folder.parent / "answers", ignore_errors=True)  # of older versions; it quotes documents
-        kept = {file for _, file, _ in files}
-        for file in list(self._folder.glob("*")):
-            if file.name not in kept and (file.name != _STATE or not kept):
-                with suppress(OSError):  # another process may hold or have removed it
-                    file.unlink()
-
-    def _write(self, name: str, table: pa.Table) -> tuple[str, int]:
-        """The name of the file and its checksum; a file that the last state names is not written over."""
-        waiting = self._folder / f"{name}.new"
-        checksum = write_file(waiting, table)
-        file = f"{name}-{checksum:08x}-{table.num_rows}.arrow"
-        waiting.replace(self._folder / file)
-        return file, checksum
+        self._kept.keep(tables)
+        self.name = self._kept.name
+        shutil.rmtree(self._scratch / "answers", ignore_errors=True)  # of older versions; it quotes documents
 
 
 @cache

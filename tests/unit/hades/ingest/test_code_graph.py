@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from hades.ingest.code import tables
+from hades.ingest.code.code_document import CodeDocument
+from hades.ingest.code.edges import import_edges
+from hades.ingest.code.names import CodeNames
 from hades.ingest.ingest_api import Ingest
 from hades.ingest.phases import IngestContext
 from tests.unit.hades.ingest.corpora import contents, new_context
@@ -175,3 +179,29 @@ def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(tmp_path: 
     assert [row["title"] for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"] == ["Rewritten"]
     Ingest(context).workspace(repository.folder, history=False)
     assert not [row for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"]
+
+
+def test_names_are_resolved_again_where_the_change_reaches(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved: list[str] = []
+
+    def note(document: CodeDocument, names: CodeNames) -> list[dict[str, Any]]:
+        resolved.append(document.code["path"])
+        return import_edges(document, names)
+
+    def resolve_after(text: str) -> list[str]:
+        repository.commit("Change it", {"lib/util.py": text})
+        resolved.clear()
+        Ingest(context).workspace(repository.folder, history=False)
+        return sorted(resolved)
+
+    monkeypatch.setattr(tables, "import_edges", note)
+    context = new_context(tmp_path)
+    Ingest(context).workspace(repository.folder, history=False)
+    assert sorted(resolved) == sorted(FILES)
+    assert resolve_after("def check():\n    return 1\n") == ["lib/util.py"]
+    assert resolve_after("def check():\n    return 1\n\n\ndef unheard_of():\n    pass\n") == ["lib/util.py"]
+    naming = ["docs/guide.md", "lib/reader.py", "lib/util.py"]
+    assert resolve_after("def verify():\n    return 1\n") == naming
+    assert resolve_after("def check():\n    return 1\n") == naming

@@ -1,0 +1,44 @@
+"""What names in code mean, where the order of questions could show."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from hades.ingest.code.code_document import CodeDocument
+from hades.ingest.code.names import CodeNames
+from hades.ingest.nodes import func_keys
+
+
+def write_module(classes: dict[str, list[str]]) -> CodeDocument:
+    names = [f"m.{name}" for name in classes]
+    symbols = [
+        {"name": name.rpartition(".")[2], "qualified_name": f"m.{name}", "kind": "class", "bases": bases}
+        for name, bases in classes.items()
+    ]
+    keys = func_keys("d", names)
+    funcs = list(zip(keys, names, strict=True))
+    return CodeDocument("d", "f", {"module": "m", "symbols": symbols}, funcs, {key: [0, 1] for key in keys})
+
+
+def test_bases_of_classes_in_a_circle_do_not_depend_on_the_order_of_questions() -> None:
+    module = write_module({"A": ["B.In", "C"], "B": ["A.In"], "C": [], "C.In": [], "C.In.In": []})
+    found = []
+    for order in permutations(["m.A", "m.B", "m.C"]):
+        names = CodeNames([module.answers()])
+        asked = {}
+        for name in order:
+            noted = names.note_questions()
+            asked[name] = (names.ancestors(name), frozenset(noted))
+        found.append(asked)
+    assert all(one == found[0] for one in found)
+    assert found[0]["m.A"][0] == ("m.C",)
+    assert found[0]["m.B"][0] == ("m.C.In",)
+
+
+def test_an_answer_that_is_known_already_brings_its_questions() -> None:
+    names = CodeNames([write_module({"A": ["B"], "B": ["C"], "C": [], "C.run": []}).answers()])
+    first = names.note_questions()
+    assert names.find("m.A.run") is not None
+    second = names.note_questions()
+    assert names.find("m.A.run") is not None
+    assert first == second >= {"bases m.A", "bases m.B", "symbol m.C.run"}
