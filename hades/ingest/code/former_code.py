@@ -6,6 +6,7 @@ that its edges follow from has another answer now, its edges are taken from here
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -110,12 +111,9 @@ def find_changed_questions(before: Mapping[str, Answers], after: Mapping[str, An
     for document in {*before, *after}:
         old, new = before.get(document, {}), after.get(document, {})
         changed.update(one for one in {*old, *new} if old.get(one) != new.get(one))
-    return {one for one in changed if not (one.startswith(NAMED) and _is_told_elsewhere(one, after, names))}
-
-
-def _is_told_elsewhere(question: str, after: Mapping[str, Answers], names: CodeNames) -> bool:
-    """Whether documents beside these give an answer, of which one is as good as many."""
-    return names.count_answers(question) > sum(question in told for told in after.values())
+    told = Counter(one for answers in after.values() for one in answers)
+    elsewhere = {one for one in changed if one.startswith(NAMED) and names.count_answers(one) > told[one]}
+    return changed - elsewhere  # that anything is called so is the same whether one file says it or many
 
 
 def open_kept_code(scratch: Path) -> KeptTables:
