@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from hades.build_state.entity_edits import Edits, with_edits
 from hades.ingest.code.docstrings import with_docstrings
-from hades.ingest.code.tables import CodeDerivation, symbol_mentions
+from hades.ingest.code.symbol_relations import SymbolEntities
+from hades.ingest.code.tables import CodeDerivation
 from hades.ingest.entities.derive import DerivedRows
 from hades.ingest.entities.pair_cache import PairCache
 from hades.ingest.entity_vectors import EntityVectors, mark_vectors, similar_edges
@@ -54,20 +55,18 @@ def build_tables(
     symbols = symbols_of(derived.entities)
     code = corpus.code.result()
     linking = _read_linking(corpus.documents)
+    of_code = SymbolEntities(code, symbols)
     stated = read_stated_relations(
         StatedCorpus(
             documents=linking,
             keys=_keys_by_origin(corpus.documents) if linking else {},
-            calls=code.calls,
-            bases=code.bases,
-            func_spans=code.funcs,
             title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
             symbol_entity=symbols,
-            paths=code.paths,
-        )
+        ),
+        of_code.relations(),
     )
-    of_code = symbol_mentions(code, symbols)
-    mentions = pa.concat_tables([derived.mentions, of_code], promote_options="default")
+    units = of_code.mentions()
+    mentions = pa.concat_tables([derived.mentions, units], promote_options="default")
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
     entities = mark_vectors(vectors, with_edits(described, edits), corpus.chunks, before.get("entities"))
     similar = similar_edges(vectors, entities, cache)
@@ -81,7 +80,7 @@ def build_tables(
         **code.tables,
         "merge_log": derived.merge_log,
     }
-    beside = {"relations": _join_beside(relations, [stated, similar]), "mentions": _join_beside(mentions, [of_code])}
+    beside = {"relations": _join_beside(relations, [stated, similar]), "mentions": _join_beside(mentions, [units])}
     return tables, {name: _defaults(name, rows) for name, rows in beside.items()}
 
 

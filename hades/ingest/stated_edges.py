@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.documents import name_in_file
 from schemas.catalogue import collection_named
-from schemas.graph_types import EntityType, RelationType
+from schemas.graph_types import EntityType
 from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
@@ -20,31 +21,35 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class StatedCorpus:
-    """What stated relations are made from: documents with their facts, code files, and the entities they stand for."""
+    """What stated relations are made from: documents with their facts, and the entities they stand for."""
 
     documents: Sequence[Mapping[str, Any]]  # those that state links: _key, source, length, created, facts as a dict
     keys: Mapping[tuple[str, str], str]  # source and origin of any document -> its key
-    calls: Sequence[tuple[str, str]]  # pairs of func keys: caller and called
-    bases: Sequence[tuple[str, str]]  # a class and the class it extends
-    func_spans: Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
     title_entity: Mapping[str, str]  # document key -> entity id
     symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
-    paths: Mapping[str, str]  # document key -> path
 
 
-def read_stated_relations(corpus: StatedCorpus) -> pa.Table:
-    """All of them, in the catalogue's columns, each key once; what is stated in several places counts them."""
-    rows: dict[str, Row] = {}
-    for row in [*_links(corpus), *_code(corpus)]:
-        held = rows.get(row["_key"])
-        if held is None:
-            rows[row["_key"]] = row
-        else:
-            held["evidence_count"] += row["evidence_count"]
+def read_stated_relations(corpus: StatedCorpus, code: pa.Table) -> pa.Table:
+    """All of them, in the catalogue's columns, each key once; what is stated in several places counts them.
+
+    `code` are those of code symbols.
+    """
+    links = pa.Table.from_pylist(list(_links(corpus)), schema=stated_schema())
+    rows = pa.concat_tables([links, code]).combine_chunks()
+    keys = rows.column("_key").combine_chunks().dictionary_encode()
+    of = keys.indices.to_numpy()
+    first = np.unique(of, return_index=True)[1]
+    counted = np.bincount(of, rows.column("evidence_count").to_numpy(), len(first)).astype(np.int64)
+    place = rows.schema.get_field_index("evidence_count")
+    kept = rows.take(pa.array(first)).set_column(place, rows.schema.field(place), pa.array(counted))
+    return kept.sort_by("_key")
+
+
+def stated_schema() -> pa.Schema:
+    """The columns of stated relations."""
     declared = collection_named("relations")
     assert declared is not None
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
-    return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=schema)
+    return pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
 
 
 _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
@@ -63,20 +68,6 @@ def _links(corpus: StatedCorpus) -> Iterable[Row]:
                     source, target, link["relation"], document["_key"], [0, document["length"]], document["created"],
                     count=link["count"], label=link["context"][:300],
                 )  # fmt: skip
-
-
-def _code(corpus: StatedCorpus) -> Iterable[Row]:
-    pairs = [
-        *((RelationType.REFERS_TO, "calls", pair) for pair in corpus.calls),
-        *((RelationType.EXTENDS, "extends", pair) for pair in corpus.bases),
-    ]
-    for relation, label, (caller, called) in pairs:
-        name, document, span = corpus.func_spans[caller]
-        other, called_document, _ = corpus.func_spans[called]
-        source = find_symbol(corpus.symbol_entity, name, corpus.paths[document])
-        target = find_symbol(corpus.symbol_entity, other, corpus.paths[called_document])
-        if source and target and source != target:
-            yield _row(source, target, str(relation), document, list(span), None, label=label)
 
 
 def _row(

@@ -171,8 +171,8 @@ def table(collection: str, rows: list[Row], names: tuple[str, ...], *others: pa.
 
 
 def shown(derived: CodeDerivation) -> Row:
-    others = (derived.funcs, derived.paths, derived.calls, derived.bases, derived.owners)
-    return {**{name: rows.to_pylist() for name, rows in derived.tables.items()}, "others": others}
+    tables = {**derived.tables, "funcs": derived.funcs}
+    return {**{name: rows.to_pylist() for name, rows in tables.items()}, "paths": derived.paths}
 
 
 def damage(folder: Path, chance: random.Random) -> None:

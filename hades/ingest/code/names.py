@@ -30,13 +30,16 @@ _MAX_OPEN = 3  # classes whose bases are looked for, one for the sake of the oth
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Known(Generic[_Found]):
-    """What was found for a name, the questions it follows from, and whether classes went round in a circle."""
+    """What was found for a name, what it follows from, and whether classes went round in a circle."""
 
     found: _Found
-    asked: set[str]
+    asked: _Notes
     is_circle: bool
+
+
+_Notes = set[str | _Known[Any]]  # questions, and findings that bring their own
 
 
 class CodeNames:
@@ -44,7 +47,7 @@ class CodeNames:
 
     def __init__(self, answers: Iterable[Answers]) -> None:
         self._told: Answers = {}
-        self._asked: set[str] = set()
+        self._asked: _Notes = set()
         self._ancestors: dict[str, _Known[tuple[str, ...]]] = {}
         self._bases: dict[str, _Known[tuple[str, ...]]] = {}
         self._found: dict[str, _Known[list[str]]] = {}
@@ -58,10 +61,23 @@ class CodeNames:
             if question.startswith(SYMBOL):
                 self._qualified.update(dict.fromkeys(keys, question[len(SYMBOL) :]))
 
-    def note_questions(self) -> set[str]:
-        """A new set in which every question from now on is noted."""
+    def forget_questions(self) -> None:
+        """Note from now on what is asked."""
         self._asked = set()
-        return self._asked
+
+    def noted_questions(self) -> set[str]:
+        """Every question that answers since then follow from."""
+        questions: set[str] = set()
+        seen: set[_Known[Any]] = set()
+        waiting = [self._asked]
+        while waiting:
+            for one in waiting.pop():
+                if isinstance(one, str):
+                    questions.add(one)
+                elif one not in seen:
+                    seen.add(one)
+                    waiting.append(one.asked)
+        return questions
 
     def count_answers(self, question: str) -> int:
         """How many answers a question has."""
@@ -127,7 +143,7 @@ class CodeNames:
             self._asked, self._met_circle = around, was_circle
             if not (known.is_circle and self._open_classes):
                 held[name] = known
-        self._asked |= known.asked
+        self._asked.add(known)
         self._met_circle |= known.is_circle
         return known.found
 

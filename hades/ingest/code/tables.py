@@ -22,15 +22,11 @@ from hades.ingest.code.former_code import (
 )
 from hades.ingest.code.history_edges import CommitRow, commit_rows, together_edges, touched_edges
 from hades.ingest.code.names import CodeNames
-from hades.ingest.stated_edges import find_symbol
 from hades.ingest.workers.arrow_bytes import from_bytes
 from schemas.catalogue import collection_named
-from schemas.edges import MentionType
 from schemas.graph_types import CodeEdgeType
-from schemas.ids import edge_key, node_id
 
 Row = dict[str, Any]
-FuncSpans = Mapping[str, tuple[str, str, Sequence[int]]]  # func key -> qualified name, document key, span
 CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
 _COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "valid_from")
 
@@ -40,11 +36,8 @@ class CodeDerivation:
     """What follows from code: the edge collections, and what relations between symbols are made from."""
 
     tables: dict[str, pa.Table]
-    funcs: FuncSpans
+    funcs: pa.Table  # _key, qualified_name, document and span, in order of the keys
     paths: dict[str, str]  # of each document
-    calls: list[tuple[str, str]]
-    bases: list[tuple[str, str]]
-    owners: dict[str, str]  # chunk -> the symbol that it is a unit of
 
 
 def derive_code(
@@ -62,19 +55,9 @@ def derive_code(
         kept.keep({"documents": found.documents, "asked": found.asked, **found.edges})
     together = _table("imports", together_edges(commits, corpus.file_of))
     tables = {**found.edges, "imports": pa.concat_tables([found.edges["imports"], together])}
-    spans = {
-        row["_key"]: (row["qualified_name"], row["document"].partition("/")[2], row["span"])
-        for row in funcs.to_pylist()
-    }
     owners, paths = (files.column(name).to_pylist() for name in ("document", "path"))
-    return CodeDerivation(
-        tables,
-        spans,
-        {owner.partition("/")[2]: path for owner, path in zip(owners, paths, strict=True)},
-        sorted(_pairs(tables["imports"], CodeEdgeType.CALLS)),
-        sorted(_pairs(tables["imports"], CodeEdgeType.INHERITS)),
-        dict(_pairs(tables["chunk_code_edges"], CodeEdgeType.DESCRIBES)),
-    )
+    path_of = {owner.partition("/")[2]: path for owner, path in zip(owners, paths, strict=True)}
+    return CodeDerivation(tables, funcs.sort_by("_key"), path_of)
 
 
 def derive_code_bytes(
@@ -82,21 +65,6 @@ def derive_code_bytes(
 ) -> CodeDerivation:
     """`derive_code` as a worker process calls it."""
     return derive_code(from_bytes(documents), from_bytes(chunks), from_bytes(funcs), from_bytes(files), scratch)
-
-
-def symbol_mentions(corpus: CodeDerivation, symbol_entity: Mapping[str, str]) -> pa.Table:
-    """Each unit of code mentions the entity of its own symbol."""
-    rows = []
-    for chunk, func in corpus.owners.items():
-        name, document, _ = corpus.funcs[func]
-        entity = find_symbol(symbol_entity, name, corpus.paths[document])
-        if entity:
-            tail, kind = node_id("doc_chunks", chunk), str(MentionType.MENTIONS)
-            rows.append({"_key": edge_key(tail, kind, entity), "_from": tail, "_to": entity, "type": kind, "count": 1})
-    declared = collection_named("mentions")
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type", "count")])
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _follow_change(corpus: CodeCorpus, commits: Sequence[CommitRow], former: FormerCode) -> FormerCode:
@@ -115,9 +83,10 @@ def _follow_change(corpus: CodeCorpus, commits: Sequence[CommitRow], former: For
     commit_of = {commit.document: commit for commit in commits}
     reached = corpus.read(sorted(touched.difference(read)))
     for document in (*read.values(), *reached):
-        asked[document.key] = names.note_questions()
+        names.forget_questions()
         for name, found in _edges_of(document, commit_of.get(document.key), names).items():
             rows[name] += found
+        asked[document.key] = names.noted_questions()
     is_touched = pc.is_in(corpus.keys, value_set=pa.array(touched, pa.string()))
     places = pc.indices_nonzero(is_touched).to_numpy().astype("int64")
     made = FormerCode(
@@ -152,13 +121,6 @@ def _units(document: ReadDocument) -> list[Row]:
             place = (document.key, piece.span)
             rows.append(code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DESCRIBES, place))
     return rows
-
-
-def _pairs(edges: pa.Table, kind: CodeEdgeType) -> list[tuple[str, str]]:
-    """The keys of both ends of the edges of a kind."""
-    chosen = edges.filter(pc.equal(edges.column("type"), str(kind)))
-    ends = (chosen.column(name).to_pylist() for name in ("_from", "_to"))
-    return [(tail.partition("/")[2], head.partition("/")[2]) for tail, head in zip(*ends, strict=True)]
 
 
 def _unpack(tables: Mapping[str, pa.Table] | None) -> FormerCode:
