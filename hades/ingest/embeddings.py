@@ -8,6 +8,7 @@ in within one transaction, so that no reader ever finds two models mixed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from hades.ingest.chunks import embedding_text
 from hades.ingest.report import Progress, silent
+from hades.ingest.workers.write_ahead import WriteAhead
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder
 
@@ -57,10 +59,12 @@ def embed_range(store: GraphStore, embedder: Embedder, first: str, last: str, pr
 def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term], progress: Progress) -> int:
     total, done = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
-    for window in _windows(store, where):
-        store.patch("doc_chunks", _patch(window.keys, embedder.embed(window.texts), embedder.model.tag))
-        done += len(window.keys)
-        progress("embeddings", done, total)
+    with WriteAhead(in_thread=total > WINDOW) as writes:
+        for window in _windows(store, where):
+            vectors = embedder.embed(window.texts)
+            writes.run(partial(store.patch, "doc_chunks", _patch(window.keys, vectors, embedder.model.tag)))
+            done += len(window.keys)
+            progress("embeddings", done, total)
     return done
 
 

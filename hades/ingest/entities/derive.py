@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -85,10 +86,10 @@ def derive(
     with _collector_paused():
         corpus = read_corpus(view)
         readings = KeptReadings(scratch) if scratch is not None else None
-        read = read_chunks(corpus, pool or WorkerPool(1), readings)
         kept = KeptDerivation(scratch, rules) if scratch is not None else None
         former = kept.load() if kept else None
-        rows, made = _derive(corpus, read, rules, former)
+        read, statements = _read(corpus, former, pool or WorkerPool(1), readings)
+        rows, made = _derive(corpus, read, statements, rules, former)
         if kept is None:
             return rows
         last = kept.name
@@ -105,6 +106,19 @@ def _find_changes(former: FormerDerivation | None, made: FormerDerivation) -> di
     return {name: change for name, change in found.items() if change is not None}
 
 
+def _read(
+    corpus: Corpus, former: FormerDerivation | None, pool: WorkerPool, kept: KeptReadings | None
+) -> tuple[TextReadings, Statements]:
+    """What the chunks say and what the documents state; this process parses documents while others read chunks."""
+    before = former.statements if former else None
+    if pool.workers == 1:
+        return read_chunks(corpus, pool, kept), read_statements(corpus, before)
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(read_chunks, corpus, pool, kept)
+        statements = read_statements(corpus, before)
+        return reading.result(), statements
+
+
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Hundreds of thousands of small tuples are made, none in a cycle; looking for cycles costs a sixth of the time."""
@@ -118,9 +132,8 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _derive(
-    corpus: Corpus, read: TextReadings, rules: EntityRules, former: FormerDerivation | None
+    corpus: Corpus, read: TextReadings, statements: Statements, rules: EntityRules, former: FormerDerivation | None
 ) -> tuple[DerivedRows, FormerDerivation]:
-    statements = read_statements(corpus, former.statements if former else None)
     mentions_before = former.arrays.mentions() if former else None
     reading, known = read_names(corpus, read, statements.why, rules, mentions_before)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
