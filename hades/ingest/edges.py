@@ -83,12 +83,14 @@ def derive_edges(
     progress: Progress = silent,
     scratch: Path | None = None,
     pool: WorkerPool | None = None,
+    digest: str = "",
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time.
 
     In the folder `scratch` it keeps what costs much to find and seldom changes; the result is the same without it.
+    A caller that has the `digest` of the documents already gives it: it takes a scan of all chunks.
     """
-    digest, edits = digest_documents(store, embedder, rules), standing_edits(store)
+    digest, edits = digest or digest_documents(store, embedder, rules), standing_edits(store)
     if manifest.derive_digest(store) == add_edits(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hades.ingest import chunks, manifest
 from hades.ingest.cleanup.logs import redact_logs
 from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
-from hades.ingest.derivation_digest import is_derived
+from hades.ingest.derivation_digest import digest_documents, is_derived
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
 from hades.ingest.known_records import KnownRecords, RecordDocument
@@ -163,12 +163,14 @@ def _embed(context: IngestContext, report: IngestReport) -> None:
 
 
 def _derive(context: IngestContext, report: IngestReport, pool: WorkerPool) -> None:
-    if is_derived(context.store, context.embedder, context.rules):
-        redact_logs(context.store)  # an older snapshot may have answered, and been logged, since the last derivation
+    store, embedder, rules = context.store, context.embedder, context.rules
+    digest = digest_documents(store, embedder, rules)
+    if is_derived(store, digest):
+        redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return
     from hades.ingest.edges import derive_edges  # a fifth of what a night without a change costs
 
-    changes = derive_edges(context.store, context.embedder, context.rules, context.progress, context.scratch, pool)
+    changes = derive_edges(store, embedder, rules, context.progress, context.scratch, pool, digest)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()

@@ -123,13 +123,16 @@ class _SentenceReader:
             chunk, first, last = self._chunk[sentence], sentence, sentence
             text = self._texts[chunk]
             begin, end = _with_opening(text, self._begin[first]), _with_closing(text, self._end[last])
-            while sentence - first < _PARTS and not _begins_here(text, begin) and self._is_in(chunk, first - 1):
+            begins, ends = _begins_here(text, begin), _ends_here(text, end)
+            while not begins and sentence - first < _PARTS and self._is_in(chunk, first - 1):
                 first -= 1
                 begin = _with_opening(text, self._begin[first])
-            while last - sentence < _PARTS and not _ends_here(text, end) and self._is_in(chunk, last + 1):
+                begins = _begins_here(text, begin)
+            while not ends and last - sentence < _PARTS and self._is_in(chunk, last + 1):
                 last += 1
                 end = _with_closing(text, self._end[last])
-            said = self._known[sentence] = whole_sentence(text, begin, end)
+                ends = _ends_here(text, end)
+            said = self._known[sentence] = quote_sentence(text[begin:end]) if begins and ends else ""
         return said
 
     def _is_in(self, chunk: int, sentence: int) -> bool:
@@ -140,10 +143,9 @@ class _SentenceReader:
         return _DEFINES.match(text, self._subject_end[sentence]) is not None
 
 
-def whole_sentence(text: str, begin: int, end: int) -> str:
-    """The sentence between two places, on one line; empty when it is not whole, no prose, too short or too long."""
-    said = text[begin:end]
-    if not MIN_CHARS <= len(said) <= MAX_CHARS or not _begins_here(text, begin) or not _ends_here(text, end):
+def quote_sentence(said: str) -> str:
+    """The sentence on one line; empty when it is no prose, too short or too long."""
+    if not MIN_CHARS <= len(said) <= MAX_CHARS:
         return ""
     if "\n\n" in said or said.lstrip(_OPENS)[:1].islower() or said.count("(") != said.count(")"):
         return ""
@@ -166,6 +168,8 @@ def _with_closing(text: str, end: int) -> int:
 
 def _begins_here(text: str, begin: int) -> bool:
     """Whether a sentence, a paragraph or the text ends before this place."""
+    if not begin:
+        return True
     lead = text[max(0, begin - 8) : begin]
     before = lead.rstrip()
     if not before or text[begin].islower():

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-FIRST_BYTES, MOST_BYTES = 24 << 20, 96 << 20  # of rows in one transaction
+FIRST_BYTES, MOST_BYTES = 48 << 20, 96 << 20  # of rows in one transaction
 
 
 class BatchSize:
