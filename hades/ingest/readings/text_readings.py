@@ -1,6 +1,6 @@
 """What texts say by themselves: their words, where sentences begin, the names and acronyms that they propose.
 
-Nothing here looks beyond one text, so the reading of a text is made once and kept (`reading_cache.py`), in any process
+Nothing here looks beyond one text, so the reading of a text is made once and kept (`kept_readings.py`), in any process
 and beside any other texts: readings of some texts are joined, taken apart and put in another order as plain arrays.
 """
 
