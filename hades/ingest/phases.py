@@ -34,11 +34,12 @@ from hades.ingest.source_document import RecordSource, RejectedInput, Source
 from hades.ingest.sources.history_rules import HistoryRules
 from hades.ingest.workers.memory_use import collect_seldom, give_back_memory
 from hades.ingest.workers.worker_pool import WorkerPool
-from hades.ingest.workers.write_ahead import BatchSize, WriteAhead
+from hades.ingest.workers.write_ahead import WriteAhead
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES
 
+BATCH_BYTES = 96 << 20  # of rows in one transaction
 READ_DOCUMENTS = 2_048
 _NODE_COLLECTIONS = ("documents", *OWNED_BY_DOCUMENT[1:])
 
@@ -96,11 +97,10 @@ def read_nodes(
     rejected: list[RejectedInput] = []
     held: list[NodeBatch] = []
     held_keys: set[str] = set()
-    batch_size = BatchSize()
     with WriteAhead(in_thread=pool.workers > 1) as writes:
         for batch in read_batches(source, domain, pool):
             rejected += [item for _, item in batch.rejected]
-            if held and (not held_keys.isdisjoint(batch.keys) or batch_size.is_reached(_size_of(held))):
+            if held and (_size_of(held) > BATCH_BYTES or not held_keys.isdisjoint(batch.keys)):
                 writes.run(partial(_write_batches, store, source, held, report))
                 held, held_keys = [], set()
             held.append(batch)
@@ -132,13 +132,12 @@ def cut_chunks(context: IngestContext, report: IngestReport, pool: WorkerPool) -
     tables: list[pa.Table] = []
     done: list[str] = []
     n_done = 0
-    batch_size = BatchSize()
     with WriteAhead(in_thread=pool.workers > 1) as writes:
         for keys, table in cut_documents(texts, context.tokenizer, pool):
             done += keys
             n_done += len(keys)
             tables += [table] if table is not None else []
-            if batch_size.is_reached(sum(one.nbytes for one in tables)):
+            if sum(one.nbytes for one in tables) > BATCH_BYTES:
                 writes.run(partial(_write_chunks, store, [stale[key] for key in done], tables, report))
                 tables, done = [], []
             context.progress(Phase.CHUNKS, n_done, len(stale))

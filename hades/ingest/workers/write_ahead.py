@@ -1,4 +1,4 @@
-"""Writes in a thread of their own, one at a time, while the caller prepares the next one; and how large each is."""
+"""Writes in a thread of their own, one at a time, while the caller prepares the next one."""
 
 from __future__ import annotations
 
@@ -6,26 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
-
-FIRST_BYTES, MOST_BYTES = 48 << 20, 96 << 20  # of rows in one transaction
-
-
-class BatchSize:
-    """How many bytes of rows are written together: few at first, so that writing begins while others are prepared.
-
-    Keys are hashes, so each transaction writes nearly all pages of a collection again: later ones take half of what was
-    written before, up to a bound that memory sets.
-    """
-
-    def __init__(self) -> None:
-        self._written = 0
-
-    def is_reached(self, size: int) -> bool:
-        """Whether rows of this size are to be written now; they then count as written."""
-        if size <= min(MOST_BYTES, max(FIRST_BYTES, self._written // 2)):
-            return False
-        self._written += size
-        return True
 
 
 class WriteAhead:
@@ -36,7 +16,7 @@ class WriteAhead:
 
     def __init__(self, *, in_thread: bool) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hades-write") if in_thread else None
-        self._last: Future[object] | None = None
+        self._last: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +29,7 @@ class WriteAhead:
         if error is None and self._last is not None:
             self._last.result()
 
-    def run(self, write: Callable[[], object]) -> None:
+    def run(self, write: Callable[[], None]) -> None:
         """Start a write once the one before it has ended."""
         if self._thread is None:
             write()

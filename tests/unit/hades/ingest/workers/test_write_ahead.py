@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from hades.ingest.workers.write_ahead import FIRST_BYTES, MOST_BYTES, BatchSize, WriteAhead
+from hades.ingest.workers.write_ahead import WriteAhead
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
@@ -51,17 +51,3 @@ def test_an_error_of_the_last_write_is_raised_at_the_end() -> None:
 
     with pytest.raises(ValueError, match="disk full"), WriteAhead(in_thread=True) as writes:
         writes.run(fail)
-
-
-def test_batches_begin_small_and_grow_with_what_is_written() -> None:
-    batch_size = BatchSize()
-    step, held, sizes = FIRST_BYTES // 8, 0, []
-    for _ in range(400):
-        held += step
-        if batch_size.is_reached(held):
-            sizes.append(held)
-            held = 0
-    assert sizes[0] == FIRST_BYTES + step
-    assert sizes == sorted(sizes)
-    assert sizes[-1] == MOST_BYTES + step
-    assert all(size <= max(FIRST_BYTES, sum(sizes[:number]) // 2) + step for number, size in enumerate(sizes))
