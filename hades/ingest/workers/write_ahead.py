@@ -16,7 +16,7 @@ class WriteAhead:
 
     def __init__(self, *, in_thread: bool) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hades-write") if in_thread else None
-        self._last: Future[None] | None = None
+        self._last: Future[object] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -29,7 +29,7 @@ class WriteAhead:
         if error is None and self._last is not None:
             self._last.result()
 
-    def run(self, write: Callable[[], None]) -> None:
+    def run(self, write: Callable[[], object]) -> None:
         """Start a write once the one before it has ended."""
         if self._thread is None:
             write()
