@@ -138,7 +138,6 @@ def retrieve(
     if pruning is not None and reached.paths:
         reached = _prune(metered, reached, pruning)
     states = recall_states(metered, tools.memory, parts[0])
-    must_support = recipe == AUTO and hits is None and not near
     selected = select(
         metered,
         parts[0],
@@ -148,7 +147,7 @@ def retrieve(
         plan,
         judge,
         max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
-        must_support=must_support,
+        must_support=recipe == AUTO and hits is None and not near,
         is_remembered=bool(states),
         anyway=anyway,
     )
