@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from hades.ingest.increment.kept_tables import DAMAGE
 from hades.ingest.workers.arrow_bytes import read_file, replace_file, write_file
 
 FORMAT = 3  # raise it with any change of what is kept
@@ -49,7 +50,7 @@ class LastDerivation:
             files = state["files"].items()
             tables = {name: read_file(self._folder / file, checksum) for name, (file, checksum) in files}
             return LastRows(tables, dict(state["counts"]), str(state["derivation"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        except DAMAGE:
             return LastRows()
 
     def stage(self, digest: str, rows: LastRows) -> None:

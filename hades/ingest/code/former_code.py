@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from hades.ingest.code.code_document import NAMED, Answers
 from hades.ingest.code.names import CodeNames
 from hades.ingest.derivation_digest import DERIVE_VERSION
+from hades.ingest.increment.kept_tables import KeptTables
 from hades.ingest.readings.signatures import Signatures
-from hades.ingest.workers.kept_tables import KeptTables
 
 _DOCUMENTS = pa.schema(
     [("document", pa.string()), ("high", pa.uint64()), ("low", pa.uint64()), ("answers", pa.binary())]

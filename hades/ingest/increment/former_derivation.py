@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.ingest.increment.kept_mentions import KnownMentions
+from hades.ingest.increment.kept_tables import DAMAGE, KeptTables
 from hades.ingest.increment.reuse_rows import FormerRows, part_signatures, with_signatures
 from hades.ingest.readings.kept_readings import readers_digest
 from hades.ingest.readings.signatures import Signatures, sign_numbers
-from hades.ingest.workers.kept_tables import DAMAGE, KeptTables
 from hades.text.arrays import Bits, Flags, Hashes, Ints, Longs
 from schemas.catalogue import collection_named
 
