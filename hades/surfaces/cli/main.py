@@ -33,8 +33,13 @@ def main() -> None:
     """Entry point of the console script."""
     completion_init()  # the shell asks through the environment which words may follow
     word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
+    declared = declared_under(word)
+    if all(isinstance(one, Capability) for one in declared):
+        from hades.settings.threads import multiply_in_one_thread
+
+        multiply_in_one_thread()
     try:
-        make_app(declared_under(word))(prog_name="hades")
+        make_app(declared)(prog_name="hades")
     finally:
         gc.freeze()  # the end of the process looks for garbage among all that is left: a seventh of a question's time
 

@@ -1,5 +1,6 @@
 """The commands on a real store in a temporary home."""
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from hades.surfaces.cli import demo
 from hades.surfaces.cli.demo import PACKAGES, QUESTIONS
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.main import main, whole_app
 from schemas.catalogue import COLLECTIONS
 
 
@@ -231,3 +232,22 @@ def test_a_line_of_a_view_is_printed_as_the_library_that_lays_out_tables_prints_
     for text in ("first", line):
         Console(width=WIDTH_WITHOUT_TERMINAL, highlight=False).print(Text(text))
     assert shown == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "expected"),
+    [("query", None, "1"), ("memory", None, "1"), ("query", "4", "4"), ("ingest", None, None), ("build", None, None)],
+)
+def test_a_command_that_makes_one_call_multiplies_in_one_thread_unless_told_otherwise(
+    monkeypatch, capsys, command, given, expected
+):
+    """A night multiplies large matrices and keeps its threads."""
+    name = "OPENBLAS_NUM_THREADS"
+    monkeypatch.setenv(name, given or "")
+    if given is None:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("sys.argv", ["hades", command, "--help"])
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ.get(name) == expected
