@@ -35,7 +35,7 @@ def main() -> None:
     word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
     declared = declared_under(word)
     if all(isinstance(one, Capability) for one in declared):
-        from hades.settings.threads import multiply_in_one_thread
+        from hades.settings.quiet import multiply_in_one_thread
 
         multiply_in_one_thread()
     try:
