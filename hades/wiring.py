@@ -230,13 +230,16 @@ def _version_of(settings: Settings) -> Callable[[], str]:
     return ServedPointer(settings.home)
 
 
-def open_store(settings: Settings, mode: Mode) -> GraphStore:
-    """The store the settings name, opened for what the caller may do; nothing is created before `provision`."""
+def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None) -> GraphStore:
+    """The store the settings name, opened for what the caller may do; nothing is created before `provision`.
+
+    `busy_seconds` is how long the embedded one waits for another process that writes; a server queues writers itself.
+    """
     if settings.store == "arango":
         return _open_arango(settings, mode)
     from hades.stores.sqlite.store import SqliteStore
 
-    return SqliteStore.open(settings.home / "graph.db", mode)
+    return SqliteStore.open(settings.home / "graph.db", mode, busy_seconds)
 
 
 def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from hades.errors import NotProvisioned, ReadOnly, StoreBusy, StoreDamaged, StoreError
@@ -20,9 +20,11 @@ _WRITER_CACHE_KIB, _READER_CACHE_KIB = 65_536, 32_768  # the system caches the f
 class Connections:
     """Opens, lends and closes connections. Readers see the last commit; the one writer begins at once or waits."""
 
-    def __init__(self, path: Path, mode: Mode) -> None:
+    def __init__(self, path: Path, mode: Mode, busy_seconds: float | None = None) -> None:
+        """`busy_seconds` is how long to wait for another writer."""
         self.path = path
         self.mode = mode
+        self._busy_seconds = BUSY_TIMEOUT_SECONDS if busy_seconds is None else busy_seconds
         self._idle: list[sqlite3.Connection] = []
         self._idle_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
@@ -34,7 +36,7 @@ class Connections:
         """A connection inside a read transaction: all reads see one state of the file."""
         connection = self._borrow()
         try:
-            with translate(self.path):
+            with self._translate():
                 connection.execute("BEGIN")
                 try:
                     yield connection
@@ -54,7 +56,7 @@ class Connections:
         """The writer inside an immediate transaction: committed at the end, rolled back on any exception."""
         if self.mode is Mode.READ_ONLY:
             raise ReadOnly("writing to the store")
-        with self._writer_lock, translate(self.path):
+        with self._writer_lock, self._translate():
             connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -70,7 +72,7 @@ class Connections:
             idle, self._idle = self._idle, []
         for reader in idle:
             reader.close()
-        with self._writer_lock, translate(self.path):
+        with self._writer_lock, self._translate():
             connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -100,11 +102,11 @@ class Connections:
         if self.mode is not Mode.ADMIN and not self.path.exists():
             raise NotProvisioned(f"there is no store at {self.path}; run `hades provision`")
         access = "ro" if self.mode is Mode.READ_ONLY else "rwc"
-        with translate(self.path):
+        with self._translate():
             connection = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={access}",
                 uri=True,
-                timeout=BUSY_TIMEOUT_SECONDS,
+                timeout=self._busy_seconds,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
@@ -118,16 +120,19 @@ class Connections:
             connection.execute("PRAGMA temp_store=MEMORY")
         return connection
 
+    def _translate(self) -> AbstractContextManager[None]:
+        return translate(self.path, self._busy_seconds)
+
 
 @contextmanager
-def translate(path: Path) -> Iterator[None]:
+def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterator[None]:
     """SQLite's errors as ours, naming the file and the next step."""
     try:
         yield
     except sqlite3.OperationalError as error:
         text = str(error)
         if "locked" in text or "busy" in text:
-            raise StoreBusy(f"{path} was held by another writer for {BUSY_TIMEOUT_SECONDS:.0f} s; try again") from error
+            raise StoreBusy(f"{path} was held by another writer for {busy_seconds:g} s; try again") from error
         if "no such table" in text:
             raise NotProvisioned(f"{path} is not provisioned ({text}); run `hades provision`") from error
         if "readonly" in text:

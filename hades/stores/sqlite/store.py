@@ -44,9 +44,9 @@ class SqliteStore:
         self._registry: Registry | None = None
 
     @classmethod
-    def open(cls, path: Path, mode: Mode = Mode.READ_WRITE) -> Self:
-        """A handle on the file; nothing is created before `provision`."""
-        return cls(Connections(path, mode))
+    def open(cls, path: Path, mode: Mode = Mode.READ_WRITE, busy_seconds: float | None = None) -> Self:
+        """A handle on the file, which waits so long for another writer; nothing is created before `provision`."""
+        return cls(Connections(path, mode, busy_seconds))
 
     @property
     def mode(self) -> Mode:

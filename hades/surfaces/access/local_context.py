@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from schemas.retrieval import Retrieval
     from schemas.telemetry import QueryLog
 
-LOG_SECONDS = 2.0  # a build may hold the store for longer; the answer does not wait for it
+BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
+LOG_SECONDS = 30.0  # a server may not answer
 
 
 class LocalContext:
@@ -117,23 +118,23 @@ class LocalContext:
         self._opened.close()
 
     def log_turns(self) -> str:
-        """Write the turns that are not in the store yet, within a time limit; a sentence where that failed.
+        """Write the turns that are not in the store yet, unless another writer holds it; a sentence where that failed.
 
         The answer can be shown before: opening the store to write takes a tenth of the time of a first answer.
         """
         turns, self._turns = self._turns, []
         if not turns:
             return ""
-        problem: list[str] = ["the store is busy"]
+        from hades.ports.clock import utc_now
+        from hades.ports.store import Mode
+        from hades.retrieval.turn.query_log import log_of, write_log
+        from hades.wiring import open_store
+
+        problem: list[str] = [f"the store did not answer within {LOG_SECONDS:g} s"]
 
         def write() -> None:
-            from hades.ports.clock import utc_now
-            from hades.ports.store import Mode
-            from hades.retrieval.turn.query_log import log_of, write_log
-            from hades.wiring import open_store
-
             try:
-                with closing(open_store(self.settings, Mode.READ_WRITE)) as store:
+                with closing(open_store(self.settings, Mode.READ_WRITE, BUSY_SECONDS)) as store:
                     for found in turns:
                         write_log(store, log_of(found, utc_now()))
                 problem.clear()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Direction, Mode, Term
 from hades.stores.rows import require
-from hades.stores.sqlite import connection as connections
 from hades.stores.sqlite import lookups, pages
 from hades.stores.sqlite.registry import Registry, lookups_of
 from hades.stores.sqlite.row_counts import RowCounts
@@ -134,11 +133,10 @@ def test_a_full_text_index_the_catalogue_gained_is_built_from_the_rows(path: Pat
     assert keys(store.search("entities", "alphas", limit=3)) == ["a"]
 
 
-def test_a_writer_that_waits_too_long_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.2)
+def test_a_writer_that_waits_too_long_says_so(path: Path) -> None:
     holder = SqliteStore.open(path, Mode.READ_WRITE)
-    waiting = SqliteStore.open(path, Mode.READ_WRITE)
-    with holder.transaction(["entities"]), pytest.raises(StoreBusy, match="another writer"):
+    waiting = SqliteStore.open(path, Mode.READ_WRITE, busy_seconds=0.2)
+    with holder.transaction(["entities"]), pytest.raises(StoreBusy, match=r"another writer for 0\.2 s"):
         put(waiting, "entities", entity("c"))
     put(waiting, "entities", entity("c"))
     assert waiting.count("entities") == 3
