@@ -1,11 +1,11 @@
 """Commands in copies of one warm process: each is a process of its own, forked where the imports are already done.
 
 A page of the documentation runs many short commands, and most of the time of a short command is its imports.
-`warm_commands` starts one process that imports what commands import, and writes programs named `hades` and `python` to
-a folder for the path. Such a program hands its arguments, folder, environment and standard streams to the warm process,
-which forks; the copy runs the command as the console script would. A signal to the program reaches the copy, which is
-killed where it does not end, and a copy ends when its program does. `python` does so for a program on standard input
-only, and is the interpreter itself for the rest.
+The first test of a run that needs it starts one process that imports what commands import, for all workers of the run,
+and writes programs named `hades` and `python` to a folder for the path. Such a program hands its arguments, folder,
+environment and standard streams to the warm process, which forks; the copy runs the command as the console script
+would. A signal to the program reaches the copy, which is killed where it does not end, and a copy ends when its program
+does. `python` does so for a program on standard input only, and is the interpreter itself for the rest.
 """
 
 from __future__ import annotations
@@ -18,18 +18,24 @@ import json
 import os
 import pkgutil
 import selectors
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from hades.providers.registry_files import hold_lock
+
+VARIABLE = "HADES_TEST_WARM"  # the folder that the workers of a run share
+STARTED: list[subprocess.Popen[str]] = []  # not collected while it runs
 PROGRAM = """#!{python} -IS
 import json, os, signal, socket, struct, sys
 name = os.path.basename(sys.argv[0])
@@ -59,26 +65,45 @@ LIBRARIES = (  # that functions import when they need them
 SECONDS_BETWEEN_LOOKS = 0.02
 
 
-@contextlib.contextmanager
-def warm_commands(folder: Path, root: Path) -> Iterator[Path]:
-    """A folder with the programs `hades` and `python`, which a warm process serves until the block ends."""
-    folder.mkdir(parents=True)
-    address = str(folder / "talk")
-    for name in ("hades", "python"):
-        program = folder / name
-        program.write_text(PROGRAM.format(python=sys.executable, address=address), encoding="utf-8")
-        program.chmod(0o755)
-    environment = os.environ | {"PYTHONPATH": str(root)}
+def open_room() -> int:
+    """Make the folder that the workers of this run share. The warm process lives as long as this descriptor is open."""
+    room = Path(tempfile.mkdtemp(prefix="hades-warm-"))
+    os.environ[VARIABLE] = str(room)
+    os.mkfifo(room / "alive")
+    return os.open(room / "alive", os.O_RDWR)  # also for reading: nobody reads yet, and writers alone would wait
+
+
+def close_room(alive: int) -> None:
+    """The warm process reads the end of its standard input, and ends."""
+    os.close(alive)
+    shutil.rmtree(os.environ.pop(VARIABLE), ignore_errors=True)
+
+
+def warm_commands() -> Path:
+    """A folder with the programs `hades` and `python`; the process that serves them is started where none is."""
+    room = Path(os.environ[VARIABLE])
+    folder = room / "bin"
+    address = folder / "talk"
+    with hold_lock(room / "lock"):
+        if not address.exists():
+            folder.mkdir()
+            for name in ("hades", "python"):
+                program = folder / name
+                program.write_text(PROGRAM.format(python=sys.executable, address=str(address)), encoding="utf-8")
+                program.chmod(0o755)
+            _start(room, str(address))
+    return folder
+
+
+def _start(room: Path, address: str) -> None:
+    """Start the warm process; it outlives the worker that did, as others may still need it."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(room / "prefect")}
     command = [sys.executable, "-m", "tests.e2e.warm_process", address]
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            if process.stdout is None or process.stdout.readline() != "ready\n":
-                raise RuntimeError("the warm process ended before it was ready; its message stands above")
-            yield folder
-        finally:
-            process.terminate()
+    with (room / "alive").open("rb", buffering=0) as alive:
+        process = subprocess.Popen(command, env=environment, stdin=alive, stdout=subprocess.PIPE, text=True)
+    STARTED.append(process)
+    if process.stdout is None or process.stdout.readline() != "ready\n":
+        raise RuntimeError("the warm process ended before it was ready; its message stands above")
 
 
 def serve(address: str) -> Callable[[], object]:
@@ -91,7 +116,7 @@ def serve(address: str) -> Callable[[], object]:
         listener.bind(address)
         listener.listen()
         watch.register(listener, selectors.EVENT_READ)
-        watch.register(sys.stdin, selectors.EVENT_READ)  # ends when the process that started this one does
+        watch.register(sys.stdin, selectors.EVENT_READ)  # ends when the run does
         os.write(1, b"ready\n")
         while True:
             for key, _ in watch.select(SECONDS_BETWEEN_LOOKS if children else None):

@@ -37,7 +37,7 @@ def test_a_night_killed_at_each_of_its_commits_in_turn_loses_and_doubles_nothing
 def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
     """The first process is killed at its commit `step`, the second at its commit 2 * `step`, and so on."""
     with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
-        kill = killer(folder / "server" / "pid", step)
+        kill = killer(folder / "server" / "pid", step, server.expire_transactions)
         faults = server.faults
         faults.drop_before(times=10_000, matching=lambda sent: kill(sent) == "before")
         faults.http_error(503, 38, times=10_000, matching=every(29))  # the server starts
@@ -57,12 +57,18 @@ def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
     return report
 
 
-def killer(pid: Path, step: int) -> Callable[[Sent], str]:
-    """Kills the process that announced itself, at its next due commit; every second time the commit is not done."""
-    commits, due, turn = 0, step, itertools.count()
+def killer(pid: Path, step: int, expire: Callable[[], None]) -> Callable[[Sent], str]:
+    """Kills the process that announced itself, at its next due commit; every second time the commit is not done.
+
+    Transactions of a killed process `expire` when the next process speaks, as they would after a minute of silence.
+    """
+    commits, due, turn, last = 0, step, itertools.count(), ""
 
     def look(sent: Sent) -> str:
-        nonlocal commits, due
+        nonlocal commits, due, last
+        if pid.exists() and (speaks := pid.read_text()) != last:
+            expire()
+            last = speaks
         if COMMIT not in f"{sent.method} {sent.path}" or not pid.exists():
             return ""
         commits += 1
