@@ -85,5 +85,5 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def programs():
-    """A folder with `hades` and `python` as programs that start at once: copies of one process that has its imports."""
+    """A folder with `hades`, `prefect` and `python` that start at once: copies of one process that has its imports."""
     return warm_process.warm_commands()

@@ -17,6 +17,7 @@ import httpx
 
 from tests.patience import HANG_SECONDS
 from tests.ports import free_port
+from tests.registry_template import put_new_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = RUN_SECONDS = HANG_SECONDS
@@ -36,8 +37,9 @@ class PrefectSite:
 
     def prefect(self, *arguments: str) -> str:
         """Run the command `prefect` against the server."""
-        command = [sys.executable, "-m", "prefect", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["prefect", *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -73,8 +75,8 @@ class PrefectSite:
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[str]], None]]]:
-    """The server alone, and a way to start more `python` processes beside it; all gone at the end."""
+def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, Callable[..., None]]]:
+    """The server alone, and a way to start more processes beside it; all gone at the end."""
     port = free_port()
     environment = os.environ | {
         "PREFECT_HOME": str(folder / "prefect"),
@@ -86,15 +88,18 @@ def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[s
         "HADES_HOME": str(folder / "home"),
         "HADES_EMBEDDER": "hashing",
         "PYTHONPATH": str(ROOT),
+        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
+    (folder / "home").mkdir()
+    put_new_registry(folder / "home" / "mlflow.db")
     started: list[subprocess.Popen[bytes]] = []
     log = (folder / "server.log").open("wb")
 
-    def start(arguments: list[str]) -> None:
-        started.append(_start(arguments, environment, log))
+    def start(command: list[str], environment: dict[str, str] = environment) -> None:
+        started.append(_start(command, environment, log))
 
     try:
-        start(["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
+        start(["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
         with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=ANSWER_SECONDS, trust_env=False) as api:
             _until_healthy(api, started[0], folder)
             yield PrefectSite(folder / "home", environment, api), start
@@ -104,18 +109,14 @@ def running_server(folder: Path) -> Iterator[tuple[PrefectSite, Callable[[list[s
         log.close()
 
 
-@contextmanager
-def running_site(folder: Path) -> Iterator[PrefectSite]:
-    """Server, work pool, deployments and worker; gone at the end."""
-    with running_server(folder) as (site, start):
-        site.prefect("work-pool", "create", "hades", "--type", "process")
-        site.prefect("--no-prompt", "deploy", "--all")
-        start(["-m", "prefect", "worker", "start", "--pool", "hades"])
-        yield site
+def deploy(site: PrefectSite, start: Callable[..., None]) -> None:
+    """A work pool, the deployments of prefect.yaml, and a worker that runs them."""
+    site.prefect("work-pool", "create", "hades", "--type", "process")
+    site.prefect("--no-prompt", "deploy", "--all")
+    start(["prefect", "worker", "start", "--pool", "hades"])
 
 
-def _start(arguments: list[str], environment: dict[str, str], log: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, *arguments]
+def _start(command: list[str], environment: dict[str, str], log: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
 
 

@@ -2,10 +2,10 @@
 
 A page of the documentation runs many short commands, and most of the time of a short command is its imports.
 The first test of a run that needs it starts one process that imports what commands import, for all workers of the run,
-and writes programs named `hades` and `python` to a folder for the path. Such a program hands its arguments, folder,
-environment and standard streams to the warm process, which forks; the copy runs the command as the console script
-would. A signal to the program reaches the copy, which is killed where it does not end, and a copy ends when its program
-does. `python` does so for a program on standard input only, and is the interpreter itself for the rest.
+and writes programs named `hades`, `prefect` and `python` to a folder for the path. Such a program hands its arguments,
+folder, environment and standard streams to the warm process, which forks; the copy runs the command as the console
+script would. A signal to the program reaches the copy, which is killed where it does not end, and a copy ends when its
+program does. `python` does so for a program on standard input only, and is the interpreter itself for the rest.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import selectors
 import shutil
 import signal
@@ -80,14 +81,14 @@ def close_room(alive: int) -> None:
 
 
 def warm_commands() -> Path:
-    """A folder with the programs `hades` and `python`; the process that serves them is started where none is."""
+    """A folder with the programs; the process that serves them is started where none is."""
     room = Path(os.environ[VARIABLE])
     folder = room / "bin"
     address = folder / "talk"
     with hold_lock(room / "lock"):
         if not address.exists():
             folder.mkdir()
-            for name in ("hades", "python"):
+            for name in ("hades", "prefect", "python"):
                 program = folder / name
                 program.write_text(PROGRAM.format(python=sys.executable, address=str(address)), encoding="utf-8")
                 program.chmod(0o755)
@@ -177,7 +178,7 @@ def _fork(talk: socket.socket) -> tuple[Callable[[], object] | None, int]:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [name, *arguments]
-    return (_run_hades if name == "hades" else _run_standard_input), 0
+    return {"hades": _run_hades, "prefect": _run_prefect, "python": _run_standard_input}[name], 0
 
 
 def _run_hades() -> None:
@@ -185,6 +186,12 @@ def _run_hades() -> None:
 
     sys.modules["__main__"] = main
     main.main()
+
+
+def _run_prefect() -> None:
+    context = importlib.import_module("prefect.context")
+    context.refresh_global_settings_context()  # the settings of this environment
+    runpy.run_module("prefect", run_name="__main__", alter_sys=True)
 
 
 def _run_standard_input() -> None:

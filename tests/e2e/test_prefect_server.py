@@ -1,0 +1,219 @@
+"""What runs on a Prefect server: the nightly build as a team deploys it, single flows, and delayed questions."""
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from hades.settings import load_settings
+from hades.wiring import open_hades
+from tests.e2e.prefect_site import ROOT, deploy, running_server
+from tests.patience import HANG_SECONDS
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+WORKER = "from prefect.task_worker import serve; from tasks.retrieval import DELAYABLE; serve(*DELAYABLE)"
+ASKER = f"""
+import json, sys
+from tasks.retrieval import retrieve_paths
+from tasks.unit import wait_for
+for question in sys.stdin:
+    future = retrieve_paths.delay(question.strip())
+    answer = wait_for(future, {HANG_SECONDS})
+    print(json.dumps([future.state.name, answer]), flush=True)
+"""
+PAGES = {
+    "ada.md": "# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London on the Analytical Engine.\n",
+    "charles.md": "# Charles Babbage\n\nCharles Babbage designed the Analytical Engine and the Difference Engine.\n",
+    "engine.md": "# Analytical Engine\n\nThe Analytical Engine was never built. Ada Lovelace wrote programs for it.\n",
+    "grace.md": "# Grace Hopper\n\nGrace Hopper admired Ada Lovelace and built the first compiler in New York.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, programs):
+    """The server, and a way to start processes beside it."""
+    with running_server(tmp_path_factory.mktemp("server"), programs) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site(server, tmp_path_factory):
+    """A work pool with a worker, and the deployments."""
+    running, start = server
+    pages = tmp_path_factory.mktemp("pages")
+    for name, text in PAGES.items():
+        (pages / name).write_text(text)
+    running.pages = pages
+    deploy(running, start)
+    return running
+
+
+@pytest.fixture
+def prefect_server(server):
+    """Flows that a test calls report to the server."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    running, _ = server
+    with temporary_settings(updates={PREFECT_API_URL: running.environment["PREFECT_API_URL"]}):
+        yield
+
+
+@pytest.fixture
+def ask(server, tmp_path):
+    """Hands a question over from another process and waits for what becomes of it."""
+    publish(tmp_path, "page.md", "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n")
+    site, start = server
+    environment = site.environment | {"HADES_HOME": str(tmp_path / "home")}
+    start(["python", "-c", WORKER], environment)
+    command = [sys.executable, "-c", ASKER]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as asker:
+
+        def asked(question: str) -> list[Any]:
+            print(question, file=asker.stdin, flush=True)
+            return json.loads(asker.stdout.readline())
+
+        yield asked
+        asker.stdin.close()
+
+
+def test_the_nightly_deployment_builds_publishes_and_leaves_its_artifacts(site):
+    before = {artifact["id"] for artifact in site.artifacts()}
+    first = site.wait_for(site.trigger("nightly", {"sources": [{"source": "documents", "path": str(site.pages)}]}))
+    assert first["state_type"] == "COMPLETED", site.logs(first["id"])
+    assert (site.home / "snapshots" / "current").is_file()
+    keys = {artifact["key"] for artifact in site.artifacts() if artifact["id"] not in before}
+    assert {"topics", "weights", "bridges", "contracts", "released", "nightly"} <= keys
+    assert list((site.home / "reports").glob("*.html"))
+
+
+def test_schedules_limits_and_automations_come_with_the_deployments(site):
+    deployment = site.api.get("/deployments/name/nightly/nightly").json()
+    assert [schedule["schedule"]["cron"] for schedule in deployment["schedules"]] == ["0 2 * * *"]
+    assert deployment["concurrency_limit"] == 1 or deployment["global_concurrency_limit"]["limit"] == 1
+    assert deployment["parameter_openapi_schema"]["properties"]["time_box_minutes"]["description"]
+    automations = site.api.post("/automations/filter", json={}).raise_for_status().json()
+    names = {automation["name"] for automation in automations}
+    assert names == {
+        "hades contract broken",
+        "hades nightly failed",
+        "hades nightly late",
+        "hades retrieval got worse",
+    }
+
+
+def test_a_red_contract_stops_the_flow_alerts_and_leaves_what_serves_alone(site):
+    import pyarrow as pa
+
+    from hades.ports.store import Mode
+    from hades.stores.sqlite.store import SqliteStore
+
+    before = (site.home / "snapshots" / "current").read_bytes()
+    store = SqliteStore.open(site.home / "graph.db", Mode.READ_WRITE)
+    key = next(iter(store.scan("relations", columns=["_key"]))).column("_key")[0].as_py()
+    store.patch("relations", pa.table({"_key": [key], "weight": [0.123456], "cost": [2.0]}))
+    store.close()
+    run = site.wait_for(site.trigger("publish"))
+    assert run["state_type"] == "FAILED"
+    assert "weights." in run["state"]["message"]
+    assert (site.home / "snapshots" / "current").read_bytes() == before
+    assert "contract broken" in _alerts(site)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_provision_flow_creates_the_store_and_can_be_repeated(tmp_path, monkeypatch):
+    from flows.provision import provision
+
+    monkeypatch.setenv("HADES_HOME", str(tmp_path))
+    monkeypatch.delenv("HADES_STORE", raising=False)
+    assert "relations" in provision().created
+    assert provision(check=True).created == ()
+    assert (tmp_path / "graph.db").is_file()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch):
+    from flows.ingest import ingest
+    from flows.publish import publish
+    from flows.reembed import reembed
+
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London.\n")
+    (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    done = ingest(source="documents", path=str(pages))
+    assert done["nodes"]["documents"]["new"] == 2
+    assert done["edges"]["derived"]["entities"]["added"] >= 2
+    first = publish(keep=2)
+    monkeypatch.setenv("HADES_EMBEDDER", "minilm")
+    second = reembed(keep=2)
+    assert second["embedded"]["embedded"] == 2
+    assert second["released"]["snapshot"] != first["snapshot"]
+    with open_hades() as hades:
+        view = hades.view()
+        assert view.info.models["doc_chunks"] == (hades.embedder.model.tag,)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
+    from flows.embed import embed
+    from hades.ingest import embeddings
+    from hades.ingest.phases import Phase
+    from tasks.unit import without_server
+
+    corpus = tmp_path / "corpus.jsonl"
+    rows = ({"id": str(n), "title": f"Note {n}", "text": f"Note number {n} speaks of engines."} for n in range(15))
+    corpus.write_text("\n".join(json.dumps(row) for row in rows))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setattr(embeddings, "WINDOW", 10)
+    vectors = []
+    for name in ("dask", "threads"):
+        monkeypatch.setenv("HADES_HOME", str(tmp_path / name))
+        monkeypatch.setenv("HADES_TASK_RUNNER", name)
+        with open_hades() as hades:
+            hades.ingest.passages(corpus, phases=[Phase.NODES, Phase.CHUNKS])
+        if name == "dask":
+            assert embed() | {"took": 0} == {"embedded": 15, "shards": 2, "took": 0}
+        else:
+            with without_server():
+                embed.fn()
+        with open_hades() as hades:
+            columns = ["_key", "embedding", "embedding_model"]
+            vectors.append([batch.to_pydict() for batch in hades.store.scan("doc_chunks", columns=columns)])
+    assert vectors[0] == vectors[1]
+
+
+def test_a_delayed_question_is_answered_once_for_each_snapshot(ask, tmp_path):
+    state, first = ask("Which river flows from Basel?")
+    assert (state, first["success"]) == ("Completed", True)
+    assert ask("Which river flows from Basel?") == ["Cached", first]
+    publish(tmp_path, "more.md", "# More\n\nThe Aare flows into the Rhine.\n")
+    state, later = ask("Which river flows from Basel?")
+    assert state == "Completed"
+    assert later["snapshot"] != first["snapshot"]
+
+
+def publish(folder, name: str, text: str) -> None:
+    (folder / name).write_text(text, encoding="utf-8")
+    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(folder / name)
+        hades.publish()
+
+
+def _alerts(site) -> str:
+    """The log of alerts, once the automation's run has written to it."""
+    log = site.home / "logs" / "alerts.jsonl"
+    give_up = time.monotonic() + HANG_SECONDS
+    while time.monotonic() < give_up:
+        if log.is_file() and log.read_text():
+            return log.read_text()
+        time.sleep(0.5)
+    runs = site.api.post("/flow_runs/filter", json={"limit": 20}).raise_for_status().json()
+    raise AssertionError(f"no alert after {HANG_SECONDS} s; runs: {[(run['name'], run['state']) for run in runs]}")
