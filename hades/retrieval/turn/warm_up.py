@@ -1,8 +1,9 @@
 """Compiled walks made ready while a turn's clock stands still: loading them takes longer than a stage may.
 
-The first question of a process is walked by the interpreter: a process that asks once would load machine code longer
-than it answers. The second question loads it, and a service does at its first; searches of a graph that is not small
-use it too. The machine code is kept beside the modules, or in the user's cache where they cannot be written, so that it
+The first question of a process loads no compiler: a process that asks once would load it longer than it answers. Its
+push over a graph that is not small is machine code that needs none, if some was kept; the rest is interpreted. The
+second question loads the compiler, and a service does at its first; searches of a graph that is not small use it too.
+The machine code is kept beside the modules, or in the user's cache where they cannot be written, so that it
 is compiled once after an installation; do that ahead of the first question with
 
     python -m hades.retrieval.turn.warm_up
@@ -69,8 +70,12 @@ def make_ready(step: GraphStep, adjacency: Adjacency | None) -> None:
     if adjacency is None or not len(adjacency.out.starts) > 1:
         return
     if is_interpreted():
-        walks = step in (*WALKS, *FLOWS) or len(adjacency.out.starts) > SEARCHED_FROM
-        if not walks or (next(_questions) == 0 and "numba" not in sys.modules):
+        is_large = len(adjacency.out.starts) > SEARCHED_FROM
+        if not is_large and step not in (*WALKS, *FLOWS):
+            return
+        if next(_questions) == 0 and "numba" not in sys.modules:
+            if is_large and step in WALKS:
+                _read_push()
             return
         want_machine_code()
     for kind, steps, load in ((GraphStep.FLOW, FLOWS, _flow), (GraphStep.PAGERANK, WALKS, _walk)):
@@ -119,6 +124,9 @@ def main() -> None:
     for step in GraphStep:
         for adjacency in _tiny():
             make_ready(step, adjacency)
+    from hades.retrieval.walks.push import write_code
+
+    write_code(_tiny()[0])
 
 
 def _load_scans() -> None:
@@ -143,6 +151,12 @@ def _load_scans() -> None:
     merge_entries((row, entry), (row, entry), columns, columns, ALL)
     gc.freeze()
     _scans.append(True)
+
+
+def _read_push() -> None:
+    from hades.retrieval.walks.push import read_code
+
+    read_code()
 
 
 def _flow(adjacency: Adjacency) -> None:

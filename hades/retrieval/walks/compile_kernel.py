@@ -2,7 +2,7 @@
 
 Loading the compiler takes about a second, interpreting the walks of one question about a tenth of one. Both run the
 same function on the same arrays in the same order, so the numbers are the same to the last bit. Machine code is kept
-on the disk where there is a place for it.
+on the disk where there is a place for it; that of a walk also in a form that needs no compiler (`kept_code`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+
+from hades.retrieval.walks.kept_code import read_code, write_code
 
 _wanted = threading.Event()
 
@@ -33,11 +35,21 @@ class Kernel:
 
     def __init__(self, function: FunctionType, *, takes_views: bool) -> None:
         self._function, self._takes_views = function, takes_views
+        self._kept: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         if _wanted.is_set():
             return self.machine_code(*arguments)
-        return self.interpret(*arguments)
+        result = None if self._kept is None else self._kept(*arguments)
+        return self.interpret(*arguments) if result is None else result
+
+    def write_code(self, *arguments: Any) -> None:
+        """Keep machine code for arguments of these types in a file, for processes that ask once."""
+        write_code(self._function, arguments)
+
+    def read_code(self) -> None:
+        """Run as the machine code that is kept in a file, where there is one; it need not be compiled for that."""
+        self._kept = self._kept or read_code(self._function)
 
     def interpret(self, *arguments: Any) -> Any:
         """Run the function as it is written; through a memory view, elements of an array are plain numbers."""

@@ -64,13 +64,16 @@ class Walk:
 
     def run(self, epsilon: float, damping: float, max_work: int) -> bool:
         """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
+        return bool(_push(*self.arguments(epsilon, damping, max_work)))
+
+    def arguments(self, epsilon: float, damping: float, max_work: int) -> tuple[Any, ...]:
+        """What the kernel is called with."""
         out, into, validity = self._adjacency.out, self._adjacency.into, self._adjacency.validity
         bounds: tuple[Longs, ...] = (_NO_BOUNDS,) * 4
         if validity is not None:
             bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
         rule = (self._factors, *bounds, *self._verdicts, *self._moments, self._masked)
-        arguments: tuple[Any, ...] = (*_arrays(out), *_arrays(into), *rule, *self._scratch, epsilon, damping, max_work)
-        return bool(_push(*arguments))
+        return (*_arrays(out), *_arrays(into), *rule, *self._scratch, epsilon, damping, max_work)
 
     def _place(self, restart: Longs, weights: Floats) -> None:
         state, flags, _, touched, counters = self._scratch
@@ -119,6 +122,17 @@ class Walk:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def write_code(adjacency: Adjacency) -> None:
+    """Keep the kernel's machine code for processes that ask once; any adjacency shows its types."""
+    with Walk(adjacency, np.zeros(1, np.int64), np.ones(1), factors=np.ones(256)) as walk:
+        _push.write_code(*walk.arguments(1.0, 0.5, 0))
+
+
+def read_code() -> None:
+    """Push by the machine code that is kept, where there is some, until the compiler is loaded."""
+    _push.read_code()
 
 
 _NO_BOUNDS = np.empty(0, np.int64)
