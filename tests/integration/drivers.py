@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.patience import HANG_SECONDS
 
 
-def run_driver(program: str, *arguments: object, log: Path | None = None) -> dict[str, Any]:
-    """The JSON that `program` prints; when it fails, the end of its errors and of `log`."""
+def run_driver(
+    programs: Path, driver: str, *arguments: object, log: Path | None = None, seconds: int = 2 * HANG_SECONDS
+) -> dict[str, Any]:
+    """The JSON that `driver` prints, a copy of the warm process; when it fails, the end of its errors and of `log`."""
+    words = [str(Path(__file__).with_name(driver)), *map(str, arguments)]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name(program)), *map(str, arguments)],
+        [str(programs / "python"), "-"],
+        input=f"import runpy, sys\nsys.argv = {words!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')\n",
         capture_output=True,
         text=True,
-        timeout=2 * HANG_SECONDS,
+        timeout=seconds,
         check=False,
         cwd=Path(__file__).parents[2],
     )

@@ -12,7 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import great_expectations  # noqa: F401  loaded once here, so that each child begins to build at once
+import hdbscan  # noqa: F401  loaded once here, so that each child begins to build at once
+import igraph  # noqa: F401
 import mlflow  # noqa: F401
 
 from flows.nightly import nightly

@@ -21,20 +21,24 @@ SMALL = 128 * 1024  # a limit so small that the rows of a few passages take seve
 COMMIT = "PUT /_api/transaction"
 
 
-def test_an_ingest_killed_at_its_commits_on_a_failing_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    report = kill_and_compare(tmp_path, "ingest", step=1)
+def test_an_ingest_killed_at_its_commits_on_a_failing_server_loses_and_doubles_nothing(
+    tmp_path: Path, programs: Path
+) -> None:
+    report = kill_and_compare(tmp_path, programs, "ingest", step=1)
     assert report["server"] == report["embedded"]
     assert report["kills"] >= 3
 
 
 @pytest.mark.soak
-def test_a_night_killed_at_each_of_its_commits_in_turn_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    report = kill_and_compare(tmp_path, "night", step=1)
+def test_a_night_killed_at_each_of_its_commits_in_turn_loses_and_doubles_nothing(
+    tmp_path: Path, programs: Path
+) -> None:
+    report = kill_and_compare(tmp_path, programs, "night", step=1)
     assert report["server"] == report["embedded"]
     assert report["kills"] >= 10
 
 
-def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
+def kill_and_compare(folder: Path, programs: Path, work: str, step: int) -> dict[str, Any]:
     """The first process is killed at its commit `step`, the second at its commit 2 * `step`, and so on."""
     with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
         kill = killer(folder / "server" / "pid", step, server.expire_transactions)
@@ -51,7 +55,7 @@ def kill_and_compare(folder: Path, work: str, step: int) -> dict[str, Any]:
             "HADES_ARANGO_USER": "root",
             "HADES_ARANGO_PASSWORD": PASSWORD,
         }
-        report = run_driver("arango_kill_driver.py", folder, work, json.dumps(reached))
+        report = run_driver(programs, "arango_kill_driver.py", folder, work, json.dumps(reached))
         journal = server.databases["kg"].collection("write_journal").documents
         assert [row for row in journal.values() if "pieces" in row] == []  # no write is complete and not applied
     return report

@@ -5,8 +5,8 @@ import pytest
 from tests.integration.drivers import run_driver
 
 
-def run(folder, kills):
-    return run_driver("nightly_kill_driver.py", folder, kills, log=folder / "child.log")
+def run(folder, programs, kills):
+    return run_driver(programs, "nightly_kill_driver.py", folder, kills, log=folder / "child.log")
 
 
 def expect(report, kills):
@@ -16,10 +16,10 @@ def expect(report, kills):
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_kill(tmp_path):
-    expect(run(tmp_path, 1), 1)
+def test_a_kill(tmp_path, programs):
+    expect(run(tmp_path, programs, 1), 1)
 
 
 @pytest.mark.soak
-def test_a_hundred_kills(tmp_path):
-    expect(run(tmp_path, 100), 100)
+def test_a_hundred_kills(tmp_path, programs):
+    expect(run(tmp_path, programs, 100), 100)

@@ -9,17 +9,17 @@ import pytest
 from tests.integration.drivers import run_driver
 
 
-def test_eight_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path) -> None:
-    kill_and_check(tmp_path, 8)
+def test_eight_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path, programs: Path) -> None:
+    kill_and_check(tmp_path, programs, 8)
 
 
 @pytest.mark.soak
-def test_fifty_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path) -> None:
-    kill_and_check(tmp_path, 50)
+def test_fifty_kills_leave_whole_batches_and_a_sound_file(tmp_path: Path, programs: Path) -> None:
+    kill_and_check(tmp_path, programs, 50)
 
 
-def kill_and_check(folder: Path, kills: int) -> None:
-    report = run_driver("kill_driver.py", folder / "graph.db", kills)
+def kill_and_check(folder: Path, programs: Path, kills: int) -> None:
+    report = run_driver(programs, "kill_driver.py", folder / "graph.db", kills)
     assert report["kills"] == kills
     assert report["torn_batches"] == []
     assert report["lost_batches"] == []
