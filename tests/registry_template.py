@@ -19,21 +19,21 @@ SQLITE = "sqlite:///"
 
 def copy_new_registries() -> None:
     """From now on a registry file that this process would migrate from nothing is a copy of the template."""
-    make_client = mlflow_tracker._quiet_client
+    make_client, folder = mlflow_tracker._quiet_client, Path(os.environ[VARIABLE])  # commands are not told
 
     def make_client_of_copy(uri: str) -> Any:
         path = Path(uri.removeprefix(SQLITE))
         if uri.startswith(SQLITE) and not path.exists():  # the caller holds the lock of this registry's set-up
-            put_new_registry(path)
+            put_new_registry(path, folder)
         return make_client(uri)
 
     mlflow_tracker._quiet_client = make_client_of_copy
 
 
-def put_new_registry(path: Path) -> None:
-    """An empty registry at this place, for a home whose processes are not told of the template."""
+def put_new_registry(path: Path, folder: Path) -> None:
+    """An empty registry at this place, a copy of the template of this folder."""
     part = path.with_name(f"{path.name}.part")
-    shutil.copyfile(_template(Path(os.environ[VARIABLE])), part)
+    shutil.copyfile(_template(folder), part)
     part.rename(path)
 
 
