@@ -138,11 +138,11 @@ def test_the_default_question_loads_nothing_that_other_recipes_a_ranker_or_a_set
     assert loaded == ["LOADED []"], output
 
 
-def test_a_program_that_reads_json_does_not_wait_for_the_library_of_tables(asked_home, tmp_path):
+def test_a_program_that_reads_an_answer_does_not_wait_for_the_library_of_tables(asked_home, tmp_path):
     settings = {**os.environ, "HADES_HOME": str(asked_home), "HADES_EMBEDDER": "hashing"}
     asked = ["query", "where does the Rhine flow?"]
     output, loaded = run_commands([[*asked, "--json"], asked], ("rich",), tmp_path, settings)
-    assert loaded == ["LOADED []", "LOADED ['rich']"], output
+    assert loaded == ["LOADED []"] * 2, output
 
 
 def test_an_answer_is_shown_before_arrow_is_loaded_to_log_the_turn(asked_home, tmp_path):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from hades.surfaces.cli.code_lines import show_code
+from hades.surfaces.cli.plain_layout import Line
 from hades.text.markup import plain_text
 
 _NEAREST = 3  # sources that are printed where none is cited
@@ -24,7 +24,7 @@ _EXPLAINED = {
 }
 
 
-def show_written_answer(document: Mapping[str, Any]) -> Iterator[RenderableType]:
+def show_written_answer(document: Mapping[str, Any]) -> Iterator[Text | Line]:
     """The sentences, what is wrong with them, and the sources they cite."""
     cost = document["cost"]
     if document["mode"] == "estimate":

@@ -31,7 +31,7 @@ from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, QuietFlag, an
 from hades.surfaces.cli.progress import QUIET
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from hades.surfaces.cli.plain_layout import ViewPart
 
 _WHO = "_who"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
@@ -152,13 +152,13 @@ def perform(
     return replace(answer, finish=finish)
 
 
-def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[RenderableType, ...]:
+def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[ViewPart, ...]:
     if cli.view is None:
         from hades.surfaces.cli.generic_view import show_document
 
         return show_document(document)
     render = load(cli.view)
-    parts: tuple[RenderableType, ...] = tuple(render(document, options) if options is not None else render(document))
+    parts: tuple[ViewPart, ...] = tuple(render(document, options) if options is not None else render(document))
     return parts
 
 

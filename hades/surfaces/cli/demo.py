@@ -16,6 +16,7 @@ from hades.reports.answer_picture import answer_picture
 from hades.settings import load_settings
 from hades.stages.build_report import summary_lines
 from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.plain_layout import to_text
 from hades.surfaces.cli.progress import show_progress
 from hades.surfaces.cli.query_views import show_passage
 from hades.wiring import open_hades
@@ -76,7 +77,7 @@ def _ask(answer: Retrieval) -> tuple[RenderableType, ...]:
     lines = Text()
     for passage in answer.passages[:PASSAGES]:
         for part in show_passage(passage.model_dump(mode="json")):
-            lines.append_text(part).append("\n")
+            lines.append_text(to_text(part)).append("\n")
     for path in answer.paths[:PATHS]:
         lines.append(f"{path.rank}. {path.text}\n", style="bold")
     budget, spent = answer.plan.budget, answer.telemetry

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from hades.errors import HadesError, SettingsError
+from hades.surfaces.cli.plain_layout import lay_out, to_rich
 from hades.surfaces.cli.progress import QUIET
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from hades.surfaces.cli.plain_layout import ViewPart
 
 WIDTH_WITHOUT_TERMINAL = 140
 EXTRAS = {
@@ -46,7 +47,7 @@ class Answer:
     """
 
     document: Mapping[str, Any] | None
-    view: tuple[RenderableType, ...]
+    view: tuple[ViewPart, ...]
     ok: bool = True
     is_report: bool = False
     finish: Callable[[], str] = str
@@ -101,21 +102,15 @@ def _show(answer: Answer, as_json: bool) -> None:
         return
     if answer.is_report and answer.ok and QUIET.get():
         return
-    if not sys.stdout.isatty() and all(_fits_one_line(part) for part in answer.view):
-        for line in answer.view:
-            typer.echo(line)
+    laid = None if sys.stdout.isatty() else lay_out(answer.view, WIDTH_WITHOUT_TERMINAL)
+    if laid is not None:
+        typer.echo(laid, nl=False)
         return
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
     for part in answer.view:
-        console.print(Text(part) if isinstance(part, str) else part)
-
-
-def _fits_one_line(part: RenderableType) -> bool:
-    """Whether a part can be printed as it is: loading what lays out the others takes longer than a short night."""
-    return isinstance(part, str) and part.isascii() and part.isprintable() and len(part) <= WIDTH_WITHOUT_TERMINAL
+        console.print(to_rich(part))
 
 
 def _finish(answer: Answer, as_json: bool) -> None:
