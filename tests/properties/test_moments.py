@@ -8,6 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hades.text.date_words import _MAY_NAME_A_TIME, _read_words, words_of_time
 from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.intervals import overlap
 
@@ -21,6 +22,7 @@ _SAID = (
     "from to between and in before after since until early late mid the 1990 1995 20 May March 3 last next week year "
     "ago two yesterday Friday 1980s 19th century - – , . summer of 2004-05-06 present half first"
 )
+_MARKS = ("march", "MAY", "MaY", "Sept.", "dec", "Décembre", "JUNE", "²", "٣", "1916-20", "xMay")
 WORDS = st.sampled_from(_SAID.split())
 INTERVALS = st.tuples(MOMENTS, MOMENTS).filter(lambda ends: None in ends or ends[0] < ends[1])
 
@@ -74,3 +76,12 @@ def test_years_lie_in_their_interval(interval):
     for year in years_of(interval):
         whole = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
         assert overlap(interval, whole)
+
+
+@given(st.lists(WORDS | st.sampled_from(_MARKS) | st.text(max_size=4), max_size=8).map(" ".join))
+def test_a_text_that_is_passed_over_names_no_time(text: str):
+    assert list(words_of_time(text)) == list(_read_words(text, None))
+
+
+def test_a_question_without_a_time_is_passed_over():
+    assert _MAY_NAME_A_TIME.search("How do transformers reduce the cost of attention?") is None
