@@ -100,10 +100,20 @@ def _machine() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features().flatten()
+    cpu, features = _processor()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
+        cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True
     )
+
+
+def _processor() -> tuple[str, str]:
+    """The name of the processor and what it can do; nothing of the second where LLVM does not know it."""
+    import llvmlite.binding as llvm
+
+    try:
+        return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        return llvm.get_host_cpu_name(), ""
 
 
 _engines: list[Any] = []  # an engine that is dropped takes its code with it
@@ -153,16 +163,16 @@ def _kind_of(argument: Any) -> str:
     return type(argument).__name__
 
 
-def _folders(function: FunctionType) -> tuple[Path, Path]:
-    """Beside the module, or in the user's folder where that cannot be written."""
-    return Path(function.__code__.co_filename).parent / "__pycache__", Path.home() / ".cache" / "hades"
+def _folders(function: FunctionType) -> tuple[Path, ...]:
+    """Beside the module, or in the user's folder where that cannot be written; a service's user may have none."""
+    home = os.path.expanduser("~")
+    users = (Path(home) / ".cache" / "hades",) if os.path.isabs(home) else ()
+    return Path(function.__code__.co_filename).parent / "__pycache__", *users
 
 
 def _file_name(function: FunctionType) -> str:
     import llvmlite
-    import llvmlite.binding as llvm
 
-    made_for = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     text = Path(function.__code__.co_filename).read_bytes()
-    digest = hashlib.sha256(json.dumps(made_for).encode() + text).hexdigest()
+    digest = hashlib.sha256(json.dumps([llvmlite.__version__, *_processor()]).encode() + text).hexdigest()
     return f"{function.__name__}-{digest[:16]}{_SUFFIX}"

@@ -19,6 +19,7 @@ from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.walks import compile_kernel, kept_code, pagerank, push
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, spread
 from hades.retrieval.walks.joined_rows import push_joined
+from hades.retrieval.walks.kept_code import _folders
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from schemas.intervals import Mask
 from tests.patience import examples
@@ -272,3 +273,10 @@ def test_kept_machine_code_leaves_arguments_of_other_types_to_the_interpreter(ke
         arguments[1] = arguments[1].astype(np.int64)
         assert call(*arguments) is None
         assert call(*walk.arguments(1e-4, 0.5, 100)) is False
+
+
+def test_a_user_without_a_folder_reads_machine_code_beside_the_module_alone(monkeypatch):
+    function = push._push._function
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    (beside,) = _folders(function)
+    assert beside.parent.name == "walks"
