@@ -25,6 +25,8 @@ _WIKI_LINK = re.compile(r"(#?)!?\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200
 _PAGE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^()<>\s#]{1,300})(?:#[^()\s]{0,200})?>?\)")
 _TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]{0,60})")
 _PROPERTY = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]{0,40})::[ \t]*(.{1,500})$", re.MULTILINE)  # Logseq
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEPEST = 300  # open brackets; the YAML reader refuses little more, and takes seconds to say so
 _MAX_FACTS = 2_000  # of one note
 _DATE_KEYS = ("date", "created", "created_at", "published")
 _HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?$")
@@ -97,13 +99,22 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts
 def front_matter(text: str) -> dict[str, Any]:
     """The YAML block at the start of a note; empty when there is none or it is damaged."""
     found = _FRONT.match(text)
-    if not found:
+    if not found or _opens_too_many(found.group(1)):
         return {}
     try:
         loaded = yaml.safe_load(found.group(1))
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
     return {str(key): value for key, value in loaded.items()} if isinstance(loaded, dict) else {}
+
+
+def _opens_too_many(text: str) -> bool:
+    opened = 0
+    for bracket in _BRACKET.findall(text):
+        opened = opened + 1 if bracket in "[{" else max(opened - 1, 0)
+        if opened > _DEEPEST:
+            return True
+    return False
 
 
 def aliases_of(front: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.source_document import Material
+from hades.ingest.sources import vault
 from hades.ingest.sources.documents import DocumentsSource
 
 
@@ -68,6 +69,17 @@ def test_logseq_pages_have_properties_and_namespaces(tmp_path: Path) -> None:
 )
 def test_damaged_front_matter_is_no_front_matter(tmp_path: Path, front: str) -> None:
     assert notes(tmp_path, a=front + "body #tag")["a.md"].triples[-1] == ("a", "tagged", "tag")
+
+
+def test_brackets_that_the_yaml_reader_would_take_long_for_are_not_handed_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handed: list[str] = []
+    monkeypatch.setattr(vault.yaml, "safe_load", handed.append)
+    assert vault.front_matter("---\na: " + "[" * 301 + "\n---\n") == {}
+    assert handed == []
+    vault.front_matter("---\na: " + "[]{}" * 400 + "\n---\n")
+    assert len(handed) == 1
 
 
 def test_a_note_of_nothing_but_brackets_takes_linear_time(tmp_path: Path) -> None:
