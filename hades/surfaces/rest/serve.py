@@ -26,10 +26,17 @@ def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limi
     """Answer on the socket until the process is told to stop; what was begun is finished."""
     want_machine_code()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    for told_to_stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again once it has stopped
-        signal.signal(told_to_stop, lambda *_: None)
     made = server(settings, door, limits)
     collect_seldom()
+
+    def stop(*_: object) -> None:
+        made.should_exit = True
+
+    for told_to_stop in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # before uvicorn listens to them, and when it raises them again
+        signal.signal(told_to_stop, stop)
     made.run(sockets=[listening])
 
 
