@@ -30,8 +30,10 @@ def copy_new_registries() -> None:
     mlflow_tracker._quiet_client = make_client_of_copy
 
 
-def put_new_registry(path: Path, folder: Path) -> None:
-    """An empty registry at this place, a copy of the template of this folder."""
+def put_new_registry(path: Path, folder: Path | None = None) -> None:
+    """An empty registry at this place, a copy of the template; for a home whose processes are not told of it too."""
+    folder = folder or Path(os.environ[VARIABLE])
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     shutil.copyfile(_template(folder), part)
     part.rename(path)

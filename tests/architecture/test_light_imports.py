@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.registry_template import put_new_registry
+
 HEAVY = ("pyarrow", "numpy", "prefect", "torch", "arango", "mlflow", "great_expectations", "sqlite3", "yaml")
 HEAVY_BUILDS = ("torch", "hdbscan", "mlflow", "great_expectations")
 UNUSED = (
@@ -101,6 +103,7 @@ def asked_home(tmp_path_factory):
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / "page.md")
         hades.publish()
+    put_new_registry(settings.home / "mlflow.db")
     return settings.home
 
 

@@ -17,7 +17,7 @@ import httpx
 
 from tests.patience import HANG_SECONDS
 from tests.ports import free_port
-from tests.registry_template import VARIABLE, put_new_registry
+from tests.registry_template import put_new_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = RUN_SECONDS = HANG_SECONDS
@@ -90,8 +90,7 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
         "PYTHONPATH": str(ROOT),
         "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
-    (folder / "home").mkdir()
-    put_new_registry(folder / "home" / "mlflow.db", Path(os.environ[VARIABLE]))
+    put_new_registry(folder / "home" / "mlflow.db")
     started: list[subprocess.Popen[bytes]] = []
     log = (folder / "server.log").open("wb")
 

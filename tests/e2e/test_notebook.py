@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.patience import HANG_SECONDS
+from tests.registry_template import put_new_registry
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "tutorial_notebook.ipynb"
 
@@ -19,6 +20,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    put_new_registry(tmp_path / "home" / "mlflow.db")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = NotebookClient(notebook, timeout=HANG_SECONDS, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
