@@ -139,7 +139,7 @@ def serve(address: str) -> Callable[[], object]:
 
 
 def import_what_commands_import() -> None:
-    """Modules of the project with the libraries that they import, without torch; compiled walks; what conftest sets."""
+    """Modules of the project and their libraries, without torch; compiled walks; the tokenizer; what conftest sets."""
     for package in ("hades", "tasks", "flows"):
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if not any(word in module.name for word in LOADED_LATER):
@@ -148,6 +148,7 @@ def import_what_commands_import() -> None:
         importlib.import_module(name)
     importlib.import_module("sqlalchemy.orm").configure_mappers()
     importlib.import_module("hades.retrieval.turn.warm_up").main()
+    importlib.import_module("hades.providers.tokens").share_pieces()
     importlib.import_module("tests.registry_template").copy_new_registries()
     importlib.import_module("hades.telemetry.turn").read_clock = time.process_time
     gc.collect()
