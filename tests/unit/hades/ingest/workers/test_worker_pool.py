@@ -115,7 +115,7 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_the_store_holds_the_same_rows_whatever_the_number_of_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
