@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Corpus:
     @cached_property
     def digests(self) -> NDArray[np.bytes_]:
         """A digest of the text of each chunk, as 32 hexadecimal digits."""
-        return np.array([sha256(text.encode()).hexdigest()[:32] for text in self.texts], dtype="S32")
+        return np.array([blake2b(text.encode(), digest_size=16).hexdigest() for text in self.texts], dtype="S32")
 
     @cached_property
     def text_ids(self) -> Hashes:

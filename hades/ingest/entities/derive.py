@@ -137,7 +137,7 @@ def _derive(
     mentions_before = former.arrays.mentions() if former else None
     reading, known = read_names(corpus, read, statements.why, rules, mentions_before)
     pairs = distinct(reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name)
-    stated, titles = statements.names(reading), statements.titles(reading)
+    stated, titles = statements.names(reading)
     names = reading.names
     size, titled = max(1, len(names)), np.flatnonzero(titles >= 0)
     held = distinct(np.concatenate([pairs, titled * size + titles[titled]]))

@@ -103,9 +103,10 @@ class Documents(Sequence[Document]):
         texts = [self._table.column(name).cast(pa.string()) for name in _TEXTS]
         texts.append(pa.array(map(repr, self._table.column("domains").to_pylist()), pa.string()))
         lengths = (pc.fill_null(pc.binary_length(one), -1).cast(pa.string()) for one in texts)
-        joined = pc.binary_join_element_wise(*lengths, *texts, " ", null_handling="replace")
-        told = self._sign_symbols()
-        return sign_texts(f"{one}{told.get(row, '')}" for row, one in enumerate(joined.to_pylist()))
+        joined = pc.binary_join_element_wise(*lengths, *texts, " ", null_handling="replace").to_pylist()
+        for row, told in self._sign_symbols().items():
+            joined[row] += told
+        return sign_texts(joined)
 
     def _sign_symbols(self) -> dict[int, str]:
         """The symbols as they are told apart, which follows from other documents too, of documents that have any."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ingest.entities.candidates import Mark
@@ -18,6 +20,7 @@ from hades.text.tokens import CAPITAL, Words
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
 
 _CLOSED = FUNCTION_WORDS | CALENDAR | NEUTRAL_TITLES
+_CLOSED_WORDS = pa.array(sorted(FUNCTION_WORDS | CALENDAR), pa.string())
 _MET_OR_STATED = Origin.STATED | Origin.NAME | Origin.TERM
 SOUGHT, RARE = 4, 8  # bits of `Gazetteer.how` beside the ways of writing
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
@@ -65,7 +68,7 @@ def build_gazetteer(
 
     `tokens` are the words of `read`.
     """
-    common = _common_words(tokens, read.opens() | read.pieces())
+    common = _common_words(read, tokens)
     n_texts = len(read)
     proposed = _propose(read, tokens, common)
     origin = _origin_of(tokens, proposed, common, n_texts, rules)
@@ -91,16 +94,16 @@ def build_gazetteer(
     return Gazetteer(names, _ways_to_seek(names, ordinary, rules), ordinary, tuple(rows.tolist()))
 
 
-def _common_words(tokens: Words, led: Flags) -> Flags:
+def _common_words(read: TextReadings, tokens: Words) -> Flags:
     """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something.
 
-    The capital of a word that is `led` may come from the start of a sentence or from the name around it.
+    The capital of a word that opens a sentence, or is a piece of a name, may come from that.
     """
-    capital = (tokens.shape & CAPITAL) != 0
+    capital, led = (tokens.shape & CAPITAL) != 0, read.opens() | read.pieces()
     size = len(tokens.vocabulary)
     upper = np.bincount(tokens.word[capital & ~led], minlength=size)
     lower = np.bincount(tokens.word[~capital], minlength=size)
-    closed = np.array([word in FUNCTION_WORDS or word in CALENDAR for word in tokens.folded], dtype=np.bool_)
+    closed = pc.is_in(read.folded, value_set=_CLOSED_WORDS).to_numpy(zero_copy_only=False)
     common: Flags = closed | (lower > upper)
     return common
 

@@ -213,13 +213,12 @@ def spell(identity: Hashes, places: Sequence[Place]) -> tuple[Longs, Hashes, Int
 
 def _letters_of(known: Hashes, places: Sequence[Place]) -> tuple[str, ...]:
     """The folded letters of each word, from the vocabulary of any place that has it."""
-    letters = [""] * len(known)
+    letters = np.full(len(known), "", dtype=object)
     for place in places:
         vocabulary, folded = place.tokens.vocabulary, place.tokens.folded
         if not len(vocabulary):
             continue
         where = np.minimum(np.searchsorted(vocabulary, known), len(vocabulary) - 1)
         held = np.flatnonzero(vocabulary[where] == known)
-        for row, source in zip(held.tolist(), where[held].tolist(), strict=True):
-            letters[row] = folded[source]
-    return tuple(letters)
+        letters[held] = np.array(folded, dtype=object)[where[held]]
+    return tuple(letters.tolist())

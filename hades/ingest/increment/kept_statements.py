@@ -51,20 +51,15 @@ class Statements:
         rows: list[int] = np.flatnonzero(self._kinds & kind).tolist()
         return rows
 
-    def names(self, reading: Reading) -> tuple[Longs, Longs]:
-        """Documents and the rows of the names that they state, each pair once."""
+    def names(self, reading: Reading) -> tuple[tuple[Longs, Longs], Longs]:
+        """Documents and the rows of the names that they state, each pair once; and the name of each title.
+
+        A title is taken without its qualifier; -1 for none.
+        """
         size = max(1, len(reading.names))
-        row = self._rows(reading)
+        row = np.fromiter(map(reading.row_of.__getitem__, self.text), dtype=np.int64, count=len(self.text))
         codes = distinct((self.document * size + row)[row >= 0])
-        return codes // size, codes % size
-
-    def titles(self, reading: Reading) -> Longs:
-        """The name of the title of each document, without its qualifier; -1 for none."""
-        return np.append(self._rows(reading), -1)[self._bare]
-
-    def _rows(self, reading: Reading) -> Longs:
-        """The name that each text is."""
-        return np.fromiter(map(reading.row_of.__getitem__, self.text), dtype=np.int64, count=len(self.text))
+        return (codes // size, codes % size), np.append(row, -1)[self._bare]
 
 
 def read_statements(corpus: Corpus, former: FormerRows | None = None) -> Statements:
