@@ -32,10 +32,8 @@ def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limi
     def stop(*_: object) -> None:
         made.should_exit = True
 
-    for told_to_stop in (
-        signal.SIGTERM,
-        signal.SIGINT,
-    ):  # before uvicorn listens to them, and when it raises them again
+    # Before uvicorn listens to these signals, and when it has stopped and raises them again.
+    for told_to_stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(told_to_stop, stop)
     made.run(sockets=[listening])
 
