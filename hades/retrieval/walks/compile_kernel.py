@@ -2,7 +2,7 @@
 
 Loading the compiler takes about a second, interpreting the walks of one question about a tenth of one. Both run the
 same function on the same arrays in the same order, so the numbers are the same to the last bit. Machine code is kept
-on the disk where there is a place for it; that of a walk also in a form that needs no compiler (`kept_code`).
+on the disk where there is a place for it; that of a walk also in a form that needs no compiler (`kept_machine_code`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.retrieval.walks.kept_code import read_code, write_code
+from hades.retrieval.walks.kept_machine_code import read_code, write_code
 
 _wanted = threading.Event()
 

@@ -230,7 +230,7 @@ def compact(request: CompactRequest, context: CallContext) -> dict[str, Any]:
     return {"compacted": context.memory.compact()}
 
 
-_VIEWS = "hades.surfaces.cli.memory_views"
+_VIEWS = "hades.surfaces.cli.memory.version_views"
 PROMOTE = Capability(
     "memory.promote", "rw", PromoteRequest, promote,
     cli=Cli(("memory", "promote"), ("topic", "reason"), f"{_VIEWS}:show_state", who="--who"),

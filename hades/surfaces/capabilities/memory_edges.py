@@ -156,7 +156,7 @@ def audit(request: AuditRequest, context: CallContext) -> dict[str, Any]:
     return {"subject": request.topic, "acts": [act_document(act) for act in acts]}
 
 
-_VIEWS = "hades.surfaces.cli.memory_views"
+_VIEWS = "hades.surfaces.cli.memory.version_views"
 LINK = Capability(
     "memory.link", "rw", LinkRequest, link,
     cli=Cli(("memory", "link"), ("source", "relation", "target"), f"{_VIEWS}:show_edge", who="--who"),

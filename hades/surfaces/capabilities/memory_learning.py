@@ -140,7 +140,7 @@ def reconsolidate(request: ReconsolidateRequest, context: CallContext) -> dict[s
     return {"topic": request.topic, "state": None if done is None else state_document(done.state)}
 
 
-_VIEWS = "hades.surfaces.cli.memory_learning_views"
+_VIEWS = "hades.surfaces.cli.memory.learning_views"
 _STATE = "hades.surfaces.mcp.replies:MemoryStateReply"
 RATE = Capability(
     "memory.rate", "rw", RateRequest, rate,

@@ -136,7 +136,7 @@ def drill_down(request: DrillDownRequest, context: CallContext) -> dict[str, Any
     return {"summary": plain_state(state), "made_of": [plain_state(one) for one in sources]}
 
 
-_VIEWS = "hades.surfaces.cli.memory_search_views"
+_VIEWS = "hades.surfaces.cli.memory.search_views"
 SEARCH = Capability(
     "memory.search", "ro", SearchRequest, search,
     cli=Cli(("memory", "search"), ("query",), f"{_VIEWS}:show_search"),

@@ -165,7 +165,7 @@ def trace(request: TraceRequest, context: CallContext) -> dict[str, Any]:
 
 ADD = Capability(
     "memory.add", "rw", AddRequest, add,
-    cli=Cli(("memory", "add"), ("topic", "content"), "hades.surfaces.cli.memory_views:show_added", who="--who"),
+    cli=Cli(("memory", "add"), ("topic", "content"), "hades.surfaces.cli.memory.version_views:show_added", who="--who"),
     rest=Rest("POST", "/memory/states", "memory", "Add a version to a topic", 201, "state", examples=(
         {"topic": "design/approach_x", "content": "Approach X needs a second index.", "tags": ["design"]},)),
     mcp=Mcp("memory_add", "Add to memory", _STATE, is_idempotent=False),
@@ -173,27 +173,27 @@ ADD = Capability(
 )  # fmt: skip
 LATEST = Capability(
     "memory.latest", "ro", LatestRequest, latest,
-    cli=Cli(("memory", "latest"), ("topic",), "hades.surfaces.cli.memory_views:show_state"),
+    cli=Cli(("memory", "latest"), ("topic",), "hades.surfaces.cli.memory.version_views:show_state"),
     rest=Rest("GET", "/memory/{topic:path}/latest", "memory", "Newest version of a topic", part="state"),
     mcp=Mcp("memory_latest", "Newest version of a topic", _STATE, null_when_unknown="state"),
     task=NO_TASK,
 )  # fmt: skip
 HISTORY = Capability(
     "memory.history", "ro", HistoryRequest, history,
-    cli=Cli(("memory", "history"), ("topic",), "hades.surfaces.cli.memory_views:show_history"),
+    cli=Cli(("memory", "history"), ("topic",), "hades.surfaces.cli.memory.version_views:show_history"),
     rest=Rest("GET", "/memory/{topic:path}/history", "memory", "Versions of a topic"),
     mcp=NO_TOOL, task=NO_TASK,
 )  # fmt: skip
 AT = Capability(
     "memory.at", "ro", AtRequest, at,
-    cli=Cli(("memory", "at"), ("topic", "moment"), "hades.surfaces.cli.memory_views:show_state"),
+    cli=Cli(("memory", "at"), ("topic", "moment"), "hades.surfaces.cli.memory.version_views:show_state"),
     rest=Rest("GET", "/memory/{topic:path}/at", "memory", "What was true of a topic at a time", part="state"),
     mcp=Mcp("memory_at", "What was true at a time", _STATE, null_when_unknown="state"),
     task=Task("query at time"),
 )  # fmt: skip
 TOPICS = Capability(
     "memory.topics", "ro", TopicsRequest, topics,
-    cli=Cli(("memory", "topics"), ("prefix",), "hades.surfaces.cli.memory_views:show_topics"),
+    cli=Cli(("memory", "topics"), ("prefix",), "hades.surfaces.cli.memory.version_views:show_topics"),
     rest=Rest("GET", "/memory/topics", "memory", "Topics"), mcp=NO_TOOL, task=NO_TASK,
 )  # fmt: skip
 TRACE = Capability(

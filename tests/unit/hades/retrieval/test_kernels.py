@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity
 from hades.retrieval.turn.recipes import GraphStep
-from hades.retrieval.walks import compile_kernel, kept_code, pagerank, push
+from hades.retrieval.walks import compile_kernel, kept_machine_code, pagerank, push
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, spread
 from hades.retrieval.walks.joined_rows import push_joined
-from hades.retrieval.walks.kept_code import _folders
+from hades.retrieval.walks.kept_machine_code import _folders
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from schemas.intervals import Mask
 from tests.patience import examples
@@ -215,7 +215,7 @@ def kept_in(tmp_path_factory):
     """A folder with the machine code of the push, and nothing else to read any from."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept_code, "_folders", lambda function: (folder / "missing", folder))
+        patch.setattr(kept_machine_code, "_folders", lambda function: (folder / "missing", folder))
         (folder / "missing").write_text("a file, so that no folder can be made here")
         push.write_code(graph_of(1, 3, 4, is_dated=False))
         yield folder
@@ -230,7 +230,7 @@ def test_kept_machine_code_pushes_as_the_interpreter_does(kept_in, is_dated, see
     restart, weights = np.array([3, 17, 40]), np.array([0.5, 0.3, 0.2])
     kernel = push._push
     found = []
-    for call in (kernel.interpret, kept_code.read_code(kernel._function)):
+    for call in (kernel.interpret, kept_machine_code.read_code(kernel._function)):
         with push.Walk(graph, restart, weights, factors=np.array([1.0, 0.0, 2.0]), moments=moments) as walk:
             arguments = walk.arguments(1e-4, 0.5, max_work)
             found.append((call(*arguments), [array.tobytes() for array in arguments if isinstance(array, np.ndarray)]))
@@ -239,10 +239,9 @@ def test_kept_machine_code_pushes_as_the_interpreter_does(kept_in, is_dated, see
 
 def test_a_process_that_asks_once_pushes_by_kept_machine_code_over_a_graph_that_is_not_small(kept_in):
     program = "import pathlib, sys; from hades.retrieval.turn import warm_up; from hades.retrieval.walks import push\n"
-    program += (
-        "from hades.retrieval.walks import kept_code; from tests.unit.hades.retrieval.test_kernels import graph_of\n"
-    )
-    program += f"kept_code._folders = lambda function: (pathlib.Path({str(kept_in)!r}),)\n"
+    program += "from hades.retrieval.walks import kept_machine_code\n"
+    program += "from tests.unit.hades.retrieval.test_kernels import graph_of\n"
+    program += f"kept_machine_code._folders = lambda function: (pathlib.Path({str(kept_in)!r}),)\n"
     program += f"step = warm_up.GraphStep({str(GraphStep.PAGERANK)!r}); loaded = lambda: push._push._kept is not None\n"
     program += "warm_up.make_ready(step, graph_of(1, int(sys.argv[1]), 9, is_dated=False))\n"
     program += "print(loaded(), 'numba' in sys.modules, 'llvmlite' in sys.modules)"
@@ -254,22 +253,22 @@ def test_a_process_that_asks_once_pushes_by_kept_machine_code_over_a_graph_that_
 def test_kept_machine_code_that_is_damaged_or_of_another_text_is_not_loaded(kept_in, tmp_path, monkeypatch):
     (path,) = kept_in.glob("*.machine-code")
     function = push._push._function
-    assert kept_code.read_code(function) is not None
-    monkeypatch.setattr(kept_code, "_folders", lambda function: (tmp_path,))
-    assert kept_code.read_code(function) is None
+    assert kept_machine_code.read_code(function) is not None
+    monkeypatch.setattr(kept_machine_code, "_folders", lambda function: (tmp_path,))
+    assert kept_machine_code.read_code(function) is None
     content = bytearray(path.read_bytes())
     content[-9] ^= 1
     (tmp_path / path.name).write_bytes(content)
-    assert kept_code.read_code(function) is None
+    assert kept_machine_code.read_code(function) is None
     (tmp_path / path.name).rename(tmp_path / f"{function.__name__}-0123456789abcdef.machine-code")
-    assert kept_code.read_code(function) is None
+    assert kept_machine_code.read_code(function) is None
 
 
 def test_kept_machine_code_leaves_arguments_of_other_types_to_the_interpreter(kept_in):
     graph = graph_of(1, 60, 240, is_dated=False)
     with push.Walk(graph, np.array([3]), np.ones(1), factors=np.ones(3)) as walk:
         arguments = list(walk.arguments(1e-4, 0.5, 100))
-        call = kept_code.read_code(push._push._function)
+        call = kept_machine_code.read_code(push._push._function)
         arguments[1] = arguments[1].astype(np.int64)
         assert call(*arguments) is None
         assert call(*walk.arguments(1e-4, 0.5, 100)) is False

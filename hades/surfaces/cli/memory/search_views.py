@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hades.surfaces.cli.memory_views import day, table_of
+from hades.surfaces.cli.memory.version_views import day, table_of
 
 Document = Mapping[str, Any]
 _SHOWN = 100  # characters of a content in a table

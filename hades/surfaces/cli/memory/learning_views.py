@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from hades.surfaces.cli.memory_views import edge_table, state_lines, table_of
+from hades.surfaces.cli.memory.version_views import edge_table, state_lines, table_of
 
 Document = Mapping[str, Any]
 

@@ -1,0 +1,1 @@
+"""What the commands of `hades memory` show a person."""
