@@ -24,6 +24,7 @@ from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
 from hades.ingest.derivation_digest import digest_documents, is_derived
 from hades.ingest.embeddings import embed_chunks
 from hades.ingest.entities.rules import EntityRules
+from hades.ingest.increment.different_rows import find_different
 from hades.ingest.known_records import KnownRecords, RecordDocument
 from hades.ingest.manifest import Entry, as_table
 from hades.ingest.node_batches import NodeBatch, read_batches
@@ -42,6 +43,7 @@ from schemas.catalogue import NAMES
 BATCH_BYTES = 96 << 20  # of rows in one transaction
 READ_DOCUMENTS = 2_048
 _NODE_COLLECTIONS = ("documents", *OWNED_BY_DOCUMENT[1:])
+_VECTOR = ("embedding", "embedding_model")
 
 
 class Phase(StrEnum):
@@ -197,14 +199,19 @@ def _write_batches(store: GraphStore, source: Source, batches: Sequence[NodeBatc
 
 def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeBatch], replaced: Sequence[str]) -> None:
     tables = {name: [batch.tables[name] for batch in changed if name in batch.tables] for name in _NODE_COLLECTIONS}
+    there: dict[str, list[str]] = {}  # keys of rows that are written again
     for collection in OWNED_BY_DOCUMENT[1:]:
         kept = {key for table in tables[collection] for key in table.column("_key").to_pylist()} if replaced else set()
         held = keys_of_documents(store, collection, replaced) if replaced else {}
-        remove_nodes(store, collection, sorted({key for keys in held.values() for key in keys} - kept))
+        old = {key for keys in held.values() for key in keys}
+        remove_nodes(store, collection, sorted(old - kept))
+        there[collection] = sorted(old & kept)
     for collection in _NODE_COLLECTIONS:
         rows = tables.pop(collection)
         if any(table.num_rows for table in rows):
-            store.upsert(collection, pa.concat_tables(rows))
+            _upsert(
+                store, collection, find_different(store, collection, pa.concat_tables(rows), there.get(collection, ()))
+            )
     kind = str(source.kind)
     manifest.record(
         store,
@@ -246,21 +253,24 @@ def _write_chunks(store: GraphStore, batch: Sequence[Entry], tables: Sequence[pa
 
 
 def _keep_vectors(store: RowStore, table: pa.Table, kept: Sequence[str]) -> None:
-    """Write chunks; those that were there keep the vector as long as what was embedded is the same."""
-    if not kept:
-        store.upsert("doc_chunks", table)
+    """Write chunks that are new or differ; those that were there keep the vector of an unchanged text."""
+    rows = find_different(store, "doc_chunks", table, kept, _VECTOR)
+    held = store.get("doc_chunks", rows.column("_key").to_pylist(), columns=["sha256", *_VECTOR]) if kept else None
+    if held is None or not held.num_rows:
+        _upsert(store, "doc_chunks", rows)
         return
-    before = {
-        row["_key"]: row
-        for row in store.get("doc_chunks", kept, columns=["sha256", "embedding", "embedding_model"]).to_pylist()
-    }
-    rows = []
-    for row in table.to_pylist():
-        held = before.get(row["_key"])
-        same = held is not None and held["sha256"] == row["sha256"]
-        vector = {name: held[name] if same and held else None for name in ("embedding", "embedding_model")}
-        rows.append({**row, **vector})
-    store.upsert("doc_chunks", as_table("doc_chunks", rows))
+    before = {row["_key"]: row for row in held.to_pylist()}
+    written = []
+    for row in rows.to_pylist():
+        old = before.get(row["_key"])
+        same = old is not None and old["sha256"] == row["sha256"]
+        written.append({**row, **{name: old[name] if same and old else None for name in _VECTOR}})
+    store.upsert("doc_chunks", as_table("doc_chunks", written))
+
+
+def _upsert(store: RowStore, collection: str, rows: pa.Table) -> None:
+    if rows.num_rows:
+        store.upsert(collection, rows)
 
 
 def _chunk_digest(content: str) -> str:
