@@ -143,6 +143,7 @@ class _PiecesOfWords(dict[str, int]):
         self._longest = max(map(len, pieces))
         self._tails = frozenset(piece[len(_CONTINUED) :] for piece in pieces if piece.startswith(_CONTINUED))
         self._heads = frozenset(piece for piece in pieces if not piece.startswith(_CONTINUED))
+        self.update(dict.fromkeys(filter(_LETTERS.fullmatch, self._heads), 1))
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _KEPT_WORDS:

@@ -15,6 +15,7 @@ _ABBREVIATION = re.compile(
     r"approx|dept|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|(?:[a-z]\.)+[a-z])",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = 6  # letters, of those without a full stop inside
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -28,9 +29,11 @@ def each_sentence(text: str) -> Iterator[tuple[int, int]]:
     for match in _ends(text):
         if text[match.start()] == "." and match.end() < written and _is_abbreviation(text, start, match.start()):
             continue
-        yield from _strip(text, start, match.end())
+        if (first := _pass_blanks(text, start, match.end())) < match.end():
+            yield first, _drop_blanks(text, match.end())
         start = match.end()
-    yield from _strip(text, start, len(text))
+    if (first := _pass_blanks(text, start, written)) < written:
+        yield first, written
 
 
 def first_sentence(text: str) -> str:
@@ -49,6 +52,8 @@ def _ends(text: str) -> Iterator[re.Match[str]]:
 
 def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     """Whether the full stop at `stop` belongs to `Dr.`, `e.g.` or the initial `J.`; the sentence begins at `start`."""
+    if stop - start > _LONGEST_ABBREVIATION and text[stop - _LONGEST_ABBREVIATION - 1 : stop].isalpha():
+        return False  # most words: one with a full stop inside ends with a single letter
     end = stop - 1 if text[stop - 1 : stop] == "\n" and stop > start else stop
     first = end
     while first > start and (text[first - 1].isalnum() or text[first - 1] in "._"):
@@ -57,8 +62,15 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
 
 
-def _strip(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The span without the blanks around it; nothing where it holds nothing else."""
-    piece = text[start:end]
-    if piece.strip():
-        yield start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
+def _pass_blanks(text: str, start: int, end: int) -> int:
+    """The place of the first character of a span that is no blank; its end where there is none."""
+    while start < end and text[start].isspace():
+        start += 1
+    return start
+
+
+def _drop_blanks(text: str, end: int) -> int:
+    """Behind the last character before `end` that is no blank; there is one."""
+    while text[end - 1].isspace():
+        end -= 1
+    return end

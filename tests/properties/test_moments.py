@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.text.date_words import _MAY_NAME_A_TIME, _read_words, words_of_time
+from hades.text import date_words
+from hades.text.date_words import _lower, _read_words, words_of_time
 from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.intervals import overlap
 
@@ -22,7 +24,26 @@ _SAID = (
     "from to between and in before after since until early late mid the 1990 1995 20 May March 3 last next week year "
     "ago two yesterday Friday 1980s 19th century - – , . summer of 2004-05-06 present half first"
 )
-_MARKS = ("march", "MAY", "MaY", "Sept.", "dec", "Décembre", "JUNE", "²", "٣", "1916-20", "xMay")
+_MARKS = (
+    "this may",
+    "past\nJune",
+    "last night",
+    "this evening",
+    "wee\u212a",
+    "tomorrow",
+    "Sepember",
+    "march",
+    "MAY",
+    "MaY",
+    "Sept.",
+    "dec",
+    "Décembre",
+    "JUNE",
+    "²",
+    "٣",
+    "1916-20",
+    "xMay",
+)
 WORDS = st.sampled_from(_SAID.split())
 INTERVALS = st.tuples(MOMENTS, MOMENTS).filter(lambda ends: None in ends or ends[0] < ends[1])
 
@@ -78,10 +99,18 @@ def test_years_lie_in_their_interval(interval):
         assert overlap(interval, whole)
 
 
-@given(st.lists(WORDS | st.sampled_from(_MARKS) | st.text(max_size=4), max_size=8).map(" ".join))
-def test_a_text_that_is_passed_over_names_no_time(text: str):
-    assert list(words_of_time(text)) == list(_read_words(text, None))
+@given(
+    st.lists(WORDS | st.sampled_from(_MARKS) | st.text(max_size=4), max_size=8),
+    st.sampled_from([" ", "", "\n", ". "]),
+    MOMENTS,
+)
+def test_a_text_that_is_passed_over_names_no_time(said: list[str], between: str, told_at: datetime | None):
+    text = between.join(said)
+    assert list(words_of_time(text, told_at)) == list(_read_words(text, _lower(text), told_at))
 
 
-def test_a_question_without_a_time_is_passed_over():
-    assert _MAY_NAME_A_TIME.search("How do transformers reduce the cost of attention?") is None
+@pytest.mark.parametrize("told_at", [None, datetime(2024, 5, 17, tzinfo=UTC)])
+def test_a_text_without_a_time_is_passed_over(told_at: datetime | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(date_words, "_expressions", None)  # whoever looked for expressions would call this
+    text = "How do Markov models of Decoders with 128 layers reduce the cost of this attention in the last step?"
+    assert list(words_of_time(text, told_at)) == []

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.word_overlap import content_words, short_title, words
+from hades.retrieval.ranking.word_overlap import content_words, short_title, words, words_at
 from hades.text.sentences import sentences
+from hades.text.word_memory import remember_words
 
 Floats = NDArray[np.float64]
 
@@ -79,23 +80,25 @@ def read_closely(passage: Passage) -> Reading:
 
 @lru_cache(maxsize=4096)
 def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
-    written = (tuple(text[start:end] for start, end in sentences(text)) or ("",)) + facts
-    split = [words(sentence) for sentence in written]
-    roots = tuple(frozenset(map(root, sentence)) for sentence in split)
-    title_roots = frozenset(map(root, words(title)))
+    spans = sentences(text) or [(0, 0)]
+    written = (*[text[start:end] for start, end in spans], *facts)
+    split = [*words_at(text, spans), *map(words, facts)]
+    roots = tuple([frozenset(map(root, sentence)) for sentence in split])
+    spoken_title = words(title)
+    title_roots = frozenset(map(root, spoken_title))
     return Reading(
         title,
         _name(title),
         written,
-        tuple(f" {' '.join(sentence)} " for sentence in split),
+        tuple([f" {' '.join(sentence)} " for sentence in split]),
         roots,
         title_roots,
         title_roots.union(*roots),
         _find_capitalised("\n".join((title, text, *facts))),
-        frozenset(name_stem(word) for word in content_words(title) if len(word) > 2),
+        _stem_names(title),
         bool(facts),
         tuple(map(_find_phrases, written)),
-        f" {' '.join(words(title))} ",
+        f" {' '.join(spoken_title)} ",
     )
 
 
@@ -107,8 +110,12 @@ def name_stem(word: str) -> str:
 def _find_capitalised(text: str) -> frozenset[str]:
     """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
     names, years = (_CAPITALISED_ASCII, _YEAR) if text.isascii() else (_CAPITALISED, _YEAR_ANYWHERE)
-    spelled = content_words(" ".join(names.findall(text) + years.findall(text)))
-    return frozenset(name_stem(word) for word in spelled if len(word) > 2)
+    return _stem_names(" ".join(names.findall(text) + years.findall(text)))
+
+
+def _stem_names(text: str) -> frozenset[str]:
+    """Stems of the words of a text that carry meaning, without the shortest."""
+    return frozenset([name_stem(word) for word in content_words(text) if len(word) > 2])
 
 
 def _find_phrases(sentence: str) -> frozenset[str]:
@@ -219,7 +226,7 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     return found
 
 
-@lru_cache(maxsize=1 << 16)
+@remember_words(1 << 16)
 def root(word: str) -> str:
     """A word without its endings, those of doers too, so that a director is found where something is directed."""
     for ending in _ENDINGS:

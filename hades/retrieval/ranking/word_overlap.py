@@ -16,6 +16,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.text.word_memory import remember_words
+
 Array = NDArray[np.float64]
 
 K1, B = 1.2, 0.75
@@ -63,7 +65,7 @@ class Body:
     @cached_property
     def content_stems(self) -> frozenset[str]:
         """The stems of those of its words that carry meaning."""
-        return frozenset(stem(word) for word in self.counts if word not in _FUNCTION_WORDS)
+        return frozenset(map(stem, self.counts.keys() - _FUNCTION_WORDS))
 
 
 @lru_cache(maxsize=_REMEMBERED_BODIES)
@@ -119,7 +121,7 @@ def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequ
 
 def short_title(title: str) -> str:
     """A title without what stands in brackets to tell it from its namesakes."""
-    return _IN_BRACKETS.sub("", title) or title
+    return (_IN_BRACKETS.sub("", title) or title) if "(" in title else title
 
 
 def words(text: str) -> list[str]:
@@ -127,6 +129,14 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return text.encode().translate(_ASCII).decode().split()
     return _WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower())
+
+
+def words_at(text: str, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
+    """The words of each span [start, end) of a text."""
+    if text.isascii():
+        plain = text.encode().translate(_ASCII).decode()
+        return [plain[start:end].split() for start, end in spans]
+    return [words(text[start:end]) for start, end in spans]
 
 
 def content_words(text: str) -> list[str]:
@@ -150,7 +160,7 @@ def _forms(stemmed: str) -> tuple[str, ...]:
     return tuple(form for form in (stemmed, *(stemmed + suffix for suffix in _SUFFIXES)) if stem(form) == stemmed)
 
 
-@lru_cache(maxsize=1 << 16)
+@remember_words(1 << 16)
 def stem(word: str) -> str:
     """A word without its commonest endings; both sides of a comparison are cut the same way."""
     for suffix in _SUFFIXES:

@@ -18,9 +18,19 @@ from hades.retrieval.ranking.sentence_match import (
     _find_phrases,
     name_stem,
     read_closely,
+    root,
     wanted,
 )
-from hades.retrieval.ranking.word_overlap import Body, content_words, passage_body, stem, wording, words
+from hades.retrieval.ranking.word_overlap import (
+    Body,
+    content_words,
+    passage_body,
+    short_title,
+    stem,
+    wording,
+    words,
+    words_at,
+)
 from hades.retrieval.walks.pagerank import _sort
 from hades.text.sentences import _END, _ends, _is_abbreviation, sentences
 
@@ -81,6 +91,35 @@ def test_names_in_full_are_those_that_the_pattern_for_every_script_finds(text: s
         if len(" ".join(spoken)) >= 3:
             found.add(f" {' '.join(spoken)} ")
     assert _find_phrases(text) == found
+
+
+@given(st.text(".\n \x1c\u2003aé", max_size=20))
+def test_sentences_lie_without_blanks_between_the_ends(text: str) -> None:
+    stops = [one.end() for one in _END.finditer(text)]
+    pieces = [(start, text[start:end]) for start, end in zip([0, *stops], [*stops, len(text)], strict=True)]
+    assert sentences(text) == [
+        (start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip()))
+        for start, piece in pieces
+        if piece.strip()
+    ]
+
+
+@given(TEXTS)
+def test_words_at_spans_are_those_of_the_pieces(text: str) -> None:
+    spans = sentences(text)
+    assert words_at(text, spans) == [words(text[start:end]) for start, end in spans]
+
+
+@given(TEXTS)
+def test_the_roots_of_a_sentence_are_those_of_its_words(text: str) -> None:
+    reading = read_closely(passage("", text))
+    assert list(reading.roots) == [frozenset(map(root, words(sentence))) for sentence in reading.written]
+    assert list(reading.spoken) == [f" {' '.join(words(sentence))} " for sentence in reading.written]
+
+
+@given(st.text("a ()\n", max_size=12))
+def test_a_short_title_lacks_the_brackets_at_its_end(title: str) -> None:
+    assert short_title(title) == (re.sub(r"\s*\([^)]*\)\s*$", "", title) or title)
 
 
 @given(st.text(".!?\n ab", max_size=20))
