@@ -3,7 +3,7 @@
     python benchmarks/ranker_device.py [--nodes 1000000] [--edges 8000000] [--device cuda] [--epochs 3]
                                        [--export FOLDER] [--json FILE]
 
-Needs torch, torch_geometric, numba and numpy, and of this repository `models/` only. Without --export a graph is made
+Needs torch, numba and numpy, and of this repository `models/` only. Without --export a graph is made
 up: a thousand communities, nine of ten edges inside one. FOLDER is what `hades run train_ranker` leaves under
 HADES_HOME/ranker/export (that needs pyarrow too). Every way fits the same network with the same seed for the same
 epochs; seconds are of an epoch, the first (which warms up) left out.

