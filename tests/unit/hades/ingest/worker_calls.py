@@ -1,4 +1,4 @@
-"""Functions that worker processes call in tests: they must be importable by their name."""
+"""Functions that worker processes call in tests: they must be importable by their name, and loaded at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import signal
 
 from hades.errors import HadesError
-from hades.ingest.source_document import RejectReason
-from hades.ingest.sources.reading import Unusable
 
 
 def square(number: int) -> int:
@@ -27,6 +25,9 @@ def refuse(document: str) -> None:
 
 def find_unusable() -> None:
     """An error whose constructor takes other arguments than it is made of, so that it cannot be sent."""
+    from hades.ingest.source_document import RejectReason
+    from hades.ingest.sources.reading import Unusable
+
     raise Unusable(RejectReason.EMPTY, "no text")
 
 

@@ -140,8 +140,8 @@ def _nesting() -> Iterator[tuple[str, bytes]]:
         for suffix in (".py", ".js", ".ts", ".java", ".go", ".rs", ".c", ".cpp", ".rb"):
             yield f"nesting/{name}{suffix}", data
     yield "nesting/generics.java", b"a<" * 50_000
-    yield "nesting/quotes.js", b"\"'`" * 30_000
-    yield "nesting/fields.py", b"x = f'''" + b"{a}\n" * 100_000 + b"'''"
+    yield "nesting/quotes.js", b"\"'`" * 10_000
+    yield "nesting/fields.py", b"x = f'''" + b"{a}\n" * 30_000 + b"'''"
     yield "nesting/elif.py", b"if a:\n pass\n" + b"elif a:\n pass\n" * deep
     yield "nesting/indent.py", b"".join(b" " * level + b"if a:\n" for level in range(1000))
     yield "nesting/divs.html", b"<div>" * 100_000 + b"text" + b"</div>" * 100_000
