@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from hades.ports.graph import Passage
 from hades.retrieval.ranking.fitted_files import abstain_rules
-from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem, words
+from hades.retrieval.ranking.word_overlap import content_words, forms_of, passage_body, stem, words
 from hades.retrieval.turn.types import Question
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
@@ -47,8 +48,9 @@ class Support:
 def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:
     """Weigh the best passages, given best first; `similarity` is the best cosine found, None without vectors."""
     keys = key_words(question.text)
-    held_by = [passage_body(one.title, one.text).stems for one in passages[:LOOKED_AT]]
-    held = _share(keys, frozenset().union(*held_by))
+    forms = forms_of(keys)
+    held_by = [passage_body(one.title, one.text).find_stems(forms) for one in passages[:LOOKED_AT]]
+    held = _share(keys, set().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
     rules = abstain_rules()
@@ -71,6 +73,6 @@ def key_words(question: str) -> list[str]:
     return list(dict.fromkeys(stem(word) for word in ([one for one in content if one in names] or content)))
 
 
-def _share(keys: Sequence[str], held: frozenset[str]) -> float:
+def _share(keys: Sequence[str], held: AbstractSet[str]) -> float:
     """How many of the keys are held; all of them where there is nothing to hold."""
     return sum(1 for key in keys if key in held) / len(keys) if keys else 1.0

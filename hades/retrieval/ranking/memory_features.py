@@ -103,6 +103,8 @@ def speech(passages: Sequence[Passage]) -> Columns:
 @lru_cache(maxsize=_REMEMBERED_TIMES)
 def _asking_share(text: str) -> float:
     """Sentences that end with a question mark, of all that end; the last one may end without a mark."""
+    if "?" not in text:
+        return 0.0
     ends = _SENTENCE_END.findall(text)
     last = text.rstrip()[-1:]
     count = len(ends) + (last not in ".!?" if last else 0)

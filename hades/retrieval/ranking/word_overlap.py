@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -57,15 +57,9 @@ class Body:
         """How often each word stands in it."""
         return Counter(self.words)
 
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """The stems of its words."""
-        return frozenset(map(stem, self.counts))
-
-    @cached_property
-    def content_stems(self) -> frozenset[str]:
-        """The stems of those of its words that carry meaning."""
-        return frozenset(map(stem, self.counts.keys() - _FUNCTION_WORDS))
+    def find_stems(self, forms: Mapping[str, str]) -> set[str]:
+        """Those of some stems that its words have; `forms_of` gives the words to look for."""
+        return {forms[word] for word in self.counts.keys() & forms.keys()}
 
 
 @lru_cache(maxsize=_REMEMBERED_BODIES)
@@ -152,6 +146,12 @@ def _plain_title(title: str) -> str:
 def _space(spoken: Sequence[str]) -> str:
     """Words with one blank around each, so that a match is a match of whole words."""
     return f" {' '.join(spoken)} "
+
+
+def forms_of(stems: Iterable[str], *, among_content: bool = False) -> dict[str, str]:
+    """The words that have one of these stems, each with its stem; with `among_content` those that carry meaning."""
+    forms = {form: stemmed for stemmed in stems for form in _forms(stemmed)}
+    return {form: own for form, own in forms.items() if form not in _FUNCTION_WORDS} if among_content else forms
 
 
 @lru_cache(maxsize=1 << 14)

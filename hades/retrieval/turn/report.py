@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.pack import PackedPrompt
-from hades.retrieval.ranking.word_overlap import content_words, passage_body, stem
+from hades.retrieval.ranking.word_overlap import content_words, forms_of, passage_body, stem
 from hades.retrieval.turn.types import FoundPassage, FoundPath, Seed
 from hades.telemetry.conveyance import ConveyanceParts, convey
 from hades.telemetry.turn import Stage, Turn
@@ -56,7 +56,8 @@ class TurnResult:
         """How many content words of the question the answer speaks of, and how many it has."""
         said = " ".join(path.text for path in self.shown.paths)
         asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, said))
-        spoken.update(*(passage_body(one.title, one.text).content_stems for one in self.shown.passages))
+        forms = forms_of(asked, among_content=True)
+        spoken.update(*(passage_body(one.title, one.text).find_stems(forms) for one in self.shown.passages))
         return len(asked & spoken), len(asked)
 
 

@@ -24,6 +24,7 @@ from hades.retrieval.ranking.sentence_match import (
 from hades.retrieval.ranking.word_overlap import (
     Body,
     content_words,
+    forms_of,
     passage_body,
     short_title,
     stem,
@@ -187,12 +188,14 @@ def test_words_are_counted_in_every_form(question: str, texts: list[str]) -> Non
         assert found.holds[row].tolist() == holds
 
 
-@given(TEXTS, TEXTS)
-def test_a_body_is_the_words_of_title_and_text(title: str, text: str) -> None:
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_body_is_the_words_of_title_and_text(question: str, title: str, text: str) -> None:
     body, spoken = passage_body(title, text), words(f"{title}\n{text}")
+    asked = set(map(stem, words(question)))
     assert body.counts == Counter(spoken)
-    assert body.stems == set(map(stem, spoken))
-    assert body.content_stems == {stem(word) for word in content_words(f"{title} {text}")}
+    assert body.find_stems(forms_of(asked)) == asked & set(map(stem, spoken))
+    content = {stem(word) for word in content_words(f"{title} {text}")}
+    assert body.find_stems(forms_of(asked, among_content=True)) == asked & content
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.30000000000000004]), max_size=40), st.randoms())
