@@ -11,7 +11,6 @@ is compiled once after an installation; do that ahead of the first question with
 
 from __future__ import annotations
 
-import gc
 import importlib
 import itertools
 import sys
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity, ViewInfo
 from hades.ports.view import GraphView
+from hades.retrieval.turn.garbage import pass_over_loaded
 from hades.retrieval.turn.recipes import GraphStep
 from hades.retrieval.walks.compile_kernel import is_interpreted, want_machine_code
 
@@ -109,8 +109,8 @@ def load_scan(info: ViewInfo) -> None:
     """Load the scan of coded vectors and the sums of postings where machine code is wanted.
 
     Both give what is found without them, several times faster. A collection that is so large that it is searched no
-    other way needs the scan at once. The collector of unused objects passes over what is loaded by then: the compiler
-    leaves some 150,000 objects that stay, and looking through them takes longer than two questions.
+    other way needs the scan at once. Nobody looks for garbage in what is loaded by then: the compiler leaves some
+    150,000 objects that stay, and looking through them takes longer than two questions.
     """
     is_large = max(info.nodes.values(), default=0) >= SCANNED_FROM
     if info.is_local and (is_large or not is_interpreted() or "numba" in sys.modules):
@@ -149,7 +149,7 @@ def _load_scans() -> None:
     row, entry, _ = take_entries(starts, rows, types, np.zeros(1, np.int64), np.ones(1, np.bool_), False, 1, 1)
     columns = (rows, rows, types, shares)
     merge_entries((row, entry), (row, entry), columns, columns, ALL)
-    gc.freeze()
+    pass_over_loaded()
     _scans.append(True)
 
 

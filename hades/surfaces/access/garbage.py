@@ -1,10 +1,10 @@
-"""How often a process that answers for long looks for garbage."""
+"""How often a service looks for garbage."""
 
 from __future__ import annotations
 
 import gc
 
-_NEW_OBJECTS = 50_000  # between two looks; a turn makes some ten thousand, nearly all of which are freed without one
+from hades.retrieval.turn.garbage import NEW_OBJECTS
 
 
 def collect_seldom() -> None:
@@ -14,4 +14,4 @@ def collect_seldom() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, 10, 10)
+    gc.set_threshold(NEW_OBJECTS, 10, 10)

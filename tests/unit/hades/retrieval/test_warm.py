@@ -108,11 +108,13 @@ def test_an_answer_says_how_long_loading_took(home, monkeypatch):
     assert (found.telemetry.loading_ms, found.telemetry.ms) == (500.0, 0.0)
 
 
-def test_from_the_second_question_on_the_collector_passes_over_what_is_loaded(home):
+@pytest.mark.parametrize(("own", "later"), [("", "50000"), ("import gc; gc.set_threshold(900)\n", "900")])
+def test_from_the_second_question_on_garbage_is_looked_for_seldom_and_not_in_what_is_loaded(own, later, home):
     settings = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
-    again = "import gc; print(gc.get_freeze_count() > 0)\n"
-    program = FIRST.format(recipe="auto") + again + FIRST.format(recipe="auto") + again
+    again = "import gc; print('limits', gc.get_freeze_count() > 0, gc.get_threshold()[0])\n"
+    program = own + FIRST.format(recipe="auto") + again + FIRST.format(recipe="auto") + again
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=home, env=settings, capture_output=True, text=True, check=True
     )
-    assert [line for line in done.stdout.split() if line in ("True", "False")] == ["False", "True"]
+    told = [line.split() for line in done.stdout.splitlines() if line.startswith("limits")]
+    assert told == [["limits", "False", "900" if own else "700"], ["limits", "True", later]]
