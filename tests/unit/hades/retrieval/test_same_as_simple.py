@@ -94,7 +94,7 @@ def test_names_in_full_are_those_that_the_pattern_for_every_script_finds(text: s
     assert _find_phrases(text) == found
 
 
-@given(st.text(".\n \x1c\u2003aé", max_size=20))
+@given(st.text(".\n \x1c\u20031é", max_size=20))  # which spell no abbreviation
 def test_sentences_lie_without_blanks_between_the_ends(text: str) -> None:
     stops = [one.end() for one in _END.finditer(text)]
     pieces = [(start, text[start:end]) for start, end in zip([0, *stops], [*stops, len(text)], strict=True)]
