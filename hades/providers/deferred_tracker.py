@@ -187,13 +187,16 @@ class DeferredTracker:
         return known
 
     def _waiting(self) -> list[tuple[str, Operation]]:
-        files = sorted(self._folder.glob("[0-9]*.json"))
-        return [(path.stem, json.loads(path.read_text())) for path in files]
+        return [(path.stem, json.loads(path.read_text())) for path in self._files()]
+
+    def _files(self) -> list[Path]:
+        """What waits, in order."""
+        return sorted(self._folder.glob("[0-9]*.json"))
 
     def _append(self, operation: Operation, artifacts: Sequence[Path] = ()) -> str:
         """Keep an operation, its files before the line that names them; its number."""
         with hold_lock(self._folder / ".lock"):
-            taken = [int(number) for number, _ in self._waiting()]
+            taken = [int(path.stem) for path in self._files()]
             number = f"{max(taken, default=0) + 1:06d}"
             if artifacts:
                 (self._folder / number).mkdir(parents=True, exist_ok=True)

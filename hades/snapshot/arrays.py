@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ class ArrayFile:
     @property
     def size(self) -> int:
         """Bytes the file must have."""
-        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 class Column:

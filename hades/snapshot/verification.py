@@ -32,7 +32,7 @@ def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
     After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
     the look is not repeated.
     """
-    stamps = {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
+    stamps = stamps_of(folder, arrays)
     if _note(folder) == stamps:
         return False
     for name, spec in arrays.items():
@@ -80,7 +80,7 @@ def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
 
 def _stamp(folder: Path, name: str, spec: ArrayFile) -> Stamp:
     try:
-        status = (folder / name).stat()
+        status = os.stat(f"{folder}/{name}")  # several times faster than a Path for each of a thousand files
     except OSError as error:
         raise SnapshotError(
             f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.size} bytes; "

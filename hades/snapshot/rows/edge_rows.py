@@ -72,8 +72,8 @@ class EdgeRows:
     def _common(self, name: str, batch: pa.RecordBatch) -> None:
         first = self._key.count
         append_texts(self._key, batch.column("_key"))
-        for end, column in (("_from", "source"), ("_to", "target")):
-            self._ends[column].append(self._numbers(name, batch, end))
+        for column, numbers in zip(("source", "target"), self._number_ends(name, batch), strict=True):
+            self._ends[column].append(numbers)
         self._type.append(self._types.encode(batch.column("type")))
         self._weight.append(floats(batch.column("weight")))
         if not self._bounds and any(batch.column(bound).null_count < batch.num_rows for bound in BOUNDS):
@@ -83,15 +83,19 @@ class EdgeRows:
         for bound, written in self._bounds.items():
             written.append(integers(batch.column(bound), int(BOUNDS[bound])))
 
-    def _numbers(self, name: str, batch: pa.RecordBatch, end: str) -> NDArray[np.int64]:
-        numbers = integers(pc.index_in(batch.column(end).cast(pa.large_string()), value_set=self._nodes.ids), NOWHERE)
-        if (numbers == NOWHERE).any():
-            row = int(np.argmax(numbers == NOWHERE))
-            raise SnapshotError(
-                f"{name}/{batch.column('_key')[row].as_py()}: {end} is {batch.column(end)[row].as_py()}, which is not "
-                "stored; delete the edge or write the node, nothing was published"
-            )
-        return numbers
+    def _number_ends(self, name: str, batch: pa.RecordBatch) -> list[NDArray[np.int64]]:
+        """The numbers of the tails and of the heads; all are sought at once, so that node ids are hashed once."""
+        ends = ("_from", "_to")
+        sought = pa.concat_arrays([batch.column(end).cast(pa.large_string()) for end in ends])
+        found = np.split(integers(pc.index_in(sought, value_set=self._nodes.ids), NOWHERE), 2)
+        for end, numbers in zip(ends, found, strict=True):
+            if (numbers == NOWHERE).any():
+                row = int(np.argmax(numbers == NOWHERE))
+                raise SnapshotError(
+                    f"{name}/{batch.column('_key')[row].as_py()}: {end} is {batch.column(end)[row].as_py()}, which is "
+                    "not stored; delete the edge or write the node, nothing was published"
+                )
+        return found
 
     def _provenance(self, batch: pa.RecordBatch) -> None:
         """Where edges were read, and in which words; empty for collections that say neither."""

@@ -85,6 +85,7 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     weight = edges.column("weight").to_numpy(zero_copy_only=False).astype(np.float64)
     known = [str(kind) for kind in RelationType]
     boost = np.array([rules.boosts[kind] for kind in known])[_places(edges.column("type"), pa.array(known))]
+    tail, head = np.split(_places(pa.concat_arrays([edges.column("_from"), edges.column("_to")]), ids), 2)
     ended = pc.or_(pc.is_valid(edges.column("valid_until")), pc.is_valid(edges.column("retracted_at")))
     return BridgeGraph(
         entities=ids,
@@ -94,8 +95,8 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
         edges=edges.column("_key"),
         types=edges.column("type"),
         provenance=edges.column("provenance"),
-        tail=_places(edges.column("_from"), ids),
-        head=_places(edges.column("_to"), ids),
+        tail=tail,
+        head=head,
         weight=weight,
         log=edge_logs(weight, boost, rules.eps),
         labelled=np.asarray(edges.column("layer_bridge"), np.bool_),

@@ -23,6 +23,7 @@ from hades.stages.contracts.columns import (
     numbers,
     per_row,
     place,
+    place_ends,
     texts_at,
     wholes,
     with_columns,
@@ -72,13 +73,14 @@ def _graph(source: Source, relations: pa.Table) -> _Graph:
     clusters = source.read("clusters", "level")
     topics = column(clusters.filter(pc.equal(clusters.column("level"), 1)), "_key")
     entity_ids = ids("entities", column(entities, "_key"))
+    tail, head = place_ends(relations, entity_ids)
     return _Graph(
         entity_ids=entity_ids,
         topic=place(column(entities, "cluster_id"), topics),
         topics=topics,
         edge_ids=ids("relations", column(relations, "_key")),
-        tail=place(column(relations, "_from"), entity_ids),
-        head=place(column(relations, "_to"), entity_ids),
+        tail=tail,
+        head=head,
         cost=numbers(column(relations, "cost")),
         never=flags(pc.is_in(column(relations, "type"), value_set=pa.array(sorted(map(str, NEVER_BRIDGES))))),
         ended=flags(pc.is_valid(column(relations, "valid_until")))

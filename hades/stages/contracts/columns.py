@@ -64,6 +64,12 @@ def place(values: pa.Array, among: pa.Array) -> Longs:
     return found.astype(np.int64)
 
 
+def place_ends(table: pa.Table, among: pa.Array) -> tuple[Longs, Longs]:
+    """Where the tail and the head of each edge stand among others; both are sought at once, as hashing these costs."""
+    tails, heads = np.split(place(pa.concat_arrays([column(table, end) for end in ("_from", "_to")]), among), 2)
+    return tails, heads
+
+
 def at(values: NDArray[Any], places: Longs, otherwise: Any) -> NDArray[Any]:
     """The value at each place; `otherwise` at place -1."""
     return np.append(values, np.array([otherwise], dtype=values.dtype))[places]

@@ -21,6 +21,7 @@ from hades.stages.contracts.columns import (
     keep,
     per_row,
     place,
+    place_ends,
     spans_inside,
     texts_at,
     wholes,
@@ -72,7 +73,7 @@ def edge_frames(source: Source) -> Frames:
 def _relations(source: Source, nodes: _Nodes, documents: Documents) -> tuple[pa.Table, Longs, int]:
     """The relations that need a check, the row of every relation's tail, and how many relations there are."""
     keyed = source.read_keys("relations", ("_from", "_to", "type", "provenance"), _RELATION)
-    all_tails, all_heads = (place(column(keyed.table, end), nodes.ids) for end in ("_from", "_to"))
+    all_tails, all_heads = place_ends(keyed.table, nodes.ids)
     named = pc.struct_field(column(keyed.table, "provenance"), "doc")
     rows = documents.rows_of(named)
     allowed = _endpoints_allowed(column(keyed.table, "type"), nodes.types, all_tails, all_heads)
@@ -139,21 +140,22 @@ def _other_edges(source: Source) -> tuple[pa.Table, int]:
     for name in _OTHER:
         keyed = source.read_keys(name, ("_from", "_to"))
         table = keyed.table
-        there = np.ones(table.num_rows, dtype=np.bool_)
-        for end in ("_from", "_to"):
-            there &= _are_stored(known, name, column(table, end))
+        there = _have_ends(known, name, table)
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
         parts.append(keep(with_columns(renamed, ends_exist=there), keyed.is_new | ~there))
         total += table.num_rows
     return pa.concat_tables(parts).combine_chunks(), total
 
 
-def _are_stored(known: Callable[[str], pa.Array], collection: str, ends: pa.Array) -> Flags:
-    """Which ends are nodes of a collection that such an edge may join; `known` gives the ids of a collection."""
+def _have_ends(known: Callable[[str], pa.Array], collection: str, edges: pa.Table) -> Flags:
+    """Which edges join nodes of collections that such an edge may join; `known` gives the ids of a collection."""
     declared = collection_named(collection)
     assert declared is not None
     assert declared.edge is not None
-    found = np.zeros(len(ends), dtype=np.bool_)
-    for name in dict.fromkeys((*declared.edge.sources, *declared.edge.targets)) if len(ends) else ():
-        found |= place(ends, known(name)) >= 0
-    return found
+    tails, heads = (np.zeros(edges.num_rows, dtype=np.bool_) for _ in range(2))
+    for name in dict.fromkeys((*declared.edge.sources, *declared.edge.targets)) if edges.num_rows else ():
+        among = place_ends(edges, known(name))
+        tails |= among[0] >= 0
+        heads |= among[1] >= 0
+    both: Flags = tails & heads
+    return both

@@ -45,8 +45,12 @@ class HierarchyRows:
         summed = hashlib.sha256()
         for cluster in self.clusters:
             summed.update(cluster.model_dump_json().encode())
-        for key, (*_, weight, noise, basis) in sorted(self.edges.items()):
-            summed.update(f"{key} {weight} {noise} {basis}\n".encode())
+        keys = sorted(self.edges)
+        if keys:
+            *_, weight, noise, basis = zip(*map(self.edges.__getitem__, keys), strict=True)
+            for texts in (keys, basis):
+                summed.update("\n".join(texts).encode())
+            summed.update(np.array(weight, "<f8").tobytes() + bytes(noise))
         return summed.hexdigest()[:25]
 
 
@@ -99,7 +103,7 @@ def write_rows(
     stale = sorted(standing.edges.keys() - rows.edges.keys())
     if stale:
         store.delete("cluster_edges", keys=stale)
-    fresh = {key: row for key, row in sorted(rows.edges.items()) if standing.edges.get(key) != row}
+    fresh = dict(sorted((key, row) for key, row in rows.edges.items() if standing.edges.get(key) != row))
     if fresh:
         columns = dict(zip(EDGE_COLUMNS, zip(*fresh.values(), strict=True), strict=True))
         store.upsert("cluster_edges", _table("cluster_edges", {"_key": list(fresh), **columns}))
