@@ -38,8 +38,8 @@ def _mean_of_sources(values: Tensor, edges: Tensor) -> Tensor:
     """For each node the mean of the rows that edges bring to it; zeros where none does."""
     source, target = edges
     total = torch.zeros_like(values).index_add(0, target, values[source])
-    count = torch.bincount(target, minlength=len(values)).clamp(min=1)
-    return total / count.unsqueeze(1)
+    count = values.new_zeros(len(values)).index_add(0, target, values.new_ones(len(target)))
+    return total / count.clamp(min=1).unsqueeze(1)
 
 
 class States(nn.Module):
