@@ -6,7 +6,7 @@ import hashlib
 import re
 import string
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import accumulate, count, islice
 from pathlib import Path
@@ -31,6 +31,7 @@ _KEPT_LINES, _LONGEST_LINE = 4_096, 1_024  # lines, and characters of one
 _LINE_NUMBER = re.compile(r"([0-9]{1,9})\) ")
 _FEW_WORDS = 4_096  # up to here calls of the tokenizer cost less than reading its vocabulary
 _LETTERS = re.compile(r"[a-z0-9]+")
+_BEGINNING = 2  # letters by which pieces are sorted out
 _CONTINUED = "##"  # how the vocabulary marks a piece that goes on with a word
 _LONGEST_WORD = 100  # of MiniLM's tokenizer: a longer word is one unknown token
 _MARKS = string.punctuation.encode()
@@ -131,7 +132,8 @@ class _PiecesOfWords(dict[str, int]):
         self._count, self._vocabulary = count_pieces, vocabulary
         self._heads: frozenset[str] = frozenset()
         self._tails: frozenset[str] = frozenset()
-        self._longest = 0
+        self._reach_of_heads: dict[str, int] = {}
+        self._reach_of_tails: dict[str, int] = {}
         self._asked = 0
         self.lines: dict[str, int] = {}  # pieces of whole lines, which a turn counts several times
 
@@ -140,9 +142,9 @@ class _PiecesOfWords(dict[str, int]):
         if self._heads:
             return
         pieces = self._vocabulary()
-        self._longest = max(map(len, pieces))
         self._tails = frozenset(piece[len(_CONTINUED) :] for piece in pieces if piece.startswith(_CONTINUED))
         self._heads = frozenset(piece for piece in pieces if not piece.startswith(_CONTINUED))
+        self._reach_of_heads, self._reach_of_tails = _reaches(self._heads), _reaches(self._tails)
         self.update(dict.fromkeys(filter(_LETTERS.fullmatch, self._heads), 1))
 
     def __missing__(self, word: str) -> int:
@@ -169,15 +171,23 @@ class _PiecesOfWords(dict[str, int]):
             if self._asked <= _FEW_WORDS:
                 return self._count(word)
             self.read_vocabulary()
-        known, begin, count = self._heads, 0, 0
+        known, reaches, begin, count = self._heads, self._reach_of_heads, 0, 0
         while begin < len(word):
-            end = min(len(word), begin + self._longest)
+            end = min(len(word), begin + reaches.get(word[begin : begin + _BEGINNING], 1))
             while end > begin and word[begin:end] not in known:
                 end -= 1
             if end == begin:
                 return 1
-            known, begin, count = self._tails, end, count + 1
+            known, reaches, begin, count = self._tails, self._reach_of_tails, end, count + 1
         return count
+
+
+def _reaches(pieces: Iterable[str]) -> dict[str, int]:
+    """How long the longest piece with each beginning is: of an id, whose letters are random, that is a few letters."""
+    longest: dict[str, int] = {}
+    for piece in sorted(pieces, key=len):
+        longest[piece[:_BEGINNING]] = len(piece)
+    return longest
 
 
 def _count_line(line: str, pieces: _PiecesOfWords) -> int:
