@@ -20,15 +20,12 @@ from hades.snapshot import pointer
 from hades.snapshot.arrays import Folder, mapped, sync, sync_files, view_of
 from hades.snapshot.manifest import MANIFEST, Manifest
 from hades.snapshot.publish_inputs import RANKER, catalogue_hash, edge_types, parts_of
-from hades.snapshot.ranker_part import write_ranker
 from hades.snapshot.rows.bridge_rows import BridgeRows
 from hades.snapshot.rows.document_rows import DocumentRows
 from hades.snapshot.rows.edge_rows import EdgeRows
 from hades.snapshot.rows.former_snapshot import FormerSnapshot
 from hades.snapshot.rows.node_rows import NodeRows, Progress
 from hades.snapshot.verification import keep_verified, link_equal_parts, note, stamps_of, verify
-from hades.snapshot.view import SnapshotView
-from models.ranker.infer import BadModel
 from schemas.intervals import iso
 
 ABOUT = "about.json"
@@ -160,6 +157,10 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     generation = contents.parts.get(RANKER, "")
     if not generation:
         return contents, ""
+    from hades.snapshot.ranker_part import write_ranker  # with all that answers read a snapshot by
+    from hades.snapshot.view import SnapshotView
+    from models.ranker.infer import BadModel
+
     arrays = {name: view_of(mapped(building / name), spec) for name, spec in contents.arrays.items()}
     try:
         with Folder(building) as folder:
