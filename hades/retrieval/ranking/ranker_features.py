@@ -58,10 +58,11 @@ def _by_hand(
     question: str, titles: Sequence[str], bodies: Sequence[Sequence[str]], cosine: Floats, earlier: Floats
 ) -> dict[str, Floats]:
     """What the weights by hand think, and in which order they would take the passages."""
-    spoken = wording(question, [Body(body) for body in bodies])
+    texts = [Body(body) for body in bodies]
+    spoken = wording(question, texts)
     title = match_titles(question, titles)
     hand = (spread(cosine) + spread(spoken.bm25) + 0.5 * title + 0.5 * spread(earlier)) / 3.0
-    order, gains = in_turn(hand, spoken, links(titles, bodies, titles), COMPLETION)
+    order, gains = in_turn(hand, spoken, links(titles, texts, titles), COMPLETION)
     gain, place = np.empty(len(hand)), np.empty(len(hand))
     gain[order], place[order] = np.minimum.accumulate(gains), np.arange(len(hand))
     return {

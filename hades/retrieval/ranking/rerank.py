@@ -99,7 +99,7 @@ def rerank(
     bodies = [passage_body(text.title, text.text) for text in texts]
     spoken = wording(question.text, bodies)
     worth = scorer.score(question, Candidates(looked_at, texts, _similarity(view, question, looked_at), spoken))
-    linked = links([text.title for text in texts], [body.words for body in bodies], [text.document for text in texts])
+    linked = links([text.title for text in texts], bodies, [text.document for text in texts])
     order, gains = in_turn(worth, spoken, linked, completion)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
@@ -124,18 +124,23 @@ def rerank_paths(
 def in_turn(worth: Array, spoken: Wording, linked: Array, completion: Completion) -> tuple[list[int], list[float]]:
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
     uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
-    bonus = np.zeros(len(worth))
-    is_left = np.ones(len(worth), np.bool_)
+    left, bonus = worth.copy(), np.zeros(len(worth))
+    covers = completion.coverage * (uncovered @ spoken.holds)
+    is_linking = np.asarray(linked.any(axis=1), np.bool_)
     order: list[int] = []
     gains: list[float] = []
     for _ in range(len(worth)):
-        total = worth + bonus + completion.coverage * (uncovered @ spoken.holds)
-        place = int(np.argmax(np.where(is_left, total, -np.inf)))
+        total = left + bonus + covers
+        place = int(total.argmax())
         order.append(place)
         gains.append(float(total[place]))
-        is_left[place] = False
-        uncovered = uncovered * (1 - spoken.holds[:, place])
-        bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
+        left[place] = -np.inf
+        remaining = uncovered * (1 - spoken.holds[:, place])
+        if (remaining != uncovered).any():  # the first few hold all words that any of them hold
+            uncovered = remaining
+            covers = completion.coverage * (uncovered @ spoken.holds)
+        if is_linking[place]:
+            bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
     return order, gains
 
 

@@ -57,6 +57,11 @@ class Body:
         """How often each word stands in it."""
         return Counter(self.words)
 
+    @cached_property
+    def spaced(self) -> str:
+        """Its words with one blank around each."""
+        return _space(self.words)
+
     def find_stems(self, forms: Mapping[str, str]) -> set[str]:
         """Those of some stems that its words have; `forms_of` gives the words to look for."""
         return {forms[word] for word in self.counts.keys() & forms.keys()}
@@ -99,15 +104,16 @@ def match_titles(question: str, titles: Sequence[str]) -> Array:
     )
 
 
-def links(titles: Sequence[str], texts: Sequence[Sequence[str]], documents: Sequence[str]) -> Array:
+def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Array:
     """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
-    spoken = [_space(text) for text in texts]
     found = np.zeros((len(titles), len(titles)))
     for place, title in enumerate(titles):
         name = _plain_title(short_title(title))
         if len(name) >= _SHORTEST_TITLE + 2:
+            longest = max(name.split(), key=len)  # looking it up is much faster than searching a text
             found[:, place] = [
-                name in text and other != documents[place] for text, other in zip(spoken, documents, strict=True)
+                longest in body.counts and other != documents[place] and name in body.spaced
+                for body, other in zip(bodies, documents, strict=True)
             ]
     found[:, found.sum(axis=0) * 2 > len(titles)] = 0.0
     return found

@@ -338,7 +338,7 @@ class MeteredView:
             return search(limit)
         depth, hits = self._searches.get((key, kind), (0, _NO_HITS))
         if depth < limit and (not depth or len(hits) == depth):
-            depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit
+            depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK or isinstance(key, str) else limit
             hits = search(depth)
             self.turn.approximate_searches += hits.is_approximate
             self._searches[key, kind] = depth, hits

@@ -116,7 +116,8 @@ def test_titles_match_as_whole_words_and_without_their_brackets():
 
 
 def test_links_lead_from_a_text_to_the_document_it_names():
-    texts = [words("Ada Holm met Pike"), words("nothing"), words("fish"), words("Ada Holm again")]
+    said = ("Ada Holm met Pike", "nothing", "fish", "Ada Holm again")
+    texts = [Body(words(text)) for text in said]
     assert links(["Start", "Ada Holm", "Pike (fish)", "Ada Holm"], texts, ["s", "a", "p", "a"]).tolist() == [
         [0.0, 1.0, 1.0, 1.0],
         [0.0] * 4,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import Passage
 from hades.retrieval.ranking.memory_features import _asking_share
+from hades.retrieval.ranking.rerank import Completion, in_turn
 from hades.retrieval.ranking.sentence_match import (
     _NAME_RUN,
     QuestionWords,
@@ -25,6 +26,7 @@ from hades.retrieval.ranking.word_overlap import (
     Body,
     content_words,
     forms_of,
+    links,
     passage_body,
     short_title,
     stem,
@@ -205,3 +207,33 @@ def test_nodes_are_ordered_by_score_and_equal_ones_by_number(scores: list[float]
     found, sorted_scores = _sort(np.array(numbers, np.int64), np.array(scores, np.float64), None)
     expected = sorted((-score, number) for score, number in zip(scores, numbers, strict=True) if score > 0.0)
     assert list(zip((-sorted_scores).tolist(), found.tolist(), strict=True)) == expected
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), TEXTS, TEXTS), min_size=1, max_size=6),
+    TEXTS,
+    st.sampled_from([(0.33, 0.32), (0.0, 0.0), (0.5, 0.0)]),
+)
+def test_passages_are_taken_in_turn_as_if_each_step_weighed_all_again(
+    given: list[tuple[float, str, str]], question: str, weights: tuple[float, float]
+) -> None:
+    worth, titles = np.array([one[0] for one in given]), [one[1] for one in given]
+    bodies = [Body(words(one[2])) for one in given]
+    spoken, linked, rules = wording(question, bodies), links(titles, bodies, titles), Completion(*weights)
+    for place, title in enumerate(titles):
+        name = f" {' '.join(words(short_title(title)))} "
+        told = [
+            name in f" {' '.join(body.words)} " and other != title for body, other in zip(bodies, titles, strict=True)
+        ]
+        is_common = sum(told) * 2 > len(titles)
+        assert linked[:, place].tolist() == [float(one and len(name) >= 6 and not is_common) for one in told]
+    uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity
+    bonus, taken, gains = np.zeros(len(worth)), [], []
+    for _ in given:
+        total = worth + bonus + rules.coverage * (uncovered @ spoken.holds)
+        best = max((place for place in range(len(worth)) if place not in taken), key=lambda at: (total[at], -at))
+        taken.append(best)
+        gains.append(float(total[best]))
+        uncovered = uncovered * (1 - spoken.holds[:, best])
+        bonus = np.maximum(bonus, rules.link * linked[best] * worth[best])
+    assert in_turn(worth, spoken, linked, rules) == (taken, gains)
