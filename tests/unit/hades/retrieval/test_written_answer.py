@@ -85,6 +85,31 @@ def test_quotations_have_no_markup_and_no_heading_but_keep_the_words_of_the_sour
     assert sentence.quote in " ".join(text.split())
 
 
+PUMP = "The pump of the mill leaks in winter. The pump was made by Ada Marlow. It was painted green by the makers."
+ADA = "Ada Marlow lived in York. She kept bees."
+
+
+def quote_of(question: str, **texts: str) -> list[str]:
+    sources = [
+        AnswerSource(number=n, kind="passage", rank=n, id=str(n), title=title.replace("_", " "), text=text)
+        for n, (title, text) in enumerate(texts.items(), 1)
+    ]
+    return [sentence.text for sentence in extract_sentences(question, sources, None)]
+
+
+def test_a_question_of_two_steps_is_answered_with_a_sentence_of_each() -> None:
+    told = quote_of("where did whoever made the pump live?", Pump=PUMP, Bees="Bees live in hives.", Ada_Marlow=ADA)
+    assert told[0] == "The pump was made by Ada Marlow."
+    assert "Ada Marlow lived in York." in told
+
+
+def test_a_sentence_that_announces_a_list_is_not_an_answer() -> None:
+    told = quote_of(
+        "how are parcels returned?", Handbook="Parcels are returned as follows:\n\nThe desk returns parcels by post."
+    )
+    assert told == ["The desk returns parcels by post."]
+
+
 def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked: Any, endpoint: ChatEndpoint) -> None:
     found, tools = asked
     rhine = number_of(found, tools, "rhine.md")
