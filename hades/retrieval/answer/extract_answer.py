@@ -64,13 +64,14 @@ def _choose(fit: _Fit) -> list[int]:
     """The best sentence, then those that say what is left to say: words of the question that no other has, and what a
     chosen one leads to. So the two halves of a question that is answered in two steps both find their sentence."""
     chosen: list[int] = []
+    enough = 0.0
     while len(chosen) < MAX_SENTENCES:
         scores = fit.scores([fit.candidates[index] for index in chosen])
         best = int(np.argmax(scores))
-        if not chosen:
-            enough = _RELATIVE * scores[best]
-        elif scores[best] <= max(0.0, enough):
+        if scores[best] <= enough:
             break
+        if not chosen:
+            enough = _RELATIVE * float(scores[best])
         chosen.append(best)
     return chosen
 

@@ -103,6 +103,10 @@ def test_a_question_of_two_steps_is_answered_with_a_sentence_of_each() -> None:
     assert "Ada Marlow lived in York." in told
 
 
+def test_nothing_is_quoted_where_no_sentence_fits() -> None:
+    assert quote_of("who painted the ceiling?", Bees="Bees live in hives.") == []
+
+
 def test_a_sentence_that_announces_a_list_is_not_an_answer() -> None:
     told = quote_of(
         "how are parcels returned?", Handbook="Parcels are returned as follows:\n\nThe desk returns parcels by post."
