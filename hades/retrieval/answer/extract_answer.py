@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hades.ports.text import Embedder
 from hades.retrieval.ranking.sentence_match import root
-from hades.retrieval.ranking.word_overlap import content_words, words
+from hades.retrieval.ranking.word_overlap import content_words, short_title, words
 from hades.text.markup import keep_prose, row_words, strip_markup, table_rows
 from hades.text.sentences import sentences
 from schemas.answer import AnswerSentence, AnswerSource
@@ -31,7 +31,6 @@ _NEAR = 0.4  # cosine from which a sentence may answer without a word of the que
 _CODE = re.compile(
     r"\s*(?:@\w|(?:async )?def |class |import |from \w[\w.]* import |(?:public|private|static|func|fn|function) )"
 )
-_IN_BRACKETS = re.compile(r"\(.*?\)")
 _DOCSTRING = re.compile(r"(\"\"\"|\'\'\')(.*?)\1", re.DOTALL)
 
 
@@ -62,7 +61,10 @@ def extract_sentences(
 
 def _choose(fit: _Fit) -> list[int]:
     """The best sentence, then those that say what is left to say: words of the question that no other has, and what a
-    chosen one leads to. So the two halves of a question that is answered in two steps both find their sentence."""
+    chosen one leads to.
+
+    So both halves of a question that is answered in two steps find their sentence.
+    """
     chosen: list[int] = []
     enough = 0.0
     while len(chosen) < MAX_SENTENCES:
@@ -81,7 +83,7 @@ def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
     for source in sources:
         if source.kind != "passage":
             continue
-        title = _roots(_IN_BRACKETS.sub("", source.title))
+        title = _roots(short_title(source.title))
         is_first = True
         for quote, text in _statements(source):
             is_row = quote.startswith("|")
