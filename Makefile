@@ -45,7 +45,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (minutes the first time)"
 	@pins=$$($(BIN)/python -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")'); \
 	$(PIP) $$pins torch==2.13.0 && $(PIP) $$pins -e '.[dev]'
-	@$(BIN)/python -m hades.retrieval.turn.warm_up
+	@$(BIN)/python -m hades.retrieval.warm_up
 	@touch $@
 
 demo: $(STAMP)  ## build a graph from the standard library and ask three questions; on a terminal, then serve the explorer
@@ -116,7 +116,7 @@ soak: $(STAMP)  ## random operations on both stores for minutes, and property te
 	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rl "examples(" tests --include="test_*.py")
 
 docs: $(STAMP)  ## regenerate docs/reference/ and .env.example, then write the site to site/; offline
-	@$(BIN)/python -m hades.surfaces.docs
+	@$(BIN)/python -m hades.surfaces.docs.pages
 	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
 
 clean:  ## remove caches and build output; keeps .venv and .hades

@@ -10,4 +10,4 @@ from importlib.resources import files
 def load(name: str) -> str:
     """The text of a query by its folder and name, such as `search/nearest_exact`."""
     folder, _, verb_object = name.partition("/")
-    return files("aql").joinpath(folder, f"{verb_object}.aql").read_text("utf-8")
+    return files(__name__).joinpath(folder, f"{verb_object}.aql").read_text("utf-8")

@@ -24,17 +24,18 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.build_state.ledger import WEIGHTS, StageCompletion, record
+from hades.build.bridges.rows import BridgeReport, BridgeRules
+from hades.build.bridges.stage import build_bridges
+from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import Mode
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.walks.k_best_paths import cheapest_paths
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stages.bridges.build_bridges import BridgeReport, BridgeRules, build_bridges
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.turn import Caps, Turn
-from schemas.columns import to_table
-from schemas.hierarchy import Cluster, ClusterParams
+from schemas.record import to_table
+from schemas.topics import Cluster, ClusterParams
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MEMBERS, DEGREE = 50, 6

@@ -23,12 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.graph import Kind, Passage
-from hades.ports.text import Embedder
+from hades.ports.services import Embedder
 from hades.ports.view import GraphView
 from hades.providers.minilm import MiniLmEmbedder
+from hades.retrieval.core.types import FoundPassage, Question
+from hades.retrieval.features.passages import Completion
 from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
-from hades.retrieval.ranking.rerank import Completion, Weights, rerank
-from hades.retrieval.turn.types import FoundPassage, Question
+from hades.retrieval.ranking.rerank import Weights, rerank
 from hades.snapshot.open import open_snapshot
 
 DEPTH, FUSION = 100, 60

@@ -25,8 +25,7 @@ import numpy as np
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
 
 from hades.providers.hashing import HashingEmbedder
-from hades.providers.minilm import MiniLmEmbedder
-from hades.providers.minilm_weights import FLOAT
+from hades.providers.minilm import FLOAT, MiniLmEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 
 REPOSITORY = Path(__file__).resolve().parents[1]

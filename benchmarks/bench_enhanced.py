@@ -27,9 +27,10 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades import MemoryEnhancedPathRAG
+from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.ports.store import Mode
-from hades.settings import Settings, load_settings
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_store
 from schemas.ids import edge_key

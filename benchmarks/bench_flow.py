@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.graph import Adjacency, Csr
-from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
-from hades.retrieval.walks.compile_kernel import want_machine_code
+from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread
+from models.kernels import want_machine_code
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
 SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5

@@ -21,21 +21,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.cases import read_lines  # noqa: E402
-from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.retrieval.ranking.evidence_features import first_columns, second_columns  # noqa: E402
-from hades.retrieval.ranking.fitted_files import fusion_model  # noqa: E402
-from hades.retrieval.ranking.rank_evidence import fuse_worth, pick_candidates  # noqa: E402
-from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
-from hades.retrieval.turn.pipeline import Tools, embedded  # noqa: E402
-from hades.retrieval.turn.recipes import AUTO, recipe_named  # noqa: E402
-from hades.retrieval.walks.evidence_search import Evidence, search_evidence  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.telemetry.turn import Caps, Turn  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
-from models.fusion.infer import FusionModel  # noqa: E402
-from schemas.plan import Plan, Profile  # noqa: E402
+from hades.evaluation.cases import read_lines
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import AUTO, recipe_named
+from hades.retrieval.core.words import fusion_model
+from hades.retrieval.pipeline import Tools, embedded
+from hades.retrieval.ranking.default_ranking import first_columns, fuse_worth, pick_candidates, second_columns
+from hades.retrieval.search.default_search import Evidence, search_evidence
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Caps, Turn
+from hades.wiring import open_embedder
+from models.rankings import FusionModel
+from schemas.plan import Plan, Profile
 
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PLAN = Plan(profile=Profile.EVALUATION)

@@ -33,9 +33,9 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.ports.store import Mode  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.stores.sqlite.store import SqliteStore  # noqa: E402
+from hades.ports.store import Mode
+from hades.settings.load import load_settings
+from hades.stores.sqlite.store import SqliteStore
 
 TARGET, FEW = 1_000_000, 50  # chunks to reckon with; abstracts that show what does not grow
 
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str], environment: dict[str, str]) -> tuple[float, f
     """Processor seconds of a command, and the largest process of this kind so far: sizes come smallest first."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "hades.surfaces.cli.main", *arguments], env=environment, check=True,
+        [sys.executable, "-m", "hades.surfaces.cli.commands", *arguments], env=environment, check=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -33,18 +33,13 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
+from hades.build.topics.cluster import joint_graph
+from hades.build.topics.inputs import HierarchyReport, HierarchyRules, Material, read_material
+from hades.build.topics.stage import build_hierarchy
 from hades.ports.store import GraphStore, Mode, Term
-from hades.stages.topics.build_topics import build_hierarchy
-from hades.stages.topics.topic_inputs import Material, read_material
-from hades.stages.topics.topic_report import HierarchyReport
-from hades.stages.topics.topic_rules import HierarchyRules
-from hades.stages.topics.topic_tree import joint_graph
 from hades.stores.sqlite.store import SqliteStore
-from models.hierarchy.arrays import Labels, unit_rows
-from models.hierarchy.community import communities
-from models.hierarchy.density import density_labels
-from models.hierarchy.neighbours import nearest_graph
-from models.hierarchy.reduce import principal_components
+from models.kernels import unit_rows
+from models.topics.cluster import Labels, communities, density_labels, nearest_graph, principal_components
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 RULES = HierarchyRules()

@@ -27,8 +27,8 @@ from rich.table import Table
 
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.arxiv import ArxivSource
+from hades.ports.services import Progress, Vectors
 from hades.ports.store import Mode
-from hades.ports.text import Progress, Vectors
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore

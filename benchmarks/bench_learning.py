@@ -21,8 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from models.weights.pairwise import Doubles, Pairs, Results, learn_offsets
-from models.weights.replay import CALM
+from models.weights.learn import CALM, Doubles, Pairs, Results, learn_offsets
 
 RATE, RADIUS = 0.25, 1.5
 SHOWN = 6  # results a turn

@@ -31,11 +31,11 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.rankings import MOMENT  # noqa: E402
-from hades.retrieval.turn.answers import Answers  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.publish import publish  # noqa: E402
-from hades.wiring import open_answers, open_hades  # noqa: E402
+from hades.evaluation.rankers import MOMENT
+from hades.retrieval.answers import Answers
+from hades.settings.load import load_settings
+from hades.snapshot.publish import publish
+from hades.wiring import open_answers, open_hades
 
 SEED, RUNS = 7, 5
 DATED = ("relations", "mentions")

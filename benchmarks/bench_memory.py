@@ -27,11 +27,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.memory.history.delta_chains import KEYFRAME_EVERY, is_keyframe
-from hades.memory.history.deltas import WHOLE, delta_between
-from hades.memory.history.names import state_key, topic_key
-from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.history.rows import WHOLE, delta_between, state_key, topic_key
+from hades.memory.history.states import KEYFRAME_EVERY, NewState, is_keyframe
+from hades.memory.memory import Memory
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 

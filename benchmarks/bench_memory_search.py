@@ -20,15 +20,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hades.memory.history.names import edge_id, revision_key, state_id, state_key, topic_key
-from hades.memory.recall import state_index
-from hades.memory.service import Memory
+from hades.memory.history.rows import edge_id, revision_key, state_id, state_key, topic_key
+from hades.memory.memory import Memory
+from hades.memory.recall import index as state_index
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
-from schemas.columns import to_table
 from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryState
+from schemas.record import to_table
 
 VERSIONS = 5
 ASKED = 200

@@ -34,19 +34,19 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.api import Hades
+from hades.build.context import BuildContext
+from hades.build.night import Night
+from hades.build.run import build
 from hades.ingest.chunks import embedding_text
-from hades.ingest.source_registry import remember
+from hades.ingest.manifest import remember
+from hades.ports.services import Embedder, EmbeddingModel, Progress, Vectors
 from hades.ports.store import Mode
-from hades.ports.text import Embedder, EmbeddingModel, Progress, Vectors
 from hades.providers.tokens import MiniLmTokenizer
-from hades.settings import Settings, load_settings
-from hades.stages.build_context import BuildContext
-from hades.stages.night import Night
-from hades.stages.run import build
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.stores.sqlite.store import SqliteStore
 from hades.wiring import open_embedder, open_store, open_tracker
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
+from schemas.sources import SourceKind, SourceSpec
 
 DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CHANGED_EVERY = 100

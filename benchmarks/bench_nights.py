@@ -129,7 +129,7 @@ def run_hades(home: Path, *arguments: str) -> float:
     environment["PYTHONPATH"] = str(Path(__file__).parents[1])
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command: Sequence[str] = (sys.executable, "-m", "hades.surfaces.cli.main", *arguments)
+    command: Sequence[str] = (sys.executable, "-m", "hades.surfaces.cli.commands", *arguments)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(arguments)} failed with {done.returncode}:\n{done.stdout}\n{done.stderr}")

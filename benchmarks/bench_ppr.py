@@ -26,9 +26,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.ports.graph import Adjacency, Csr  # noqa: E402
-from hades.retrieval.walks.compile_kernel import want_machine_code  # noqa: E402
-from hades.retrieval.walks.pagerank import personalized_pagerank  # noqa: E402
+from hades.ports.graph import Adjacency, Csr
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from models.kernels import want_machine_code
 
 EDGES_PER_NODE = 10
 COMMUNITY = 100

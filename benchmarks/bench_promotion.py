@@ -20,11 +20,11 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from hades.ports.store import GraphStore, Mode
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.stores.sqlite.store import SqliteStore
-from hades.text.keywords import sentences_of
+from hades.text.sentences import sentences_of
 
 Fact = tuple[str, str, str, int, int]
 LAST = 186  # facts that last until the end of the data are still true

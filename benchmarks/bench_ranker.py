@@ -24,15 +24,13 @@ from numpy_sampler import sample_in_numpy
 from rich.console import Console
 from rich.table import Table
 
-from hades.settings import load_settings
+from hades.settings.load import load_settings
+from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.pointer import served
-from hades.snapshot.ranker_part import graph_of
-from models.ranker.dataset import Graph, undirected
-from models.ranker.features import HEADS
-from models.ranker.fit_states import StateRules, fit_states
-from models.ranker.infer import Head, RankerModel, node_states
-from models.ranker.sampler import NeighbourSampler
+from hades.snapshot.write_edges import graph_of
+from models.ranker.fit import StateRules, fit_states
+from models.ranker.infer import HEADS, Graph, Head, RankerModel, node_states, undirected
+from models.ranker.network import NeighbourSampler
 
 NODES, EDGES, WIDTH, DIMENSION = 65_000, 218_000, 396, 384
 EPOCHS = 4

@@ -38,12 +38,12 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.ports.graph import Kind  # noqa: E402
-from hades.retrieval.turn.answers import Answers  # noqa: E402
-from hades.retrieval.turn.recipes import AUTO, DEFAULT, RECIPES  # noqa: E402
-from hades.retrieval.turn.subqueries import subqueries  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.wiring import open_answers, open_hades  # noqa: E402
+from hades.ports.graph import Kind
+from hades.retrieval.answers import Answers
+from hades.retrieval.core.types import AUTO, DEFAULT, RECIPES
+from hades.retrieval.core.words import subqueries
+from hades.settings.load import load_settings
+from hades.wiring import open_answers, open_hades
 
 SEED, MOST_SUBQUERIES, FIRST_PAPERS, FIRST_RUNS = 7, 8, 2000, 3
 FIRST = """

@@ -40,12 +40,11 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.bench_snapshot_open import Tables, complete  # noqa: E402
-from hades.providers.hashing import HashingEmbedder  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.manifest import load  # noqa: E402
-from hades.snapshot.pointer import served  # noqa: E402
-from hades.snapshot.publish import publish  # noqa: E402
+from benchmarks.bench_snapshot_open import Tables, complete
+from hades.providers.hashing import HashingEmbedder
+from hades.settings.load import load_settings
+from hades.snapshot.manifest import load, served
+from hades.snapshot.publish import publish
 
 RECIPES = ("vector", "hirag_pathrag", "hipporag")
 SEED, RUNS, EDGES_PER_NODE = 7, 3, 3
@@ -130,7 +129,7 @@ def built(papers: Path, count: int, folder: Path) -> Path:
         first.write_text("".join(islice(lines, count)), encoding="utf-8")
     environment = {**os.environ, "HADES_HOME": str(home)}
     for command in (["ingest", "arxiv", str(first)], ["run", "nightly"]):
-        subprocess.run([sys.executable, "-m", "hades.surfaces.cli.main", *command], env=environment, check=True)
+        subprocess.run([sys.executable, "-m", "hades.surfaces.cli.commands", *command], env=environment, check=True)
     return home
 
 

@@ -33,7 +33,8 @@ from rich.console import Console
 from rich.table import Table
 from serve_clients import ClientAnswer, ask_at_once
 
-from hades.settings import Settings, load_settings
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.wiring import open_answers, open_hades
 
 THINGS = ("river", "bridge", "ferry", "harbour", "lock", "dam", "mill", "canal", "quay", "lighthouse")
@@ -41,7 +42,7 @@ PLACES = ("Basel", "Vienna", "Lyon", "Hamburg", "Prague", "Turin", "Krakow", "Gh
 PAGES = 300
 READING_SECONDS = 4.0
 WORKERS = (1, 2)
-CLI = (sys.executable, "-m", "hades.surfaces.cli.main")
+CLI = (sys.executable, "-m", "hades.surfaces.cli.commands")
 
 
 def main() -> None:

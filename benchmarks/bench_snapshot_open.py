@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.snapshot.publish import publish  # noqa: E402
-from schemas.catalogue import collection_named  # noqa: E402
+from hades.snapshot.publish import publish
+from schemas.catalogue import collection_named
 
 NODES_PER_EDGE = 0.1
 DIMENSION = 384

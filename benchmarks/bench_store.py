@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.store import Mode
-from hades.stores import rows
+from hades.stores import row_checks as rows
 from hades.stores.sqlite.store import SqliteStore
 
 SAMPLE = 30_000

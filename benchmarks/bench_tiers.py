@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from hades import MemoryEnhancedPathRAG
-from hades.cache.lru import LRUCache
-from hades.cache.tier import MIB, MemoryTier
-from hades.settings import Settings, load_settings
+from hades.cache.stores import MIB, LRUCache, MemoryTier
+from hades.compat.pathrag import MemoryEnhancedPathRAG
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.wiring import open_answers, open_view
 
 LOADS = (1_000, 5_000, 20_000)

@@ -30,12 +30,9 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.vector_indexes import build_others
-from hades.snapshot.coded_vectors import CodedVectors, VectorsInCells
-from hades.snapshot.vectors import cosines_with
-from models.vector_search.cells import Cells, cells_for, fit_cells
-from models.vector_search.quantize import CodedRows, code_rows
-from models.vector_search.signs import SignedRows, sign_rows
-from models.vectors import unit_rows
+from hades.snapshot.vectors import CodedVectors, VectorsInCells, cosines_with
+from models.kernels import unit_rows
+from models.vector_codes import Cells, CodedRows, SignedRows, cells_for, code_rows, fit_cells, sign_rows
 
 SEED, BLOCK, TOP = 7, 16_384, 10
 SUBJECTS, THEMES = 400, 40  # centres, and centres of those

@@ -23,12 +23,20 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from hades.stages.weights.weight_config import TYPES, TypeTable
-from hades.stages.weights.weight_rules import COEFFICIENTS, SEEDS, WeightRules
-from models.weights.calibrate import bias_for
-from models.weights.components import Components, Reals, freshness, support
-from models.weights.squash import PARTS, Coefficients, costs, logits, squash
-from schemas.graph_types import RelationType
+from hades.build.weights.inputs import COEFFICIENTS, SEEDS, TYPES, TypeTable, WeightRules
+from models.weights.components import (
+    PARTS,
+    Coefficients,
+    Components,
+    Reals,
+    bias_for,
+    costs,
+    freshness,
+    logits,
+    squash,
+    support,
+)
+from schemas.nodes import RelationType
 
 SAMPLE = 20_000
 REPEATS = 15

@@ -28,9 +28,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.memory.history.names import edge_id, revision_key, state_id, state_key, topic_key
+from hades.memory.history.rows import edge_id, revision_key, state_id, state_key, topic_key
+from hades.memory.memory import Memory
 from hades.memory.recall.working_set import WorkingMemory
-from hades.memory.service import Memory
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.stores.sqlite.store import SqliteStore

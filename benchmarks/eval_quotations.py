@@ -21,11 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.retrieval.answer.answer_sources import number_sources  # noqa: E402
-from hades.retrieval.answer.extract_answer import extract_sentences  # noqa: E402
-from hades.retrieval.answer.write_answer import AnswerLimits  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.wiring import open_answers  # noqa: E402
+from hades.retrieval.answer.quote_answer import extract_sentences
+from hades.retrieval.answer.write_answer import AnswerLimits, number_sources
+from hades.settings.load import load_settings
+from hades.wiring import open_answers
 
 
 def main() -> None:

@@ -23,18 +23,16 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.build_state.ranker_file import read_model  # noqa: E402
-from hades.evaluation.ablation import no_ranker  # noqa: E402
-from hades.evaluation.cases import read_cases  # noqa: E402
-from hades.evaluation.harness import Scores, run  # noqa: E402
-from hades.evaluation.ladder import Rung  # noqa: E402
-from hades.evaluation.rankings import Bench, CachingEmbedder  # noqa: E402
-from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.snapshot.ranker_part import with_ranker  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
-from models.ranker.compare import difference  # noqa: E402
+from hades.build_state import read_model
+from hades.evaluation.cases import read_cases
+from hades.evaluation.metrics import Scores, run
+from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, no_ranker
+from hades.providers.tokens import MiniLmTokenizer
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.write_edges import with_ranker
+from hades.wiring import open_embedder
+from models.ranker.fit import difference
 
 RECIPES = ("hirag_pathrag", "hipporag")
 DEPTHS = (2, 5, 10)

@@ -238,7 +238,7 @@ def _commands(data: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _evaluate(name: str, command: list[str]) -> None:
     print(f"== {name}", file=sys.stderr)
-    run = [sys.executable, "-m", "hades.surfaces.cli.main", "eval", *command, "--json"]
+    run = [sys.executable, "-m", "hades.surfaces.cli.commands", "eval", *command, "--json"]
     done = subprocess.run(run, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"eval_{name}.json").write_text(

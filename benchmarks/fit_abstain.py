@@ -23,15 +23,15 @@ from scipy.optimize import minimize
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.cases import read_lines  # noqa: E402
-from hades.evaluation.rankings import MOMENT, PLAN  # noqa: E402
-from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.retrieval.ranking.abstain import should_abstain  # noqa: E402
-from hades.retrieval.turn.pipeline import Tools, retrieve  # noqa: E402
-from hades.retrieval.turn.types import Question  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
+from hades.evaluation.cases import read_lines
+from hades.evaluation.rankers import MOMENT, PLAN
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.core.types import Question
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.ranking.abstain import should_abstain
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.wiring import open_embedder
 
 Floats = NDArray[np.float64]
 SIGNALS = ("similarity", "held", "together")

@@ -1,4 +1,4 @@
-"""Fit the coefficients of `hades.retrieval.ranking.multihop_reranker` and report figures on unseen sets.
+"""Fit the coefficients of `hades.retrieval.features.passages` and report figures on unseen sets.
 
     python benchmarks/fit_closer.py NAME=HOME [NAME=HOME ...] [--penalty 0.1] [--json FILE]
 
@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.retrieval.ranking.multihop_reranker import first_look, second_look  # noqa: E402
-from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
-from hades.retrieval.turn.types import Question  # noqa: E402
-from hades.retrieval.walks.hipporag import gather  # noqa: E402
-from hades.retrieval.walks.walk_search import WalkFindings  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.telemetry.turn import Caps, Turn  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
-from models.linear_looks.fit import fit_listwise  # noqa: E402
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question
+from hades.retrieval.features.passages import pairwise_features as second_look
+from hades.retrieval.features.passages import passage_features as first_look
+from hades.retrieval.search.walk_search import WalkFindings, gather
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Caps, Turn
+from hades.wiring import open_embedder
+from models.rankings import fit_listwise
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=400, work_max=100_000_000, latency_ms=600_000)

@@ -22,16 +22,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.evaluation.cases import digest
-from hades.evaluation.code_cases import CodeCase, find_repository, read_code_cases
-from hades.evaluation.code_metrics import CodeRanking, summarise_code
-from hades.evaluation.code_repository import CodeRepository
+from hades.evaluation.code_data import (
+    CodeCase,
+    CodeRanking,
+    CodeRepository,
+    find_repository,
+    read_code_cases,
+    summarise_code,
+)
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.code.columns import file_columns
-from hades.retrieval.code.evidence import Evidence, base_score, collect_evidence
-from hades.retrieval.code.ranker import FORMAT, POOL_FILES, score_files, score_symbols
-from hades.text.code_question import read_code_question
-from models.code_ranker.fit import FitRules, fit_forest
-from models.code_ranker.trees import Forest
+from hades.retrieval.code.search import (
+    FORMAT,
+    POOL_FILES,
+    Evidence,
+    base_score,
+    collect_evidence,
+    file_columns,
+    score_files,
+    score_symbols,
+)
+from hades.text.code_questions import read_code_question
+from models.code_ranker import FitRules, Forest, fit_forest
 
 FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
 DEPTH = 50

@@ -31,22 +31,21 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.cases import read_lines  # noqa: E402
-from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
-from hades.providers.tokens import MiniLmTokenizer  # noqa: E402
-from hades.retrieval.ranking.evidence_features import Connections, first_columns, second_columns  # noqa: E402
-from hades.retrieval.ranking.rank_evidence import pick_candidates  # noqa: E402
-from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
-from hades.retrieval.turn.pipeline import Tools, embedded  # noqa: E402
-from hades.retrieval.turn.recipes import AUTO, recipe_named  # noqa: E402
-from hades.retrieval.walks.evidence_search import Evidence, search_evidence  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.telemetry.turn import Caps, Turn  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
-from models.fusion.infer import HEADS, KINDS, VERSION  # noqa: E402
-from models.linear_looks.fit import fit_gold_apart, fit_listwise  # noqa: E402
-from schemas.plan import Plan, Profile  # noqa: E402
+from hades.evaluation.cases import read_lines
+from hades.evaluation.text_sets import HALVES, prepare
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import AUTO, recipe_named
+from hades.retrieval.pipeline import Tools, embedded
+from hades.retrieval.ranking.default_ranking import Connections, first_columns, pick_candidates, second_columns
+from hades.retrieval.search.default_search import Evidence, search_evidence
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Caps, Turn
+from hades.wiring import open_embedder
+from models.rankings import FUSION_VERSION as VERSION
+from models.rankings import HEADS, KINDS, fit_gold_apart, fit_listwise
+from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)

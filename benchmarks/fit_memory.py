@@ -1,9 +1,9 @@
-"""Fit the coefficients of `hades.retrieval.ranking.memory_features` on one half and report the other.
+"""Fit the coefficients of `hades.retrieval.features.passages` on one half and report the other.
 
     python benchmarks/fit_memory.py FOLDER=HOME [FOLDER=HOME ...] [--penalty 0.01] [--json FILE]
 
 FOLDER is one that `hades eval memory` takes, HOME what its `--home` kept. Which half a conversation or an article is in
-follows from its name (`hades.evaluation.conversations.split_of`). The fit is listwise: the share of the softmax over a
+follows from its name (`hades.evaluation.text_sets.split_of`). The fit is listwise: the share of the softmax over a
 question's passages that lies on its gold passages, each set counting the same.
 """
 
@@ -25,21 +25,24 @@ from scipy.optimize import minimize
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.cases import read_lines  # noqa: E402
-from hades.evaluation.conversations import HALVES, prepare  # noqa: E402
-from hades.evaluation.metrics import recall_at  # noqa: E402
-from hades.ports.graph import Passage  # noqa: E402
-from hades.ports.view import GraphView  # noqa: E402
-from hades.retrieval.channels.memory_recipe import RecollectRules, hear  # noqa: E402
-from hades.retrieval.ranking.fitted_files import linear_looks  # noqa: E402
-from hades.retrieval.ranking.memory_features import Columns, first_look, second_look, weigh  # noqa: E402
-from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
-from hades.retrieval.turn.types import Question  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.telemetry.turn import Caps, Turn  # noqa: E402
-from hades.text.dates import Interval, time_asked  # noqa: E402
-from hades.wiring import open_embedder  # noqa: E402
+from hades.evaluation.cases import read_lines
+from hades.evaluation.metrics import recall_at
+from hades.evaluation.text_sets import HALVES, prepare
+from hades.ports.graph import Passage
+from hades.ports.view import GraphView
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question
+from hades.retrieval.core.words import linear_looks
+from hades.retrieval.features.passages import Columns
+from hades.retrieval.features.passages import dated_features as first_look
+from hades.retrieval.features.passages import dated_pair_features as second_look
+from hades.retrieval.features.passages import weigh_dated as weigh
+from hades.retrieval.search.dated_passages import RecollectRules, hear
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Caps, Turn
+from hades.text.dates import Interval, time_asked
+from hades.wiring import open_embedder
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=10_000, work_max=100_000_000, latency_ms=600_000)

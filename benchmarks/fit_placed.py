@@ -28,22 +28,20 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.evaluation.arxiv import citation_cases, read_titles, test_citations  # noqa: E402
-from hades.evaluation.cases import Case  # noqa: E402
-from hades.evaluation.citations import require_withheld  # noqa: E402
-from hades.ports.view import GraphView  # noqa: E402
-from hades.retrieval.channels.near import nodes_near  # noqa: E402
-from hades.retrieval.channels.placed_search import PlacedCandidates, gather_placed, read_placed  # noqa: E402
-from hades.retrieval.ranking.memory_features import Columns  # noqa: E402
-from hades.retrieval.turn.metered_view import MeteredView  # noqa: E402
-from hades.retrieval.turn.types import Question  # noqa: E402
-from hades.settings import load_settings  # noqa: E402
-from hades.snapshot.open import open_snapshot  # noqa: E402
-from hades.telemetry.turn import Caps, Turn  # noqa: E402
-from hades.wiring import open_build_context, open_embedder  # noqa: E402
-from models.linear_looks.fit import fit_listwise  # noqa: E402
-from models.linear_looks.infer import VERSION  # noqa: E402
-from schemas.plan import Plan, Profile  # noqa: E402
+from hades.evaluation.cases import Case, citation_cases, read_titles, test_citations
+from hades.evaluation.text_sets import require_withheld
+from hades.ports.view import GraphView
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question
+from hades.retrieval.features.passages import Columns
+from hades.retrieval.search.near_document import PlacedCandidates, gather_placed, nodes_near, read_placed
+from hades.settings.load import load_settings
+from hades.snapshot.open import open_snapshot
+from hades.telemetry.turn import Caps, Turn
+from hades.wiring import open_build_context, open_embedder
+from models.rankings import LOOKS_VERSION as VERSION
+from models.rankings import fit_listwise
+from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=10_000, work_max=100_000_000, latency_ms=600_000)

@@ -21,15 +21,15 @@ from rich.table import Table
 
 from hades.ports.graph import Kind
 from hades.ports.view import GraphView
-from hades.retrieval.ranking.supporting_passages import passages_of
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.types import Question, Seed
-from hades.retrieval.walks.compile_kernel import want_machine_code
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
+from models.kernels import want_machine_code
 
 THRESHOLDS = (0.1, 0.03, 0.01, 0.005, 0.003, 0.001, 0.0003)
 NAMED, NEAREST, FIRST = 0.9, 6, 5

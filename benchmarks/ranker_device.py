@@ -24,8 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from models.ranker.dataset import Graph, undirected  # noqa: E402
-from models.ranker.fit_states import StateRules, fit_states  # noqa: E402
+from models.ranker.fit import StateRules, fit_states
+from models.ranker.infer import Graph, undirected
 
 WIDTH = 384 + 12
 COMMUNITIES = 1_000

@@ -7,7 +7,7 @@ from typing import Annotated
 from prefect import flow
 from pydantic import Field
 
-from tasks.alerts import keep_alert
+from tasks.build import keep_alert
 
 
 @flow(name="alert")

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 from prefect import flow
 from pydantic import Field
 
-from hades.stages.night import begin
+from hades.build.night import begin
 from tasks import policies
-from tasks.contracts import check
-from tasks.stages import STAGE_TASKS
+from tasks.build import STAGE_TASKS, check
 
 
 @flow(name="build_hierarchy", **policies.BUILD)

@@ -6,9 +6,9 @@ from typing import Any
 
 from prefect import flow
 
-from hades.stages.night import STORE_CONTRACTS
+from hades.build.night import STORE_CONTRACTS
 from tasks import policies
-from tasks.contracts import check_fully
+from tasks.build import check_fully
 
 
 @flow(name="check_contracts", **policies.BUILD)

@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect import flow
 
-from tasks.embeddings import embed_shard, finish_embeddings, list_shards
+from tasks.build import embed_shard, finish_embeddings, list_shards
 from tasks.unit import run_flow
 
 

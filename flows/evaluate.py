@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field
 
 from tasks import policies
-from tasks.evaluation import evaluate_graph
+from tasks.build import evaluate_graph
 
 
 @flow(name="evaluate", **policies.BUILD)

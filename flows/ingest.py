@@ -8,9 +8,8 @@ from prefect import flow
 from pydantic import Field
 
 from hades.ingest.phases import Phase
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
-from tasks.ingest import run_phase
+from schemas.sources import SourceKind, SourceSpec
+from tasks.build import run_phase
 
 PHASES = tuple(phase.value for phase in Phase)
 

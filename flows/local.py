@@ -11,9 +11,9 @@ from prefect import Flow
 from prefect.exceptions import ParameterTypeError
 
 from hades.errors import SettingsError
-from hades.ports.progress import Progress
-from hades.settings import load_settings
-from hades.telemetry.traces import span
+from hades.ports.services import ProgressReport as Progress
+from hades.settings.load import load_settings
+from hades.telemetry.logs import span
 from hades.wiring import observe
 from tasks.unit import without_server
 

@@ -1,4 +1,4 @@
-"""The build of every night: the stages of `hades/stages/night.py` in order, each followed by its contracts."""
+"""The build of every night: the stages of `hades/build/night.py` in order, each followed by its contracts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from prefect import flow
 from pydantic import Field
 
 from flows.embed import embed_shards
-from hades.stages.night import Night, begin, stages_of
+from hades.build.night import Night, begin, stages_of
 from schemas.sources import SourceSpec
 from tasks import policies
-from tasks.contracts import check
-from tasks.reports import write_report
-from tasks.stages import STAGE_TASKS, tell_lineage
+from tasks.build import STAGE_TASKS, check, tell_lineage, write_report
 from tasks.unit import run_flow
 
 

@@ -8,7 +8,7 @@ from prefect import flow
 
 from hades.errors import StoreDamaged
 from hades.ports.store import ProvisionReport
-from tasks.store import check_store, provision_store
+from tasks.build import check_store, provision_store
 
 
 @flow(name="provision")

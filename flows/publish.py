@@ -8,10 +8,9 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.stages.night import STORE_CONTRACTS, begin
+from hades.build.night import STORE_CONTRACTS, begin
 from tasks import policies
-from tasks.contracts import check
-from tasks.stages import STAGE_TASKS
+from tasks.build import STAGE_TASKS, check
 
 
 @flow(name="publish", **policies.BUILD)

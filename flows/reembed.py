@@ -9,7 +9,7 @@ from pydantic import Field
 
 from flows.nightly import nightly
 from tasks import policies
-from tasks.ingest import embed_again
+from tasks.build import embed_again
 from tasks.memory import embed_memory_again
 from tasks.unit import run_flow
 

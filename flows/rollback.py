@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from prefect import flow
 from pydantic import Field
 
-from tasks.snapshot import roll_back
+from tasks.build import roll_back
 
 
 @flow(name="rollback")

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.stages.night import begin
-from hades.stages.ranker.train_ranker import QuestionSet
+from hades.build.night import begin
+from hades.build.ranker.stage import QuestionSet
 from tasks import policies
-from tasks.snapshot import release_if
-from tasks.stages import train_on
+from tasks.build import release_if, train_on
 
 
 @flow(name="train_ranker", **policies.BUILD)

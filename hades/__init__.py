@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hades.memory_enhanced_pathrag import MemoryEnhancedPathRAG
+    from hades.compat.pathrag import MemoryEnhancedPathRAG
     from hades.wiring import open_hades
 
 __all__ = ["MemoryEnhancedPathRAG", "open_hades"]
@@ -16,7 +16,7 @@ def __getattr__(name: str) -> Any:
 
         return open_hades
     if name == "MemoryEnhancedPathRAG":
-        from hades.memory_enhanced_pathrag import MemoryEnhancedPathRAG
+        from hades.compat.pathrag import MemoryEnhancedPathRAG
 
         return MemoryEnhancedPathRAG
     raise AttributeError(f"module 'hades' has no attribute {name!r}")

@@ -10,31 +10,40 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hades.cache.place import CachePlace
+from hades.build.context import BuildContext, Mode
+from hades.cache.tiers import CachePlace
 from hades.errors import SettingsError
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.ingest_api import Ingest
+from hades.ingest.edges import derive_edges
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.forget import forget_documents
+from hades.ingest.ingest import Ingest
+from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
-from hades.ingest.report import IngestReport, Progress, silent
-from hades.ingest.sources.history_rules import HistoryRules
-from hades.ports.clock import utc_now
+from hades.ingest.sources.material import HistoryRules
+from hades.ingest.stated_edges import estimate, extract
+from hades.memory.memory import Memory
+from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
 from hades.ports.store import GraphStore
-from hades.ports.text import Embedder, LanguageModel, Tokenizer
-from hades.retrieval.turn.recipes import DEFAULT, MODES, PASSAGE
-from hades.snapshot.pointer import served
-from hades.stages.build_context import BuildContext, Mode
+from hades.retrieval.answers import Answers
+from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.ranking.default_ranking import ServedFusion
+from hades.retrieval.turn_result import TurnLog, judge, log_of
+from hades.snapshot.manifest import served
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
 from schemas.plan import Plan
 from schemas.telemetry import Feedback, JudgedRanks
 
-if TYPE_CHECKING:  # a night without a change loads none of these
+if TYPE_CHECKING:
     from hades.ingest.forget import Certificate
-    from hades.ingest.openie import Estimate, ExtractionReport
-    from hades.memory.service import Memory
+    from hades.ingest.stated_edges import Estimate, ExtractionReport
+    from hades.memory.memory import Memory
     from hades.ports.view import GraphView
-    from hades.retrieval.turn.answers import Answers
-    from hades.retrieval.turn.turn_log import TurnLog
+    from hades.retrieval.answers import Answers
+    from hades.retrieval.turn_result import TurnLog
     from hades.snapshot.publish import PublishReport
-    from schemas.retrieval import Retrieval
+    from schemas.answer import Retrieval
 
 
 class Hades:
@@ -47,7 +56,7 @@ class Hades:
         tokenizer: Tokenizer,
         home: Path,
         language_model: LanguageModel | None = None,
-        progress: Progress = silent,
+        progress: ProgressReport = silent,
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
         history: HistoryRules | None = None,
@@ -88,15 +97,10 @@ class Hades:
 
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
-        from hades.ingest.openie import estimate
-
         return estimate(self.store, self._context.tokenizer, self._ask().model)
 
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
-        from hades.ingest.edges import derive_edges
-        from hades.ingest.openie import extract
-
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.rules, self._context.progress, self._context.scratch)
         return bill
@@ -108,8 +112,6 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        from hades.ingest.forget import forget_documents
-
         certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
         for parsed in self._context.scratch.glob("parsed-*.jsonl"):  # quotes signatures and docstrings of files
             parsed.unlink(missing_ok=True)
@@ -118,14 +120,12 @@ class Hades:
 
     def publish(self) -> PublishReport:
         """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
-        from hades.snapshot.publish import publish
-
         return publish(self.store, self.home)
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
-        from hades.stages.night import begin
-        from hades.stages.run import build
+        from hades.build.night import begin
+        from hades.build.run import build
 
         return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
@@ -145,29 +145,19 @@ class Hades:
 
     @cached_property
     def _turns(self) -> TurnLog:
-        from hades.retrieval.turn.turn_log import TurnLog
-
         return TurnLog(self._store, self._store, may_drop=False)
 
     def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
-        from hades.retrieval.ranking.served_fusion import ServedFusion
-        from hades.retrieval.turn.answers import Answers
-        from hades.retrieval.turn.pipeline import Tools
-
         tools = Tools(tokenizer, self.embedder, fusion=ServedFusion(self.home))
         return Answers(self.view, lambda: served(self.home), tools)
 
     @cached_property
     def memory(self) -> Memory:
         """What an agent or a team remembers, kept in the same store."""
-        from hades.memory.service import Memory
-
         return Memory(self.store, self.embedder, utc_now, self._language_model, self._context.tokenizer, self.home)
 
     def view(self) -> GraphView:
         """The published graph, as questions read it."""
-        from hades.snapshot.open import open_snapshot
-
         return open_snapshot(self.home)
 
     def retrieve(
@@ -186,8 +176,6 @@ class Hades:
         anyway: bool = False,
     ) -> Retrieval:
         """Answer a question from the published graph; the turn is logged beside the next question."""
-        from hades.retrieval.turn.query_log import log_of
-
         answer = self.answers.retrieve(
             text,
             recipe=recipe,
@@ -208,8 +196,6 @@ class Hades:
         self, query_id: str, *, good: JudgedRanks = JudgedRanks(), bad: JudgedRanks = JudgedRanks()
     ) -> Feedback:
         """Say which paths and passages of an answer were good or bad, by rank."""
-        from hades.retrieval.turn.query_log import judge
-
         return judge(self.store, query_id, good=good, bad=bad, at=utc_now())
 
     def close(self) -> None:

@@ -10,40 +10,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hades.api import Hades
+from hades.build.code_workspace import UnbuiltWorkspace
+from hades.build.context import BuildContext
+from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
+from hades.ingest.manifest import known
+from hades.ingest.sources.material import HistoryRules
+from hades.memory.memory import Memory
+from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
+from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
 from hades.ports.store import GraphStore, Mode
-from hades.ports.text import Embedder, LanguageModel
-from hades.ports.tracking import Tracker
-from hades.settings import Settings, load_settings
+from hades.providers.file_registry import DeferredTracker, FileTracker, TenantTracker, stamp_of
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.minilm import MiniLmEmbedder
+from hades.providers.mlflow_registry import MlflowFileTracker, MlflowTracker
+from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.answers import Answers
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.ranking.default_ranking import ServedFusion
+from hades.retrieval.ranking.feedback import StoredBeliefs
+from hades.retrieval.ranking.select import ExplorationRules
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
+from hades.snapshot.manifest import ServedPointer
+from hades.snapshot.open import EmptyView, open_snapshot
+from hades.stores.sqlite.connection import RowCounts
+from hades.stores.sqlite.store import SqliteStore
+from hades.telemetry.logs import emitter, send_to
+from schemas.record import hide_pandas_from_arrow
+from schemas.sources import SourceKind
 
 if TYPE_CHECKING:
     from hades.api import Hades
-    from hades.memory.service import Memory
-    from hades.ports.progress import Progress
+    from hades.build.code_workspace import UnbuiltWorkspace
+    from hades.build.context import BuildContext
+    from hades.build.run import PaidModels
+    from hades.memory.memory import Memory
+    from hades.ports.services import ProgressReport
     from hades.ports.view import GraphView
+    from hades.retrieval.answers import Answers
     from hades.retrieval.code.index import CodeIndex
-    from hades.retrieval.turn.answers import Answers
-    from hades.retrieval.turn.pipeline import Tools
-    from hades.stages.build_context import BuildContext
-    from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
-    from hades.stages.forecast_cost import PaidModels
+    from hades.retrieval.pipeline import Tools
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
 
 
-def open_hades(settings: Settings | None = None, *, progress: Progress | None = None) -> Hades:
+def open_hades(settings: Settings | None = None, *, progress: ProgressReport | None = None) -> Hades:
     """The graph of the settings (by default those of the environment), ready to ingest and publish.
 
     The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
     """
-    from hades.api import Hades
-    from hades.cache.place import CachePlace
-    from hades.ingest.sources.history_rules import HistoryRules
-    from hades.ports.progress import silent
-    from hades.providers.tokens import MiniLmTokenizer
-    from hades.stages.build_context import BuildContext
-    from hades.telemetry.lineage import emitter
-
     settings = settings or load_settings()
     store = open_written_store(settings)
     embedder = open_embedder(settings)
@@ -79,13 +97,11 @@ def open_hades(settings: Settings | None = None, *, progress: Progress | None = 
 def observe(settings: Settings) -> None:
     """Send spans where the settings say; safe to repeat, and nothing is loaded where they say nothing."""
     if settings.otlp_endpoint is not None:
-        from hades.telemetry.traces import send_to
-
         send_to(settings.otlp_endpoint)
 
 
 @contextmanager
-def open_build_context(settings: Settings, *, progress: Progress | None = None) -> Iterator[BuildContext]:
+def open_build_context(settings: Settings, *, progress: ProgressReport | None = None) -> Iterator[BuildContext]:
     """What a build works with; the model is named but not loaded, the registry opened when it is first asked."""
     with open_hades(settings, progress=progress) as hades:
         yield hades.build_context
@@ -94,10 +110,6 @@ def open_build_context(settings: Settings, *, progress: Progress | None = None) 
 @contextmanager
 def open_memory(settings: Settings | None = None, *, embedder: Embedder | None = None) -> Iterator[Memory]:
     """The memory kept in the store of the settings, closed at the end; the embedder is the settings' unless given."""
-    from hades.memory.service import Memory
-    from hades.ports.clock import utc_now
-    from hades.providers.tokens import MiniLmTokenizer
-
     settings = settings or load_settings()
     with closing(open_written_store(settings)) as store:
         language_model = open_language_model(settings)
@@ -108,14 +120,6 @@ def open_memory(settings: Settings | None = None, *, embedder: Embedder | None =
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
-    from hades.memory.recall.answer_search import StoredMemorySearch
-    from hades.providers.tokens import MiniLmTokenizer
-    from hades.retrieval.ranking.exploration import ExplorationRules
-    from hades.retrieval.ranking.served_fusion import ServedFusion
-    from hades.retrieval.ranking.stored_beliefs import StoredBeliefs
-    from hades.retrieval.turn.answers import Answers
-    from hades.retrieval.turn.pipeline import Tools
-
     settings = settings or load_settings()
     observe(settings)
     tools = Tools(
@@ -142,8 +146,6 @@ def _count_rows(settings: Settings) -> Callable[[str], int | None]:
     """Counts the rows of a collection without opening the store; only the embedded one can be asked."""
     if settings.store != "sqlite":
         return lambda collection: None
-    from hades.stores.sqlite.row_counts import RowCounts
-
     return RowCounts(settings.home / "graph.db")
 
 
@@ -166,9 +168,6 @@ def _open_view_or_none(settings: Settings, tools: Tools) -> GraphView:
     try:
         return open_view(settings)
     except NothingPublished:
-        from hades.memory.recall.answer_search import NOTHING_REMEMBERED
-        from hades.snapshot.empty import EmptyView
-
         if tools.memory is None or tools.memory.version() == NOTHING_REMEMBERED:
             raise
         return EmptyView([tools.embedder.model.tag] if tools.embedder is not None else [])
@@ -179,18 +178,12 @@ def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
 
     @cache
     def opened() -> UnbuiltWorkspace:
-        from hades.providers.tokens import MiniLmTokenizer
-        from hades.stages.code_index.unbuilt_workspace import UnbuiltWorkspace
-
         return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer())
 
     return lambda: opened().index()
 
 
 def _known_workspaces(settings: Settings) -> list[SourceSpec]:
-    from hades.ingest.source_registry import known
-    from schemas.source_kinds import SourceKind
-
     try:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             return [spec for spec in known(store) if spec.source == SourceKind.WORKSPACE]
@@ -206,15 +199,11 @@ def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
         view = ArangoView(_open_arango(settings, Mode.READ_ONLY), lambda: _open_whole(settings))
         view.info  # noqa: B018 - asked once here, so that the first turn does not spend its time on it
         return view
-    from hades.snapshot.open import open_snapshot
-
     return open_snapshot(settings.home, snapshot)
 
 
 def _open_whole(settings: Settings) -> GraphView | None:
     """The snapshot that this machine has, for turns that meet a half-applied write; None where it has none."""
-    from hades.snapshot.open import open_snapshot
-
     try:
         return open_snapshot(settings.home, replaces="rows that a large write has half changed")
     except SnapshotError:
@@ -225,8 +214,6 @@ def _version_of(settings: Settings) -> Callable[[], str]:
     """Asks what serves now, cheaply, so that a long-lived process notices a new snapshot."""
     if settings.view == "arango":
         return lambda: "live"
-    from hades.snapshot.pointer import ServedPointer
-
     return ServedPointer(settings.home)
 
 
@@ -237,15 +224,11 @@ def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None
     """
     if settings.store == "arango":
         return _open_arango(settings, mode)
-    from hades.stores.sqlite.store import SqliteStore
-
     return SqliteStore.open(settings.home / "graph.db", mode, busy_seconds)
 
 
 def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:
     """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades provision`."""
-    from schemas.arrays import hide_pandas_from_arrow
-
     hide_pandas_from_arrow()
     if settings.store != "sqlite":
         return open_store(settings, mode)
@@ -257,15 +240,9 @@ def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> Grap
 def open_embedder(settings: Settings) -> Embedder:
     """What turns text into vectors."""
     if settings.embedder == "hashing":
-        from hades.providers.hashing import HashingEmbedder
-
         return HashingEmbedder()
     if settings.embedder == "minilm":
-        from hades.providers.minilm import MiniLmEmbedder
-
         return MiniLmEmbedder(model_cache(settings))
-    from hades.providers.openai_compatible import OpenAIEmbedder
-
     model = settings.embedder_model or settings.llm_model
     if settings.llm_base_url is None or model is None:
         raise SettingsError(
@@ -277,8 +254,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 def paid_models(settings: Settings) -> PaidModels:
     """The models of the settings that stand behind an endpoint, with their prices, for forecasts."""
-    from hades.providers.tokens import MiniLmTokenizer
-    from hades.stages.forecast_cost import PaidModels
+    from hades.build.run import PaidModels
 
     is_remote = settings.llm_base_url is not None
     return PaidModels(
@@ -295,8 +271,6 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
     """The language model the settings name, or None: everything works without one."""
     if settings.llm_base_url is None or settings.llm_model is None:
         return None
-    from hades.providers.openai_compatible import OpenAILanguageModel
-
     key = settings.llm_api_key
     return OpenAILanguageModel(
         settings.llm_base_url, settings.llm_model, api_key=key.get_secret_value() if key else None
@@ -310,25 +284,15 @@ def open_tracker(settings: Settings) -> Tracker:
     """
     home = settings.home.resolve()
     if settings.mlflow_uri is None and find_spec("mlflow") is None:
-        from hades.providers.file_tracker import FileTracker
-
         return FileTracker(home / "registry.db", home / "artifacts")
     if settings.mlflow_uri is None:
-        from hades.providers.deferred_tracker import DeferredTracker
-        from hades.providers.mlflow_file import MlflowFileTracker
-        from hades.providers.registry_files import stamp_of
-
         kept = MlflowFileTracker(home / "mlflow.db", home / "mlflow.lock", home / "artifacts")
         return DeferredTracker(kept, home / "registry-outbox", lambda: stamp_of(home / "mlflow.db"))
-    from hades.providers.mlflow_tracker import MlflowTracker
-
     is_served = urlsplit(settings.mlflow_uri).scheme in ("http", "https")
     artifacts = None if is_served else home / "artifacts"
     tracker: Tracker = MlflowTracker(settings.mlflow_uri, home / "mlflow.lock", artifacts)
     if settings.tenant is None:
         return tracker
-    from hades.providers.tenant_tracker import TenantTracker
-
     return TenantTracker(tracker, settings.tenant)
 
 
@@ -338,7 +302,7 @@ def model_cache(settings: Settings) -> Path:
 
 
 def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
-    from hades.stores.arango.endpoints import Account, ArangoEndpoints
+    from hades.stores.arango.client import Account, ArangoEndpoints
     from hades.stores.arango.store import ArangoStore
 
     endpoints = ArangoEndpoints(

@@ -1,13 +1,250 @@
-"""A written answer: sentences with the numbers of the sources that support them."""
+"""Retrieval and WrittenAnswer, also as Arrow tables."""
 
 from __future__ import annotations
 
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal
 
-from pydantic import Field
+import pyarrow as pa
+from pydantic import ConfigDict, Field
 
-from schemas.plan import Reason
-from schemas.retrieval import Shape
+from schemas.plan import Plan, Reason
+from schemas.record import Record
+
+# What a question is answered with, in the shape that scripts are written against (`Retrieval.model_dump()`).
+
+
+class Shape(Record):
+    """A part of the answer; dumped under the names that programs know."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+
+class PathNode(Shape):
+    """A node on a path. `document` is the id that came in with the corpus; entities that no text defines have none."""
+
+    id: str
+    name: str
+    type: str
+    document: str = ""
+    span: tuple[int, int] | None = None
+    deg_out: int = Field(0, description="edges that leave it: what its flow is split over")
+
+
+class Source(Shape):
+    """Where a fact was read."""
+
+    doc: str = ""
+    span: tuple[int, int] | None = None
+
+
+class PathEdge(Shape):
+    """An edge of a path as it is stored, whichever way the path walks it."""
+
+    id: str
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    type: str
+    weight: float | None = None
+    provenance: Source = Source()
+
+
+class Path(Shape):
+    """A walk through the graph, for machines and for people."""
+
+    rank: int = Field(ge=1)
+    score: float
+    reliability: float = Field(description="the flow that arrives at its end, in [0, 1]")
+    confidence: float = Field(description="geometric mean of the weights of its edges, in [0, 1]")
+    text: str
+    why: str = ""
+    origin: str = Field("", description="the search that found it")
+    nodes: tuple[PathNode, ...]
+    edges: tuple[PathEdge, ...]
+    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
+
+
+class CitedPassage(Shape):
+    """A piece of a document; `tiers` say what each search in `from` gave it."""
+
+    rank: int = Field(ge=1)
+    id: str
+    document: str
+    title: str = ""
+    text: str
+    score: float
+    origins: tuple[str, ...] = Field(alias="from")
+    span: tuple[int, int] = (0, 0)
+    document_id: str = Field("", description="the `_id` whose text the span points into")
+    headings: tuple[str, ...] = Field((), description="where it stands: headings, page, slide, cells, time")
+    tiers: dict[str, float] = Field(default_factory=dict)
+    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
+    path: str = Field("", description="path of the file inside its workspace; empty where there is none")
+    lines: tuple[int, int] | None = Field(None, description="first and last line in the file, from 1")
+    symbol: str = Field("", description="qualified name inside the file; empty at module level and in prose")
+    kind: str = Field("", description="function, method, class, module, prose, passage ...")
+    explained_by: int | None = Field(None, description="rank of the path that leads to it; None where none is shown")
+    no_path: str = Field("", description="why no path leads to it, where that was looked for")
+
+
+class RankedItem(Shape):
+    """A file or symbol of a ranking that was asked for with `level`; a symbol is `path:Qualified.name`."""
+
+    rank: int = Field(ge=1)
+    id: str
+    score: float = Field(description="1 for the first, falling with the place")
+
+
+class Topic(Shape):
+    """A topic that the question was narrowed to."""
+
+    id: str
+    level: int
+    summary: str
+
+
+class Tokens(Shape):
+    """Size of the prompt and of its parts."""
+
+    prompt: int = 0
+    hierarchy: int = 0
+    paths: int = 0
+
+
+class StageReport(Shape):
+    """What one stage spent and made of it."""
+
+    name: str
+    reads: int = 0
+    ms: float = 0.0
+    taken: int = Field(0, alias="in")
+    given: int = Field(0, alias="out")
+    dedupe_rate: float = 0.0
+    coverage: float = 0.0
+    capped: bool = False
+    early_stop: bool = False
+    work: int = 0
+
+
+class Telemetry(Shape):
+    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt tokens.
+
+    `loading_ms` is what loading a model and machine code took in this process before and beside the turn; `ms` is
+    without it.
+    """
+
+    reads: int = 0
+    ms: float = 0.0
+    loading_ms: float = 0.0
+    stages: tuple[StageReport, ...] = ()
+    work: int = 0
+    counters: dict[str, int] = Field(default_factory=dict)
+
+
+class ContextFactor(Shape):
+    """The parts of the context factor; see docs/retrieval.md for how each is measured."""
+
+    local: float = Field(alias="L")
+    intent: float = Field(alias="I")
+    action: float = Field(alias="A")
+    ground: float = Field(alias="G")
+    value: float
+
+
+class Conveyance(Shape):
+    """How much of the answer reaches the reader, for the time it took."""
+
+    what: float = Field(alias="W")
+    where: float = Field(alias="R")
+    who: float = Field(alias="H")
+    time: float = Field(alias="T")
+    context: ContextFactor = Field(alias="Ctx")
+    value: float = Field(alias="C")
+    reach: tuple[float, ...] = Field((), alias="P_ij", description="reliability of each path, first node to last")
+
+
+class Retrieval(Shape):
+    """An answered question."""
+
+    query_id: str
+    query: str
+    recipe: str
+    snapshot: str
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+    reasons: tuple[Reason, ...] = ()
+    plan: Plan
+    paths: tuple[Path, ...] = ()
+    passages: tuple[CitedPassage, ...] = ()
+    hierarchy: tuple[Topic, ...] = ()
+    prompt: str = ""
+    tokens: Tokens = Tokens()
+    telemetry: Telemetry = Telemetry()
+    conveyance: Conveyance
+    why: str = Field("", description="why this recipe, where `auto` chose it")
+    confidence: float | None = Field(
+        None,
+        description="how likely the evidence supports an answer, in [0, 1]; None where the recipe does not judge it",
+    )
+    level: str = Field("passage", description="what was ranked: passage, symbol or file")
+    ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")
+
+    def to_arrow(self, part: str = "passages") -> pa.Table:
+        """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
+
+        return make_result_table(self, part)
+
+    def to_pandas(self, part: str = "passages") -> Any:
+        """The same as a pandas frame; needs pandas, which the extra `flows` brings."""
+        return self.to_arrow(part).to_pandas()
+
+
+# The parts of an answer as Arrow tables, for readers that want rows.
+
+
+_TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.int64())
+TABLES: dict[str, pa.Schema] = {
+    "passages": pa.schema(
+        [
+            ("rank", pa.int64()), ("id", pa.string()), ("document", pa.string()), ("title", pa.string()),
+            ("text", pa.string()), ("score", pa.float64()), ("from", _TEXTS), ("span", _NUMBERS),
+            ("headings", _TEXTS), ("path", pa.string()), ("lines", _NUMBERS), ("symbol", pa.string()),
+            ("kind", pa.string()),
+        ]
+    ),
+    "paths": pa.schema(
+        [
+            ("rank", pa.int64()), ("score", pa.float64()), ("reliability", pa.float64()),
+            ("confidence", pa.float64()), ("text", pa.string()), ("why", pa.string()), ("nodes", _TEXTS),
+            ("relations", _TEXTS), ("documents", _TEXTS),
+        ]
+    ),
+    "ranking": pa.schema([("rank", pa.int64()), ("id", pa.string()), ("score", pa.float64())]),
+}  # fmt: skip
+
+
+def make_result_table(retrieval: Retrieval, part: str) -> pa.Table:
+    """The passages, the paths or the ranking, one row each, best first."""
+    if part not in TABLES:
+        raise ValueError(f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}")
+    if part == "paths":
+        rows = [_path_row(path) for path in retrieval.paths]
+    else:
+        rows = [row.model_dump(by_alias=True) for row in getattr(retrieval, part)]
+    return pa.Table.from_pylist(rows, schema=TABLES[part])
+
+
+def _path_row(path: Path) -> dict[str, Any]:
+    plain = path.model_dump(include={"rank", "score", "reliability", "confidence", "text", "why"})
+    return {
+        **plain,
+        "nodes": [node.id for node in path.nodes],
+        "relations": [edge.type for edge in path.edges],
+        "documents": sorted({edge.provenance.doc for edge in path.edges if edge.provenance.doc}),
+    }
+
+
+# A written answer: sentences with the numbers of the sources that support them.
 
 
 class AnswerSource(Shape):

@@ -7,12 +7,11 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from schemas.graph_types import MAX_LEARNED, CodeEdgeType, EntityType, RelationType
+from schemas.nodes import MAX_LEARNED, CodeEdgeType, EntityType, RelationType
 from schemas.record import Edge, Json, Record, Unit
 
 _ANY = frozenset(EntityType)
 _WORK = frozenset({EntityType.PAPER, EntityType.METHOD, EntityType.CONCEPT})
-
 # Requirement C20: citer -> cited, paper or method -> code symbol, new -> base, mention -> canonical.
 ENDPOINTS: dict[RelationType, tuple[frozenset[EntityType], frozenset[EntityType]]] = {
     RelationType.CITES: (frozenset({EntityType.PAPER}), frozenset({EntityType.PAPER})),

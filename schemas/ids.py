@@ -1,16 +1,20 @@
-"""Identifiers that come from content and are legal ArangoDB keys, so doing it twice is doing it once."""
+"""Ids and keys that come from content; valid time and known time."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+# Identifiers that come from content and are legal ArangoDB keys, so doing it twice is doing it once.
+
 
 MAX_KEY_BYTES = 254
 # ArangoDB also takes ':', but SmartGraphs give it a meaning, so no key of ours holds one.
 KEY_PATTERN = r"^[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_\-]{0,63}/[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
-
 _KEY = re.compile(KEY_PATTERN)
 _NOT_WORD = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARS = 80
@@ -72,3 +76,56 @@ def sha256_text(text: str) -> str:
 def _digest(parts: tuple[str, ...]) -> str:
     joined = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(joined, digest_size=13).hexdigest()[:25]
+
+
+# Time as two half-open intervals: when something was true, and when we knew it.
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The point in time a reader stands at: true at `as_of`, known at `known_at`; None leaves that axis open."""
+
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("as_of", "known_at"):
+            moment = getattr(self, name)
+            if moment is not None and moment.tzinfo is None:
+                raise ValueError(f"{name} has no time zone; give an aware datetime")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is masked."""
+        return self.as_of is None and self.known_at is None
+
+
+def contains(start: datetime | None, end: datetime | None, moment: datetime) -> bool:
+    """Whether [start, end) holds the moment; an absent bound is open."""
+    return (start is None or start <= moment) and (end is None or moment < end)
+
+
+def overlap(first: tuple[datetime | None, datetime | None], second: tuple[datetime | None, datetime | None]) -> bool:
+    """Whether two half-open intervals share a moment."""
+    (a_start, a_end), (b_start, b_end) = first, second
+    return (a_end is None or b_start is None or b_start < a_end) and (
+        b_end is None or a_start is None or a_start < b_end
+    )
+
+
+def is_visible(
+    mask: Mask,
+    valid_from: datetime | None,
+    valid_until: datetime | None,
+    recorded_at: datetime | None,
+    retracted_at: datetime | None,
+) -> bool:
+    """Whether a reader standing at the mask sees a fact with these two intervals."""
+    return (mask.as_of is None or contains(valid_from, valid_until, mask.as_of)) and (
+        mask.known_at is None or contains(recorded_at, retracted_at, mask.known_at)
+    )
+
+
+def iso(moment: datetime) -> str:
+    """UTC text of fixed width, so that text order is time order in every store."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

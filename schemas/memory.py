@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from schemas.intervals import contains
+from schemas.ids import contains
 from schemas.record import Edge, Json, Keyed, Unit, Vector
 
 RELATION_PATTERN = r"^[a-z][a-z0-9_]{0,62}$"

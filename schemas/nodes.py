@@ -1,4 +1,4 @@
-"""What the graph is about: documents it was read from, entities it speaks of, files and functions."""
+"""Documents, chunks, entities, files, functions and their types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,54 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from schemas.graph_types import EntityType
 from schemas.record import Json, Keyed, Unit, Vector
-from schemas.source_kinds import SourceKind
+from schemas.sources import SourceKind
+
+# The types of entities and of the edges between nodes, and the bound of what is learned about an edge.
+
+
+MAX_LEARNED = 4.0  # no setting lets judged answers move a logit further than this
+
+
+class EntityType(StrEnum):
+    """The five types a traversal meets (requirement C9)."""
+
+    PAPER = "paper"
+    CONCEPT = "concept"
+    METHOD = "method"
+    PERSON = "person"
+    CODE_SYMBOL = "code_symbol"
+
+
+class RelationType(StrEnum):
+    """Types of entity-to-entity relations: six of specification 002, two of specification 004."""
+
+    CITES = "cites"
+    IMPLEMENTS = "implements"
+    EXTENDS = "extends"
+    REFERS_TO = "refers_to"
+    COREF = "coref"
+    DERIVES_FROM = "derives_from"
+    SIMILAR_TO = "similar_to"
+    RELATED_TO = "related_to"
+
+
+class CodeEdgeType(StrEnum):
+    """How code is joined to code and to text."""
+
+    CONTAINS = "contains"
+    IMPORTS = "imports"
+    CALLS = "calls"
+    DESCRIBES = "describes"
+    INHERITS = "inherits"
+    OVERRIDES = "overrides"
+    TESTS = "tests"
+    DOCUMENTS = "documents"
+    TOUCHED = "touched"
+    CHANGES_WITH = "changes_with"
+
+
+# What the graph is about: documents it was read from, entities it speaks of, files and functions.
 
 
 class NameType(StrEnum):
@@ -114,3 +159,49 @@ class Func(Keyed):
     docstring: str = ""
     embedding: Vector | None = None
     embedding_model: str | None = None
+
+
+# Pieces of documents small enough to embed, each an exact span of its document.
+
+
+class ChunkKind(StrEnum):
+    """What a chunk was cut from."""
+
+    PROSE = "prose"
+    PASSAGE = "passage"
+    ABSTRACT = "abstract"
+    FUNCTION = "function"
+    METHOD = "method"
+    CLASS = "class"
+    MODULE = "module"
+    TEXT = "text"
+    COMMIT = "commit"
+
+
+CHANGED_FILES = "\n\nChanged files: "  # in the text of a commit, between its message and the names of its files
+# Units of code and of configuration: whole lines, cut where the language says, not at sentence ends.
+CODE_KINDS = frozenset({ChunkKind.FUNCTION, ChunkKind.METHOD, ChunkKind.CLASS, ChunkKind.MODULE, ChunkKind.TEXT})
+
+
+class Chunk(Keyed):
+    """A chunk: `document.text[span[0]:span[1]] == text`, always."""
+
+    document: str = Field(description="`_id` of the document")
+    text: str
+    span: tuple[int, ...] = Field(description="[start, end) in characters of the document")
+    chunk_index: int = Field(ge=0, description="position in the document")
+    kind: ChunkKind = ChunkKind.PROSE
+    headings: tuple[str, ...] = ()
+    title: str = ""
+    token_count: int = Field(ge=0)
+    file_path: str = Field("", description="path of the file inside its workspace; empty where there is none")
+    symbol: str = Field("", description="qualified name inside the file, as `Session.get`; empty at module level")
+    signature: str = Field("", description="header of the function or class on one line")
+    words: str = Field("", description="parts of identifiers and the repeated header, for search by words")
+    start_line: int = Field(0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing")
+    end_line: int = Field(0, ge=0, description="last line in the file, inclusive")
+    timestamp: datetime | None = Field(None, description="event date of the document")
+    sha256: str = Field(description="of the text; the embedding belongs to this hash")
+    embedding: Vector | None = None
+    embedding_model: str | None = None
+    metadata: Json = Field(default_factory=dict)

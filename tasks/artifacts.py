@@ -18,7 +18,7 @@ from prefect.artifacts import (
 )
 from prefect.events import emit_event
 
-from hades.ports.progress import Progress
+from hades.ports.services import ProgressReport as Progress
 from tasks.unit import progress_here
 
 SECONDS_BETWEEN = 2.0

@@ -1,15 +1,17 @@
-"""What a task opens for itself: settings are read and connections made inside it, never handed to it."""
+"""Context."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from hades.build.context import BuildContext
 from hades.ports.store import GraphStore, Mode
-from hades.settings import load_settings
-from hades.stages.build_context import BuildContext
+from hades.settings.load import load_settings
 from hades.wiring import open_build_context, open_store
 from tasks.artifacts import progress_of
+
+# What a task opens for itself: settings are read and connections made inside it, never handed to it.
 
 
 @contextmanager

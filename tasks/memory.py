@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from hades.memory import functions
+from hades.compat import functions
 from hades.memory.recall.context import MAX_TOKENS
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.surfaces.capabilities.memory_changes import CHANGE, CHECK, PROMOTE
-from hades.surfaces.capabilities.memory_edges import WHEN
-from hades.surfaces.capabilities.memory_learning import LEARN
-from hades.surfaces.capabilities.memory_recall import CONSOLIDATE
-from hades.surfaces.capabilities.memory_versions import AT, at_or_null
+from hades.surfaces.capabilities.memory_recall import CONSOLIDATE, LEARN
+from hades.surfaces.capabilities.memory_states import AT, WHEN, at_or_null
 from hades.wiring import open_memory
 from tasks import artifacts, policies
-from tasks.capability import capability_task, perform
+from tasks.retrieval import capability_task, perform
 from tasks.unit import unit
 
 promote_memory = capability_task(PROMOTE, policies.LOCAL)

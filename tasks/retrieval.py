@@ -1,25 +1,83 @@
-"""Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
-
-A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `tasks.unit.wait_for` waits for a result.
-"""
+"""Tasks that answer questions and read the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from prefect import task
 from prefect.context import TaskRunContext
 
-from hades.build_state.ledger import digest_of
-from hades.retrieval import functions
+from hades.build_state import digest_of
+from hades.compat import functions
 from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
-from hades.settings import load_settings
-from hades.surfaces.capabilities.judge import QUERIES
-from hades.surfaces.capabilities.query import QUERY
+from hades.retrieval.answers import Answers
+from hades.settings.load import load_settings
+from hades.surfaces.access.contexts import LocalContext
+from hades.surfaces.capabilities.capability import Capability, document_of
+from hades.surfaces.capabilities.questions import QUERIES, QUERY
+from hades.wiring import open_answers
 from tasks import policies
-from tasks.capability import capability_task
-from tasks.graph import open_graph
+from tasks.unit import FLOW, Unit, unit
+
+
+def capability_task(capability: Capability, policy: dict[str, Any], **options: Any) -> Unit[dict[str, Any]]:
+    """The task of a capability, named as it is declared."""
+    return unit(capability.task_name, policy, **options)(_function_of(capability))
+
+
+def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
+    """Call a capability with the open graph of this process."""
+    context = LocalContext(load_settings(), FLOW, answers=open_graph, logs_turns=False)
+    try:
+        return document_of(capability.call(capability.check(values), context))
+    finally:
+        context.close()
+
+
+def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
+    fields = capability.request.model_fields
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter(name, kind, annotation=Any, default=inspect.Parameter.empty)
+        for name, field in fields.items()
+        if field.is_required()
+    ] + [
+        inspect.Parameter(name, kind, annotation=Any, default=field.get_default(call_default_factory=True))
+        for name, field in fields.items()
+        if not field.is_required()
+    ]
+    signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
+
+    def call(*given: Any, **named: Any) -> dict[str, Any]:
+        bound = signature.bind(*given, **named)
+        return perform(capability, dict(bound.arguments))
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__name__ = capability.task_name.replace(" ", "_")
+    call.__qualname__ = call.__name__
+    call.__doc__ = capability.help
+    call.__module__ = "tasks.unit"
+    return call
+
+
+# The open graph of this process: opening the model costs more than an answer, so tasks share it.
+
+
+def open_graph() -> Answers:
+    """The graph of the settings; other settings open another one."""
+    return _open(digest_of(load_settings().masked()))
+
+
+@cache
+def _open(settings: str) -> Answers:
+    return open_answers(load_settings())
+
+
+# Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
+# A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `tasks.unit.wait_for` waits for a result.
 
 
 def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
@@ -30,7 +88,6 @@ def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
 
 
 _ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
-
 retrieve = capability_task(QUERY, _ASKED)
 
 
@@ -103,7 +160,6 @@ def get_entity_neighborhood(entity: str, hops: int = 1, fanout: int = 16) -> dic
 
 
 report_queries = capability_task(QUERIES, policies.LOCAL)
-
 DELAYABLE = (
     retrieve,
     retrieve_paths,

@@ -1,8 +1,4 @@
-"""A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
-
-`hades run` on a laptop does not start a server: it runs a flow's own function inside `without_server()`, where every
-unit that the flow calls is a plain call.
-"""
+"""How a library call becomes a Prefect task, with or without a server."""
 
 from __future__ import annotations
 
@@ -18,21 +14,25 @@ from prefect.flows import Flow
 from prefect.futures import PrefectDistributedFuture
 from prefect.tasks import Task
 
-from hades.ports.progress import Progress, silent
-from hades.settings import load_settings
-from hades.telemetry.traces import span
+from hades.ports.services import ProgressReport, silent
+from hades.settings.load import load_settings
+from hades.telemetry.logs import span
 from hades.wiring import observe
 from tasks.policies import TRANSIENT, task_runner
+
+# A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
+# `hades run` on a laptop does not start a server: it runs a flow's own function inside `without_server()`, where
+# every unit that the flow calls is a plain call.
+
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_shown: ContextVar[Progress | None] = ContextVar("shown", default=None)
+_shown: ContextVar[ProgressReport | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def without_server(progress: Progress = silent) -> Iterator[None]:
+def without_server(progress: ProgressReport = silent) -> Iterator[None]:
     """Run units in this thread, without a server, showing progress this way."""
     token = _shown.set(progress)
     try:
@@ -41,7 +41,7 @@ def without_server(progress: Progress = silent) -> Iterator[None]:
         _shown.reset(token)
 
 
-def progress_here() -> Progress | None:
+def progress_here() -> ProgressReport | None:
     """How progress is shown when units run here; None inside a Prefect run."""
     return _shown.get()
 
@@ -119,3 +119,9 @@ def wait_for(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.
             raise TimeoutError(f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?")
         future.wait(timeout=1)
     return future.result(timeout=1)
+
+
+# Prefect tasks made from capabilities: the parameters are the fields of the request, the result is the reply.
+
+
+FLOW = "flow"  # who is responsible for what a task writes

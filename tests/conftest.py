@@ -1,17 +1,18 @@
-"""What every test run shares: no phoning home, no wall-time budgets, slow files first, programs that start at once."""
+"""What every test run shares: no phoning home, no wall-time budgets, slow files first."""
 
 import gc
 import os
 import shutil
+import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from hades.telemetry import turn
 from tests import registry_template
-from tests.e2e import warm_process
 
 # A busy machine makes single examples slow; the budget of a test is pytest's timeout.
 settings.register_profile("hades", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,7 +32,6 @@ QUIET = {
 }
 
 ROOM_BYTES = 4 << 30
-ALIVE = pytest.StashKey[int]()  # open until the run ends
 
 
 def pytest_addoption(parser):
@@ -49,8 +49,6 @@ def pytest_configure(config):
     if registry_template.VARIABLE not in os.environ:
         os.environ[registry_template.VARIABLE] = tempfile.mkdtemp(prefix="hades-registry-")
     registry_template.copy_new_registries()
-    if not hasattr(config, "workerinput"):
-        config.stash[ALIVE] = warm_process.open_room()
     turn.read_clock = time.process_time
 
 
@@ -59,7 +57,6 @@ def pytest_unconfigure(config):
     shutil.rmtree(os.environ["PREFECT_HOME"], ignore_errors=True)
     if not hasattr(config, "workerinput"):  # workers share the folder of the first process
         shutil.rmtree(os.environ[registry_template.VARIABLE], ignore_errors=True)
-        warm_process.close_room(config.stash[ALIVE])
 
 
 def _fast_folder() -> str:
@@ -84,6 +81,6 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(scope="session")
-def programs():
-    """A folder with `hades`, `prefect` and `python` that start at once: copies of one process that has its imports."""
-    return warm_process.warm_commands()
+def programs() -> Path:
+    """The folder with `hades`, `prefect` and `python`, for the path of a test that runs the real programs."""
+    return Path(sys.executable).parent

@@ -1,16 +1,21 @@
-"""Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark it is."""
+"""Questions with gold."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hades.errors import HadesError
+
+# Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark it is.
+
 
 _NO_TEXT = frozenset({"yes", "no", "true", "false"})
 
@@ -85,3 +90,106 @@ def digest(paths: Sequence[Path]) -> str:
             for block in iter(lambda: file.read(1 << 20), b""):
                 found.update(block)
     return found.hexdigest()
+
+
+# The files of a corpus of papers, and what is asked about them; samples are drawn by a seed from sorted rows.
+
+
+Citation = tuple[str, str]  # citing, cited
+
+
+@dataclass(frozen=True)
+class ArxivFiles:
+    """Papers, who cites whom, the sentences of citations, and the repositories that papers name."""
+
+    papers: Path
+    citations: Path
+    contexts: Path
+    code_links: Path
+
+
+def read_titles(papers: Path) -> dict[str, str]:
+    """Title by id."""
+    rows = (_dict(papers, row) for row in read_lines(papers))
+    return {str(row["id"]): " ".join(str(row.get("title") or "").split()) for row in rows}
+
+
+def read_abstracts(papers: Path) -> dict[str, str]:
+    """Abstract by id."""
+    rows = (_dict(papers, row) for row in read_lines(papers))
+    return {str(row["id"]): " ".join(str(row.get("abstract") or "").split()) for row in rows}
+
+
+def citation_cases(
+    contexts: Path, papers: Mapping[str, str], sample: int, seed: int, *, with_title: bool = False
+) -> list[Case]:
+    """Sentences with what they cite; a sentence that cites several papers wants all of them.
+
+    Each is asked from the paper that it stands in, which no ranking may answer with. `papers` are titles by id.
+    `with_title` puts the title of the citing paper before its sentence.
+    """
+    cited: defaultdict[Citation, set[str]] = defaultdict(set)
+    for row in read_lines(contexts):
+        one = _dict(contexts, row)
+        source, target, sentence = str(one["src"]), str(one["dst"]), " ".join(str(one["context"]).split())
+        if source in papers and target in papers and source != target and sentence:
+            cited[source, sentence].add(target)
+    drawn = _draw(sorted(cited), sample, seed)
+    if not drawn:
+        raise BadCases(f"{contexts} holds no sentence between two papers of the corpus")
+    return [
+        Case(
+            f"{source}:{place}",
+            f"{papers[source]}: {sentence}" if with_title else sentence,
+            frozenset(cited[source, sentence]),
+            excluded=frozenset({source}),
+            near=(source,),
+            beside=papers[source],
+        )
+        for place, (source, sentence) in enumerate(drawn)
+    ]
+
+
+def test_citations(cases: Collection[Case]) -> set[Citation]:
+    """The citations that the cases ask for."""
+    return {(source, target) for case in cases for source in case.excluded for target in case.gold}
+
+
+def write_remaining(citations: Path, withheld: Collection[Citation], path: Path) -> int:
+    """The citations without those withheld, as a file of the same form; how many rows were left out."""
+    out = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for row in read_lines(citations):
+            one = _dict(citations, row)
+            if (str(one["src"]), str(one["dst"])) in withheld:
+                out += 1
+            else:
+                file.write(json.dumps(one) + "\n")
+    return out
+
+
+def repository_pairs(code_links: Path, papers: Collection[str], sample: int | None, seed: int) -> list[tuple[str, str]]:
+    """Papers and the repositories they name, each pair once."""
+    rows = (_dict(code_links, row) for row in read_lines(code_links))
+    pairs = sorted({(str(row["id"]), str(row["repo"])) for row in rows if str(row["id"]) in papers})
+    return pairs if sample is None else _draw(pairs, sample, seed)
+
+
+def namers(code_links: Path) -> dict[str, frozenset[str]]:
+    """The papers that name each repository."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in read_lines(code_links):
+        one = _dict(code_links, row)
+        found[str(one["repo"])].add(str(one["id"]))
+    return {repo: frozenset(papers) for repo, papers in found.items()}
+
+
+def _draw(rows: list[Any], sample: int, seed: int) -> list[Any]:
+    return sorted(random.Random(seed).sample(rows, min(sample, len(rows))))
+
+
+def _dict(path: Path, row: object) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise BadCases(f"{path} holds {str(row)[:60]} where an object with named fields is expected")
+    return row

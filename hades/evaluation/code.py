@@ -1,8 +1,4 @@
-"""Which file and function an issue is about, at the commit it was reported at; and which function a question wants.
-
-Each case is asked at its own commit. Cases run in the order of their commits, so that each build reads only what
-changed since the one before. The ranking is `search_code`, which `hades query` uses on a published workspace.
-"""
+"""Issues and functions."""
 
 from __future__ import annotations
 
@@ -13,21 +9,122 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hades.errors import HadesError
-from hades.evaluation.build import peak_mb
-from hades.evaluation.cases import digest
-from hades.evaluation.code_baselines import CodeBaselines
-from hades.evaluation.code_cases import CodeCase, find_repository, read_code_cases
-from hades.evaluation.code_graph import CodeGraph
-from hades.evaluation.code_metrics import CodeRanking, summarise_code
-from hades.evaluation.code_repository import CodeRepository
-from hades.ports.progress import Progress, silent
-from hades.ports.text import Embedder, Tokenizer
-from hades.retrieval.code.index import CodeIndex
-from hades.retrieval.code.search import search_code
+from hades.evaluation.cases import BadCases, digest, read_cases
+from hades.evaluation.code_data import (
+    CodeCase,
+    CodeGraph,
+    CodeRanking,
+    CodeRepository,
+    find_repository,
+    read_code_cases,
+    read_functions,
+    summarise_code,
+)
+from hades.evaluation.rankers import peak_mb
+from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
+from hades.retrieval.code.index import CodeIndex, CodeUnit, Scores, build_postings
+from hades.retrieval.code.search import score_code, search_code
+from hades.text.code_questions import read_code_question
+from hades.text.words import Vocabulary, terms
+
+# What code search is measured against: BM25 over files and over functions, vectors of functions, their fusion.
+
+
+DEPTH = 50
+_RANK_OFFSET = 60
+_EMBEDDED_CHARACTERS = 1_000  # about what the embedder reads of code
+
+
+class CodeBaselines:
+    """The plain searches, which read words as text has them: no parts of identifiers, no paths, no history."""
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder
+        self._vocabulary = Vocabulary()
+        self._counts: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def rank(self, index: CodeIndex, question: str) -> tuple[dict[str, CodeRanking], int]:
+        """Every baseline for a question, and how many texts were embedded for it."""
+        rankings, embedded = {}, 0
+        began = time.perf_counter()
+        by_file = self._score_words(index, question, index.unit_file, len(index.files))
+        rankings["bm25_files"] = self._ranking(index, by_file, np.zeros(len(index.units)), began)
+        began = time.perf_counter()
+        words = self._score_words(index, question, np.arange(len(index.units)), len(index.units))
+        rankings["bm25_functions"] = self._ranking(index, _best_of_file(index, words), words, began)
+        if self._embedder is not None:
+            began = time.perf_counter()
+            cosines, embedded = self._cosines(index.units, question)
+            rankings["dense"] = self._ranking(index, _best_of_file(index, cosines), cosines, began)
+            fused = fuse(words, cosines)
+            files = fuse(by_file, _best_of_file(index, cosines))
+            rankings["fusion"] = self._ranking(index, files, fused, began)
+        return rankings, embedded
+
+    def _score_words(self, index: CodeIndex, question: str, rows: NDArray[np.int64], count: int) -> Scores:
+        found = [self._count(unit) for unit in index.units]
+        term = np.concatenate([one[0] for one in found])
+        times = np.concatenate([one[1] for one in found])
+        row = np.repeat(rows, [len(one[0]) for one in found])
+        numbers = [self._vocabulary.terms[word] for word in terms(question) if word in self._vocabulary.terms]
+        postings = build_postings(term, row, times, len(self._vocabulary.terms), count)
+        return postings.score(dict.fromkeys(numbers, 1.0))
+
+    def _count(self, unit: CodeUnit) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        found = self._counts.get(unit.text)
+        if found is None:
+            term, times = np.unique(np.array(self._vocabulary.numbers(unit.text), np.int64), return_counts=True)
+            found = self._counts[unit.text] = (term, times.astype(np.float64))
+        return found
+
+    def _cosines(self, units: Sequence[CodeUnit], question: str) -> tuple[Scores, int]:
+        assert self._embedder is not None
+        texts = [f"{unit.symbol}\n{unit.text}"[:_EMBEDDED_CHARACTERS] for unit in units]
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        for text, vector in zip(missing, self._embedder.embed(missing), strict=True):
+            self._vectors[text] = np.asarray(vector, np.float32)
+        asked = np.asarray(next(iter(self._embedder.embed([question]))), np.float32)
+        return np.stack([self._vectors[text] for text in texts]).astype(np.float64) @ asked, len(missing)
+
+    def _ranking(self, index: CodeIndex, files: Scores, units: Scores, began: float) -> CodeRanking:
+        taken = (time.perf_counter() - began) * 1000
+        order = np.argsort(-files, kind="stable")[:DEPTH].tolist()
+        symbols: dict[str, None] = {}
+        for row in np.argsort(-units, kind="stable").tolist() if units.any() else ():
+            if index.units[row].symbol:
+                symbols.setdefault(f"{index.units[row].path}:{index.units[row].symbol}")
+            if len(symbols) == DEPTH:
+                break
+        return CodeRanking(tuple(index.files[row] for row in order), tuple(symbols), taken)
+
+
+def _best_of_file(index: CodeIndex, units: Scores) -> Scores:
+    best = np.full(len(index.files), -np.inf)
+    np.maximum.at(best, index.unit_file, units)
+    return best
+
+
+def fuse(first: Scores, second: Scores) -> Scores:
+    """Reciprocal rank fusion (Cormack et al. 2009)."""
+    total = np.zeros(len(first))
+    for scores in (first, second):
+        place = np.empty(len(scores))
+        place[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+        total += 1.0 / (_RANK_OFFSET + place)
+    return total
+
+
+# Which file and function an issue is about, at the commit it was reported at; and which function a question wants.
+# Each case is asked at its own commit. Cases run in the order of their commits, so that each build reads only what
+# changed since the one before. The ranking is `search_code`, which `hades query` uses on a published workspace.
+
 
 AUTO = "auto"
-DEPTH = 50
 OpenGraph = Callable[[str], AbstractContextManager[CodeGraph]]
 
 
@@ -50,7 +147,7 @@ def evaluate_code(
     recipes: Sequence[str] = (AUTO,),
     open_graph: OpenGraph | None = None,
     embedder: Embedder | None = None,
-    progress: Progress = silent,
+    progress: ProgressReport = silent,
 ) -> dict[str, Any]:
     """Ask every case at its own commit and sum up; without an embedder, dense and fusion are left out.
 
@@ -132,3 +229,81 @@ def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeR
 def _place(case: CodeCase, ranking: CodeRanking) -> int | None:
     """Where the first gold file stands; None where it is not among the first files."""
     return next((place for place, name in enumerate(ranking.files, 1) if name in case.gold), None)
+
+
+# Which single function a plain question wants, beside BM25, vectors of the raw code and their fusion.
+
+
+FUNCTION_DEPTH = 100
+_BATCH = 512
+
+
+def evaluate_functions(
+    files: Path, questions: Path, embedder: Embedder, *, limit: int | None = None, progress: ProgressReport = silent
+) -> dict[str, Any]:
+    """Ask every question of all functions and sum up."""
+    began = time.perf_counter()
+    rows = read_functions(files)
+    asked = read_cases(questions)[:limit]
+    known = {row.id for row in rows}
+    for case in asked:
+        if not case.gold <= known:
+            raise BadCases(
+                f"{questions}: question {case.id} wants {sorted(case.gold - known)[0]!r}, which {files} lacks"
+            )
+    index = CodeIndex([CodeUnit(row.id, row.name, "function", 1, row.text.count("\n") + 1, row.text) for row in rows])
+    raw = _embed(embedder, [row.text for row in rows], "functions", progress)
+    vectors = _embed(embedder, [case.question for case in asked], "questions", progress)
+    words = _PlainWords([row.text for row in rows])
+    built = round(time.perf_counter() - began, 2)
+    found: dict[str, list[CodeRanking]] = {"bm25_functions": [], "dense": [], "fusion": [], "auto": []}
+    names = [row.id for row in rows]
+    for case, vector in zip(asked, vectors, strict=True):
+        plain, dense = words.score(case.question), (raw @ vector).astype(np.float64)
+        start = time.perf_counter()
+        auto = _rank_units(index, case.question, dense)
+        taken = (time.perf_counter() - start) * 1000
+        for name, scores in (
+            ("bm25_functions", plain),
+            ("dense", dense),
+            ("fusion", fuse(plain, dense)),
+            ("auto", auto),
+        ):
+            order = tuple(names[row] for row in np.argsort(-scores, kind="stable")[:FUNCTION_DEPTH])
+            found[name].append(CodeRanking(order, (), taken if name == "auto" else 0.0))
+    cases = [CodeCase(case.id, "", "", case.question, case.gold, frozenset()) for case in asked]
+    return {
+        "dataset": {"functions": len(rows), "questions": len(asked), "sha256": digest([files, questions])},
+        "build": {"seconds": built, "peak_mb": peak_mb(), "embedded": len(rows) + len(asked)},
+        "recipes": {name: summarise_code(cases, rankings) for name, rankings in found.items()},
+    }
+
+
+def _rank_units(index: CodeIndex, question: str, cosines: Scores) -> Scores:
+    """The score of each function as a workspace ranks symbols; a function without a name has none."""
+    scores = score_code(index, read_code_question(question), cosines).symbols
+    return np.where(index.unit_symbol >= 0, scores[index.unit_symbol], -np.inf) if len(scores) else cosines
+
+
+class _PlainWords:
+    """BM25 over words as text has them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._vocabulary = Vocabulary()
+        numbers = [np.array(self._vocabulary.numbers(text), np.int64) for text in texts]
+        row = np.repeat(np.arange(len(texts)), [len(one) for one in numbers])
+        every = np.concatenate(numbers)
+        self._postings = build_postings(every, row, np.ones(len(every)), len(self._vocabulary.terms), len(texts))
+
+    def score(self, question: str) -> Scores:
+        """The score of each text."""
+        known = self._vocabulary.terms
+        return self._postings.score({known[word]: 1.0 for word in terms(question) if word in known})
+
+
+def _embed(embedder: Embedder, texts: Sequence[str], name: str, progress: ProgressReport) -> NDArray[np.float32]:
+    made: list[NDArray[np.float32]] = []
+    for start in range(0, len(texts), _BATCH):
+        made += [np.asarray(one, np.float32) for one in embedder.embed(list(texts[start : start + _BATCH]))]
+        progress(name, len(made), len(texts))
+    return np.stack(made)

@@ -1,12 +1,77 @@
-"""Figures of a ranking against its gold, and how sure they are. Arrays in, numbers out; every resampling is seeded."""
+"""Recall, nDCG, intervals, plots, regression."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hades.evaluation.cases import Case
+from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
+from hades.ports.services import ProgressReport, silent
+from hades.telemetry.turn import ALPHA
+from schemas.answer import Conveyance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# The exponent of the context factor, estimated from answers instead of assumed. C = (W * R * H / T) * Ctx ** alpha.
+# Two recipes asked the same question differ in their factors; where H is the same for both, T cancels between what
+# was conveyed and the formula, and alpha is the slope of the differences delta ln(quality / (W * R)) = alpha *
+# delta ln(Ctx) with the quality of a ranking (nDCG) standing for what reached the reader (requirement C70).
+
+
+_SAME = 1e-9
+
+
+def _logs(quality: float, factors: Conveyance) -> tuple[float, float] | None:
+    """ln(quality / (W * R)) and ln(Ctx); None where a factor is 0."""
+    if min(quality, factors.what, factors.where, factors.context.value) <= 0.0:
+        return None
+    return math.log(quality / (factors.what * factors.where)), math.log(factors.context.value)
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """The slope, from how many pairs of answers; None where no pair differs in its context."""
+
+    estimate: float | None
+    pairs: int
+    assumed: float = ALPHA
+
+
+def estimate_alpha(
+    quality: Mapping[str, Sequence[float]], conveyed: Mapping[str, Sequence[Conveyance | None]]
+) -> Alpha:
+    """Least squares through the origin over all pairs of recipes on the same question with the same H."""
+    above = below = 0.0
+    pairs = 0
+    for one, other in itertools.combinations(sorted(conveyed), 2):
+        answers = zip(quality[one], conveyed[one], quality[other], conveyed[other], strict=True)
+        for first, mine, second, theirs in answers:
+            if mine is None or theirs is None or abs(mine.who - theirs.who) > _SAME:
+                continue
+            left, right = _logs(first, mine), _logs(second, theirs)
+            if left is None or right is None:
+                continue
+            gain, context = left[0] - right[0], left[1] - right[1]
+            above += gain * context
+            below += context * context
+            pairs += abs(context) > _SAME
+    return Alpha(round(above / below, 4) if below > _SAME else None, pairs)
+
+
+# Figures of a ranking against its gold, and how sure they are. Arrays in, numbers out; every resampling is seeded.
+
 
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
@@ -77,3 +142,241 @@ def _resample_means(values: Values) -> Values:
         rows = random.integers(0, len(values), size=(1000, len(values)))
         means[start : start + 1000] = values[rows].mean(axis=1)
     return means
+
+
+# Two pictures of an evaluation: recall against what it reads, and recall against the time it takes.
+
+
+Row = dict[str, Any]
+_COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
+    ("documents read (mean)", lambda row: float(row["reads"]["mean"])),
+    ("milliseconds (p50), question embedded", lambda row: float(row["ms"]["p50"])),
+)
+_LEAST = 0.01  # a logarithmic axis has no zero
+
+
+def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
+    """One SVG with both, the same figures give the same bytes; none where matplotlib (extra `flows`) is missing."""
+    if find_spec("matplotlib") is None:
+        return []
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "hades", "font.size": 9}):
+        figure = Figure(figsize=(9, 3.6), layout="constrained")
+        FigureCanvasSVG(figure)
+        left = figure.add_subplot(1, 2, 1)
+        right = figure.add_subplot(1, 2, 2, sharey=left)
+        for axis, (about, cost) in zip((left, right), _COSTS, strict=True):
+            for name, row in document["recipes"].items():
+                _mark(axis, name, row, max(cost(row), _LEAST), k)
+            axis.set_xscale("log")
+            axis.set_xlabel(about)
+            axis.grid(visible=True, alpha=0.25)
+        left.set_ylabel(f"recall@{k}, 95% interval")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    return [path]
+
+
+def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
+    """A recipe as a point with its interval; baselines are grey."""
+    low, high = row["ci95"][f"recall@{k}"]
+    recall = row["recall"][str(k)]
+    colour = "0.55" if name in (*BASELINES, *PLACED) else "C0"
+    axis.errorbar([cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2)
+    axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")
+
+
+# Runs rankers over questions and sums up: recall, MRR, nDCG, cost, intervals, and against the best baseline.
+
+
+NDCG_DEPTH = 10
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One ranker over all questions, in their order."""
+
+    rankings: tuple[Ranking, ...]
+    recall: dict[int, Values]
+    all_gold: dict[int, Values]
+    mrr: Values
+    ndcg: Values
+
+
+def score(cases: Sequence[Case], rankings: Sequence[Ranking], ks: Sequence[int]) -> Scores:
+    """The figures of one ranker, a value a question."""
+    pairs = [(ranking.documents, case.gold) for ranking, case in zip(rankings, cases, strict=True)]
+    return Scores(
+        tuple(rankings),
+        {k: np.array([recall_at(found, gold, k) for found, gold in pairs]) for k in ks},
+        {k: np.array([all_gold_at(found, gold, k) for found, gold in pairs]) for k in ks},
+        np.array([reciprocal_rank(found, gold) for found, gold in pairs]),
+        np.array([ndcg_at(found, gold, NDCG_DEPTH) for found, gold in pairs]),
+    )
+
+
+def run(
+    cases: Sequence[Case], rankers: Mapping[str, Ranker], ks: Sequence[int], progress: ProgressReport = silent
+) -> dict[str, Scores]:
+    """Every ranker over every question; the first is asked once before, so that no one pays for warming up."""
+    found = {}
+    for name, rank in rankers.items():
+        rank(cases[0])
+        rankings = []
+        for number, case in enumerate(cases, 1):
+            rankings.append(rank(case))
+            progress(name, number, len(cases))
+        found[name] = score(cases, rankings, ks)
+    return found
+
+
+def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int], middle: int) -> dict[str, Any]:
+    """The table as JSON, in the shape that scripts rely on; `middle` is the depth that recipes are compared at."""
+    plain = [name for name in (*BASELINES, *PLACED) if name in scores]
+    best = max(plain, key=lambda name: scores[name].recall[middle].mean())
+    return {
+        name: {
+            "recall": {str(k): _round(one.recall[k].mean()) for k in ks},
+            "all_gold": {str(k): _round(one.all_gold[k].mean()) for k in ks},
+            "mrr": _round(one.mrr.mean()),
+            "ndcg": {str(NDCG_DEPTH): _round(one.ndcg.mean())},
+            "ci95": {f"recall@{k}": [_round(end) for end in interval(one.recall[k])] for k in ks},
+            "ms": {"p50": _round(_quantile(one, 0.5)), "p95": _round(_quantile(one, 0.95))},
+            "reads": {
+                "mean": _round(float(np.mean([ranking.reads for ranking in one.rankings]))),
+                "max": max(ranking.reads for ranking in one.rankings),
+            },
+            "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
+            "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
+            **_path_recall(cases, one),
+            **_prompt(one),
+            **_convey(one),
+            "groups": _groups(cases, one, middle),
+            **({} if name in plain else {"against": _against(one, scores[best], best, middle)}),
+        }
+        for name, one in scores.items()
+    }
+
+
+def _against(ours: Scores, theirs: Scores, best: str, k: int) -> dict[str, Any]:
+    found = compare(ours.recall[k], theirs.recall[k])
+    return {
+        "baseline": best,
+        f"recall@{k}": _round(found.difference),
+        "ci95": [_round(found.low), _round(found.high)],
+        "p": round(found.p, 5),
+    }
+
+
+def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
+    names = sorted({case.group for case in cases} - {""})
+    found = {}
+    for name in names:
+        rows = np.array([case.group == name for case in cases])
+        found[name] = {"questions": int(rows.sum()), f"recall@{k}": _round(scores.recall[k][rows].mean())}
+    return found
+
+
+def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """The exponent of the context factor as these answers have it, beside the one assumed."""
+    conveyed = {name: [one.conveyance for one in found.rankings] for name, found in scores.items()}
+    return asdict(estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed))
+
+
+def _prompt(scores: Scores) -> dict[str, Any]:
+    """How good the prompt is: the share of questions whose answer stands in it."""
+    known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
+    return {"prompt": {"has_answer": _round(float(np.mean(known))), "questions": len(known)}} if known else {}
+
+
+def _path_recall(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
+    """Share of gold documents on the returned paths or cited by them; nothing for rankers without paths."""
+    pairs = [(ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)]
+    shares = [len(found & set(gold)) / max(1, len(gold)) for found, gold in pairs if found is not None]
+    return {"path_recall": _round(float(np.mean(shares)))} if shares else {}
+
+
+def _convey(scores: Scores) -> dict[str, Any]:
+    values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
+    return {"conveyance": {"mean": _round(float(np.mean(values)))}} if values else {}
+
+
+def _quantile(scores: Scores, share: float) -> float:
+    return float(np.quantile([ranking.ms for ranking in scores.rankings], share))
+
+
+def _round(value: float) -> float:
+    return round(float(value), 4)
+
+
+# How well the confidence of an answer tells questions that a corpus can answer from those that it cannot.
+
+
+BINS = 10
+ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains
+
+
+def ask_unanswerable(questions: Sequence[str], rankers: Mapping[str, Ranker]) -> dict[str, list[float]]:
+    """The confidence of each ranker in questions that the corpus cannot answer; rankers without one are left out."""
+    found: dict[str, list[float]] = {}
+    for name, rank in rankers.items():
+        answers = [rank(Case(str(place), text, frozenset())) for place, text in enumerate(questions)]
+        known = [one.confidence for one in answers if one.confidence is not None]
+        if len(known) == len(questions) and known:
+            found[name] = known
+    return found
+
+
+def summarise_abstention(
+    cases: Sequence[Case], scores: Mapping[str, Scores], unanswerable: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
+    """By ranker: AUROC of the confidence, share of wrong abstentions and of right ones, calibration error."""
+    found = {}
+    for name, one in scores.items():
+        known = [ranking.confidence for ranking in one.rankings]
+        if any(value is None for value in known) or not known:
+            continue
+        confidence = np.array(known, np.float64)
+        answerable = np.array([case.is_answerable for case in cases])
+        doubtful = np.concatenate([confidence[~answerable], np.array(unanswerable.get(name, ()), np.float64)])
+        good = confidence[answerable]
+        supported = one.recall[max(one.recall)][answerable] > 0.0
+        found[name] = {
+            "answerable": len(good),
+            "unanswerable": len(doubtful),
+            "wrong_abstention": _share(good < ANSWERS_FROM),
+            "ece": round(calibration_error(good, supported), 4),
+        }
+        if len(doubtful):
+            found[name] |= {"auroc": round(auroc(good, doubtful), 4), "abstained": _share(doubtful < ANSWERS_FROM)}
+    return found
+
+
+def auroc(positive: Values, negative: Values) -> float:
+    """The chance that a positive value is above a negative one; ties count half."""
+    if not len(positive) or not len(negative):
+        return 0.5
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, side="left")
+    up_to = np.searchsorted(ordered, positive, side="right")
+    return float((below + up_to).mean() / (2 * len(negative)))
+
+
+def calibration_error(confidence: Values, happened: NDArray[np.bool_]) -> float:
+    """Expected calibration error over ten bins: mean distance of the stated confidence from the observed share."""
+    if not len(confidence):
+        return 0.0
+    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    total = 0.0
+    for row in range(BINS):
+        own = place == row
+        if own.any():
+            total += own.mean() * abs(float(confidence[own].mean()) - float(happened[own].mean()))
+    return float(total)
+
+
+def _share(flags: NDArray[np.bool_]) -> float:
+    return round(float(flags.mean()), 4) if len(flags) else 0.0

@@ -1,42 +1,178 @@
-"""Evaluate the serving graph with a file of questions and compare with the last run.
-
-The alias `evaluated` of the weights names the last version that held. A run that got worse does not move it; the run
-before stays the one to compare with.
-"""
+"""The serving graph against the last run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from hades.evaluation.build import Workbench
+import numpy as np
+
+from hades.build.ranker.questions import DEPTH, Quality, decide
+from hades.build.release.publish import append_alert
+from hades.build.weights.versions import WEIGHTS_MODEL, version_of
+from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
-from hades.evaluation.ladder import Rung
-from hades.evaluation.multihop import Evaluation, measure, middle_of
-from hades.evaluation.ranking_gate import choose_ranking
-from hades.evaluation.regression import (
-    LAST,
-    Change,
-    RetrievalRegression,
-    alarms,
-    as_rows,
-    changes,
-    keep_of,
-    read_last,
-    regressions,
-    write_last,
-)
-from hades.ports.clock import utc_now
-from hades.ports.tracking import DATA_HASH, Tracker
-from hades.retrieval.ranking.fitted_files import fusion_model
-from hades.retrieval.ranking.served_fusion import write_choice
+from hades.evaluation.metrics import Scores, compare
+from hades.evaluation.rankers import Rung, Workbench
+from hades.evaluation.text_sets import Evaluation, measure, middle_of
+from hades.ports.services import DATA_HASH, Tracker, utc_now
+from hades.retrieval.core.words import fusion_model
+from hades.retrieval.ranking.default_ranking import RankingChoice, write_choice
 from hades.snapshot.open import open_snapshot
-from hades.stages.release.alerts import append_alert
-from hades.stages.weights.weight_versions import WEIGHTS_MODEL, version_of
+from models.rankings import FusionModel
+
+# Whether the fitted ranking of the default recipe may serve in a home: it must not lose against weights by hand.
+
+
+FITTED, BY_HAND = "auto", "auto/by-hand"
+
+
+def choose_ranking(scores: Mapping[str, Scores], model: FusionModel | None, questions: str) -> RankingChoice | None:
+    """What serves, by the figures of both; None where one of them was not measured.
+
+    The gate of the night decides: weights by hand replace the fitted ranking where they are better beyond chance.
+    """
+    if model is None or FITTED not in scores or BY_HAND not in scores or DEPTH not in scores[FITTED].recall:
+        return None
+    by_hand, fitted = (Quality(scores[name].mrr, scores[name].recall[DEPTH]) for name in (BY_HAND, FITTED))
+    n_questions = len(by_hand.mrr)
+    verdict = decide(by_hand, {"the fitted ranking": fitted}, ["questions"] * n_questions)
+    serves = "weights by hand serve" if verdict.is_better else "the fitted ranking serves"
+    return RankingChoice(
+        not verdict.is_better,
+        f"{serves}; weights by hand are {verdict.reason}",
+        model.digest,
+        questions,
+        n_questions,
+    )
+
+
+# One run against the last on the same questions: what got worse beyond what the questions' spread explains.
+
+
+LAST = "last.json"
+LEAST_DROP = 0.1  # of the conveyance: below a tenth it is the machine's mood
+
+
+class RetrievalRegression(HadesError):
+    """Retrieval that got worse than it was."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as the next one is compared with it: a value a question, by recipe."""
+
+    snapshot: str
+    questions: str
+    k: int
+    recall: dict[str, list[float]]
+    conveyance: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How one figure of one recipe moved: mean difference and its interval over questions."""
+
+    recipe: str
+    figure: str
+    before: float
+    now: float
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the whole interval lies below zero."""
+        return self.high < 0.0
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        spread = f"[{self.low:+.4f}, {self.high:+.4f}]"
+        return (
+            f"{self.recipe}: {self.figure} {self.before:.4f} -> {self.now:.4f} ({self.difference:+.4f}, 95% {spread})"
+        )
+
+
+def keep_of(found: Evaluation, questions: str) -> StoredRun:
+    """What the next run needs of this one."""
+    k = int(found.document["compared_at"])
+    conveyed = {
+        name: [one.conveyance.value for one in scores.rankings if one.conveyance is not None]
+        for name, scores in found.scores.items()
+    }
+    return StoredRun(
+        str(found.document["snapshot"]),
+        questions,
+        k,
+        {name: scores.recall[k].tolist() for name, scores in found.scores.items()},
+        {name: values for name, values in conveyed.items() if values},
+    )
+
+
+def changes(now: StoredRun, before: StoredRun | None) -> list[Change]:
+    """Recall and conveyance of every recipe that both runs asked the same questions; none without a run before."""
+    if before is None or before.questions != now.questions or before.k != now.k:
+        return []
+    return [
+        *_move(f"recall@{now.k}", now.recall, before.recall),
+        *_move("conveyance", now.conveyance, before.conveyance),
+    ]
+
+
+def regressions(found: Sequence[Change]) -> list[Change]:
+    """Those that must stop the line: recall below the interval."""
+    return [change for change in found if change.figure.startswith("recall") and change.is_worse]
+
+
+def alarms(found: Sequence[Change]) -> list[Change]:
+    """Those that somebody should look at: conveyance below the interval, and by more than a tenth."""
+    return [
+        change
+        for change in found
+        if change.figure == "conveyance" and change.is_worse and change.difference < -LEAST_DROP * change.before
+    ]
+
+
+def read_last(folder: Path) -> StoredRun | None:
+    """The last run that held, if there was one."""
+    path = folder / LAST
+    return StoredRun(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
+
+
+def write_last(folder: Path, kept: StoredRun) -> Path:
+    """Let the next run be compared with this one; all of the file is there or none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, fresh = folder / LAST, folder / f".{LAST}"
+    fresh.write_text(json.dumps(asdict(kept), sort_keys=True), encoding="utf-8")
+    return fresh.replace(path)
+
+
+def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]]) -> list[Change]:
+    found = []
+    for recipe in sorted(now.keys() & before.keys()):
+        new, old = np.array(now[recipe], np.float64), np.array(before[recipe], np.float64)
+        if len(new) == len(old):
+            one = compare(new, old)
+            means = (float(old.mean()), float(new.mean()))
+            found.append(Change(recipe, figure, *means, one.difference, one.low, one.high))
+    return found
+
+
+def as_rows(found: Sequence[Change]) -> list[dict[str, Any]]:
+    """Changes as a table."""
+    return [{**asdict(change), "is_worse": change.is_worse} for change in found]
+
+
+# Evaluate the serving graph with a file of questions and compare with the last run. The alias `evaluated` of the
+# weights names the last version that held. A run that got worse does not move it; the run before stays the one to
+# compare with.
+
 
 EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"

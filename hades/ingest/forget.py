@@ -1,26 +1,348 @@
-"""Forgetting: a document goes with all that only it supports; a certificate says what went and what stayed."""
+"""Remove documents, and find what they left."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
 from hades.errors import HadesError
 from hades.ingest import manifest
-from hades.ingest.cleanup.logs import blank_questions
-from hades.ingest.document_traces import find_traces, left_of, traces_of
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.known_records import forget_records
-from hades.ingest.openie import remove_unused
-from hades.ingest.reingest_check import drop_quarantined, sources_holding
-from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
+from hades.ingest.cleanup import blank_questions
+from hades.ingest.edges import derive_edges
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.manifest import OWNED_BY_DOCUMENT, Entry, keys_of_documents, known, remove_nodes
+from hades.ingest.sources.material import RejectReason
+from hades.ingest.stated_edges import remove_unused
+from hades.ingest.unchanged import forget_records
+from hades.ports.services import Embedder
 from hades.ports.store import Direction, GraphStore, RowStore, Term
-from hades.ports.text import Embedder
-from schemas.catalogue import NAMES, edge_collections
+from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
+from schemas.sources import SourceSpec
+
+# Which texts of a column may hold one of many needles: one pass over the bytes, whatever the number of needles. The
+# bytes of a column are read as whole machine words. Wherever a needle of at least 15 bytes stands, one of the words
+# lies inside it, so the words at eight offsets of the needle find it. From 23 bytes on two neighbours lie inside
+# it, and both must agree; needles of 7 to 14 bytes are found by words of four bytes. Proposed texts are tested
+# exactly by the caller.
+
+
+Longs = NDArray[np.int64]
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads words over the table: Fibonacci hashing
+_TABLE_BITS = 16
+_BLOCK_WORDS = 1 << 15  # looked at together: what is worked out for them stays in the processor's cache
+
+
+class NeedleFilter:
+    """Proposes texts that may hold one of the needles; it never leaves out one that does."""
+
+    def __init__(self, needles: Iterable[str]) -> None:
+        held = sorted({needle.encode() for needle in needles})
+        self._is_open = any(len(needle) < 7 for needle in held)  # nothing to go by: every text is proposed
+        groups = (
+            _Words(8, 2, [needle for needle in held if len(needle) >= 23]),
+            _Words(8, 1, [needle for needle in held if 15 <= len(needle) < 23]),
+            _Words(4, 1, [needle for needle in held if 7 <= len(needle) < 15]),
+        )
+        self._words = [words for words in groups if words.is_wanted]
+
+    def propose(self, texts: pa.Array) -> Longs:
+        """The places of texts, in order, that may hold a needle. `texts` is an array of strings."""
+        if self._is_open:
+            return np.arange(len(texts))
+        if not len(texts):
+            return np.zeros(0, dtype=np.int64)
+        _, offsets_buffer, values = texts.buffers()
+        if values is None:
+            return np.zeros(0, dtype=np.int64)
+        offsets = np.frombuffer(offsets_buffer, dtype=np.int32, count=texts.offset + len(texts) + 1)[texts.offset :]
+        begin = int(offsets[0])
+        data = np.frombuffer(values, dtype=np.uint8, offset=begin, count=int(offsets[-1]) - begin)
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *(words.find(data) for words in self._words)])
+        return np.unique(np.searchsorted(offsets, begin + places, side="right") - 1)
+
+
+class _Words:
+    """Finds runs of `count` machine words of `width` bytes that stand in needles."""
+
+    def __init__(self, width: int, count: int, needles: Sequence[bytes]) -> None:
+        self._width, self._count, self._kind = width, count, np.dtype(f"<u{width}")
+        size = width * count
+        found = [needle[-(size + width - 1) :][at : at + size] for needle in needles for at in range(width)]
+        runs = np.frombuffer(b"".join(found), dtype=self._kind).reshape(-1, count)
+        self._codes = np.unique(_join([runs[:, number] for number in range(count)]))
+        self._table = np.zeros(1 << _TABLE_BITS, dtype=np.bool_)
+        self._table[_spread(runs[:, 0])] = True
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is anything to find."""
+        return len(self._codes) > 0
+
+    def find(self, data: NDArray[np.uint8]) -> Longs:
+        """Where such a run begins in the bytes."""
+        words = data[: len(data) // self._width * self._width].view(self._kind)
+        firsts = words[: max(0, len(words) - self._count + 1)]
+        blocks = (firsts[begin : begin + _BLOCK_WORDS] for begin in range(0, len(firsts), _BLOCK_WORDS))
+        found = [
+            np.flatnonzero(self._table.take(_spread(block))) + place * _BLOCK_WORDS
+            for place, block in enumerate(blocks)
+        ]
+        likely = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        codes = _join([words[likely + number] for number in range(self._count)])
+        place = np.searchsorted(self._codes, codes)
+        place[place == len(self._codes)] = 0
+        places: Longs = likely[self._codes[place] == codes] * self._width
+        return places
+
+
+def _join(words: Sequence[NDArray[np.unsignedinteger]]) -> NDArray[np.uint64]:
+    """One number for each run of words; two runs may share it, which proposes a text too many."""
+    code = np.zeros(len(words[0]), dtype=np.uint64)
+    for one in words:
+        code = code * _MULTIPLIER + one
+    return code
+
+
+def _spread(words: NDArray[np.unsignedinteger]) -> Longs:
+    """A number below the size of the table for each word."""
+    product = words * _MULTIPLIER
+    product >>= np.uint64(64 - _TABLE_BITS)
+    return product.view(np.int64)
+
+
+# Traces of documents anywhere in the store: their ids, the ids of what went with them, and runs of their words.
+# Every column of every collection that can hold text is read, whatever the collection is for, so one that is added
+# to the catalogue tomorrow is searched as well.
+
+
+Flags = NDArray[np.bool_]
+RUN_WORDS, RUN_CHARS = 6, 24  # a run of words long enough to be a quotation
+RUNS_OF_DOCUMENT, RUNS_IN_ALL = 64, 4_096
+_AT_ONCE = 100  # alternatives of one pattern: more and RE2 leaves its fast path
+_IN_KEYS = r"A-Za-z0-9_\-.@()+,=;$!*'%"
+_KEYS = ("_key", "_from", "_to")
+_HASHED = re.compile(r"-[0-9a-f]{10}$")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON writes as it is
+_WORDS = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What would tell of documents: keys of their rows, and of entities and relations that went or may go with them."""
+
+    rows: tuple[str, ...]
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    runs: tuple[str, ...]
+
+
+def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
+    """What to look for once these documents (keys) are gone; read it while they are there."""
+    owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
+    chunks = [node_id("doc_chunks", key) for keys in owned["doc_chunks"].values() for key in keys]
+    named = {
+        target.partition("/")[2]
+        for batch in store.scan("mentions", where=[Term("_from", "in", chunks)], columns=["_to"])
+        for target in batch.column("_to").to_pylist()
+    }
+    texts = store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
+    most = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
+    return Traces(
+        rows=tuple(sorted({*documents, *(key for held in owned.values() for keys in held.values() for key in keys)})),
+        entities=tuple(sorted(named)),
+        relations=(),
+        runs=tuple(dict.fromkeys(run for text in texts for run in runs_of(text, most))),
+    )
+
+
+def left_of(store: RowStore, traces: Traces, relations: Sequence[str] = ()) -> Traces:
+    """The traces that must be nowhere: without entities that others support and words that others write.
+
+    `relations` are the keys of those that the derivation without the documents removed.
+    """
+    return Traces(
+        rows=traces.rows,
+        entities=_absent(store, "entities", traces.entities),
+        relations=_absent(store, "relations", [*traces.relations, *relations]),
+        runs=_find_own_runs(store, traces.runs),
+    )
+
+
+def find_traces(store: RowStore, traces: Traces) -> dict[str, list[str]]:
+    """Keys of the rows that still hold one, by collection; collections without any are left out."""
+    seekers = _Seekers.of(traces)
+    found = {one.name: [*_rows_with(store, one, seekers)] for one in COLLECTIONS}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def runs_of(text: str, limit: int) -> list[str]:
+    """Runs of six words as they stand in one line of a text, spread over it; none of a text of a few words."""
+    runs = []
+    for line in _PLAIN.finditer(text):
+        words = [word.span() for word in _WORDS.finditer(line.group())]
+        for first in range(0, len(words) - RUN_WORDS + 1, RUN_WORDS):
+            run = line.group()[words[first][0] : words[first + RUN_WORDS - 1][1]]
+            if len(run) >= RUN_CHARS:
+                runs.append(run)
+    step = max(1, -(-len(runs) // limit))
+    return runs[::step]
+
+
+@dataclass(frozen=True)
+class _Seekers:
+    """Patterns for any text, and bare entity keys, which are common words: they count only where keys are kept."""
+
+    keys: pa.Array  # bare and as `_id`s of every collection
+    proposals: NeedleFilter  # a fast first choice: the patterns decide on what it proposes
+    patterns: tuple[str, ...]
+    entity_keys: pa.Array
+
+    @classmethod
+    def of(cls, traces: Traces) -> _Seekers:
+        hashed = [key for key in traces.entities if _HASHED.search(key)]
+        ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
+        whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
+        patterns = (*whole, *_alternatives(traces.runs))
+        keys = [*ids, *(node_id(one.name, key) for one in COLLECTIONS for key in ids if "/" not in key)]
+        return cls(
+            pa.array(keys, pa.string()),
+            NeedleFilter([*ids, *traces.runs]),
+            patterns,
+            pa.array(traces.entities, pa.string()),
+        )
+
+    def find(self, texts: pa.Array, column: str) -> Flags:
+        """Which texts of a column hold a trace."""
+        if column in _KEYS:  # these hold a key or an `_id` and nothing else, so they are compared whole
+            return _flags(pc.is_in(texts, value_set=self.keys))
+        held = np.zeros(len(texts), np.bool_)
+        proposed = self.proposals.propose(texts)
+        if len(proposed):
+            held[proposed] = self._test(texts.take(pa.array(proposed)))
+        if "entity" in column or "entities" in column:
+            held |= _flags(pc.is_in(texts, value_set=self.entity_keys))
+        return held
+
+    def _test(self, texts: pa.Array) -> Flags:
+        """Which texts match a pattern. Each distinct text is searched once; many columns repeat a few."""
+        coded = texts.dictionary_encode()
+        distinct = coded.dictionary
+        held = np.zeros(len(distinct) + 1, np.bool_)  # the last one is for null
+        for pattern in self.patterns:
+            held[:-1] |= _flags(pc.match_substring_regex(distinct, pattern))
+        place: NDArray[np.int32] = pc.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
+        return held[place]
+
+
+def _alternatives(texts: Sequence[str]) -> list[str]:
+    return [
+        "(?:" + "|".join(rf"\Q{text}\E" for text in texts[start : start + _AT_ONCE]) + ")"
+        for start in range(0, len(texts), _AT_ONCE)
+    ]
+
+
+def _rows_with(store: RowStore, collection: Collection, seekers: _Seekers) -> Iterator[str]:
+    columns = [column.name for column in collection.columns if not column.is_vector and _holds_text(column.type)]
+    for batch in store.scan(collection.name, columns=columns):
+        hit = np.zeros(batch.num_rows, np.bool_)
+        for name in columns:
+            for row, texts in _texts(batch.column(name)):
+                hit[row[seekers.find(texts, name)]] = True
+        yield from batch.column("_key").filter(pa.array(hit)).to_pylist()
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _holds_text(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_holds_text(field.type) for field in kind)
+    return bool(pa.types.is_string(kind))
+
+
+def _texts(column: pa.Array, rows: NDArray[np.int64] | None = None) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
+    """Every text within a column, with the row each stands in."""
+    rows = np.arange(len(column)) if rows is None else rows
+    if pa.types.is_list(column.type):
+        yield from _texts(pc.list_flatten(column), rows[pc.list_parent_indices(column).to_numpy()])
+    elif pa.types.is_struct(column.type):
+        for number in range(column.type.num_fields):
+            yield from _texts(pc.struct_field(column, number), rows)
+    elif pa.types.is_string(column.type):
+        yield rows, column
+
+
+def _flags(found: pa.Array) -> Flags:
+    flags: Flags = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str, ...]:
+    held = set(store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist())
+    return tuple(key for key in keys if key not in held)
+
+
+def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
+    """The runs that no other document holds: what many write is nobody's trace."""
+    left, proposals = list(runs), NeedleFilter(runs)
+    for batch in store.scan("documents", columns=["_key", "text"]) if runs else ():
+        proposed = proposals.propose(batch.column("text"))
+        for text in batch.column("text").take(pa.array(proposed)).to_pylist():
+            left = [run for run in left if run not in text]
+    return tuple(left)
+
+
+# Where a forgotten document would come back from: nightly builds read every known source again.
+
+
+def sources_holding(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
+    """Files that the next build would read these documents from; a file of many documents may hold them.
+
+    Forgetting changes the store and never a source: the document has to be taken out there as well.
+    """
+    specs = known(store)
+    return sorted({place for entry in forgotten for spec in specs for place in _places(spec, entry)})
+
+
+def drop_quarantined(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
+    """Remove what was set aside of these documents; copies of their text, which would be read in their place."""
+    copies = []
+    for entry in forgotten:
+        where = [Term("source", "==", entry.source), Term("corpus", "==", entry.corpus)]
+        rows = [row for batch in store.scan("quarantine", where=where) for row in batch.to_pylist()]
+        copied = [
+            row for row in rows if row["reason"] == RejectReason.DUPLICATE and _names(row["detail"], entry.origin)
+        ]
+        copies += [str(Path(entry.place) / row["uri"]) for row in copied]
+        store.delete("quarantine", keys=[row["_key"] for row in rows if row in copied or row["uri"] == entry.origin])
+    return sorted(copies)
+
+
+def _places(spec: SourceSpec, entry: Entry) -> Iterable[str]:
+    path = Path(spec.path)
+    if spec.source != entry.source or path.name != entry.corpus:
+        return
+    if entry.place:  # a folder or a file of one document each
+        path = Path(entry.place) / entry.origin if Path(entry.place).is_dir() else Path(entry.place)
+    if path.exists():
+        yield str(path)
+
+
+def _names(detail: str, origin: str) -> bool:
+    return detail.endswith(f" {origin}")
+
+
+# Forgetting: a document goes with all that only it supports; a certificate says what went and what stayed.
+
 
 _SHOWN = 200
 _ALL = 1_000_000_000  # mentions of one entity
@@ -94,8 +416,6 @@ def forget_documents(
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
-    from hades.ingest.edges import derive_edges  # a quarter of a second, which reading sources does not need
-
     if scratch is not None:
         forget_records(scratch)
     changes = derive_edges(store, embedder, rules, scratch=scratch)

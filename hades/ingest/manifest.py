@@ -1,12 +1,9 @@
-"""What has been ingested, by content: so that a second run touches only what changed.
-
-Each document has an entry with the hash of everything its source said, and for each phase the hash of what that phase
-last worked from. A phase that was stopped has not written its hash, and is done again.
-"""
+"""What was ingested, the report, removing rows."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,9 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import RowStore, Term
-from schemas.catalogue import collection_named
+from schemas.catalogue import collection_named, edge_collections
 from schemas.ids import node_id
 from schemas.record import canonical_json as canonical
+from schemas.record import to_table
+from schemas.sources import KnownSource, SourceSpec
+
+# What has been ingested, by content: so that a second run touches only what changed. Each document has an entry
+# with the hash of everything its source said, and for each phase the hash of what that phase last worked from. A
+# phase that was stopped has not written its hash, and is done again.
+
 
 DERIVED = "derived"  # the entry of everything that follows from all documents together
 
@@ -173,3 +177,98 @@ def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 def _entry(row: dict[str, Any]) -> Entry:
     phases = orjson.loads(row["phases"])
     return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], phases, row["place"])
+
+
+# What a run of ingestion did, for people and for scripts.
+
+
+MAX_LISTED = 100
+
+
+@dataclass
+class IngestReport:
+    """Counts of one run; everything that was not done is counted too."""
+
+    source: str
+    read: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    quarantined: Counter[str] = field(default_factory=Counter)
+    set_aside: list[dict[str, str]] = field(default_factory=list)  # the first MAX_LISTED of them, with their reasons
+    chunks: int = 0
+    embedded: int = 0
+    derived: dict[str, dict[str, int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {
+            "source": self.source,
+            "documents": {
+                "read": self.read,
+                "new": self.new,
+                "changed": self.changed,
+                "unchanged": self.unchanged,
+                "removed": self.removed,
+            },
+            "quarantined": dict(sorted(self.quarantined.items())),
+            "set_aside": self.set_aside,
+            "chunks": self.chunks,
+            "embedded": self.embedded,
+            "derived": self.derived,
+            "seconds": {phase: round(value, 3) for phase, value in self.seconds.items()},
+        }
+
+
+# Which corpora have been ingested, so that a nightly build can read them again without being told.
+
+
+def remember(store: RowStore, spec: SourceSpec) -> None:
+    """Read this corpus again every night; the same path again replaces what was known of it."""
+    key = hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
+    store.upsert("sources", to_table(KnownSource, [KnownSource(key=key, **spec.model_dump())]))
+
+
+def known(store: RowStore) -> list[SourceSpec]:
+    """Every corpus that was ingested, in key order."""
+    return [
+        SourceSpec(**{name: value for name, value in row.items() if name != "_key"})
+        for batch in store.scan("sources")
+        for row in batch.to_pylist()
+    ]
+
+
+# Taking nodes out of the store together with every edge that touches them.
+
+
+# What belongs to one document and goes with it, nodes before what they stand in.
+OWNED_BY_DOCUMENT = ("doc_chunks", "funcs", "files", "papers_raw")
+
+
+def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> dict[str, int]:
+    """Delete nodes, their edges first; how many rows went, by collection."""
+    if not keys:
+        return {}
+    gone: dict[str, int] = {}
+    identifiers = [node_id(collection, key) for key in keys]
+    for edges in edge_collections():
+        shape = edges.edge
+        assert shape is not None
+        for end, joined in (("_from", shape.sources), ("_to", shape.targets)):
+            if collection in joined:
+                count = store.delete(edges.name, where=[Term(end, "in", identifiers)])
+                gone[edges.name] = gone.get(edges.name, 0) + count
+    gone[collection] = store.delete(collection, keys=keys)
+    return {name: count for name, count in gone.items() if count}
+
+
+def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> dict[str, list[str]]:
+    """Keys of the rows that belong to these documents, by document key."""
+    wanted = [node_id("documents", key) for key in documents]
+    found: dict[str, list[str]] = {key: [] for key in documents}
+    for batch in store.scan(collection, where=[Term("document", "in", wanted)], columns=["document"]):
+        for document, key in zip(batch.column("document").to_pylist(), batch.column("_key").to_pylist(), strict=True):
+            found[document.partition("/")[2]].append(key)
+    return found

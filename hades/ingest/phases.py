@@ -1,8 +1,7 @@
 """The four phases of ingestion, each independent, idempotent and resumable: nodes, chunks, embeddings, edges.
 
 nodes needs the source; the others work from the store, so any of them can be run again alone. Each batch of documents
-is one transaction: a run that is stopped leaves whole documents, and the next run goes on from there.
-"""
+is one transaction: a run that is stopped leaves whole documents, and the next run goes on from there."""
 
 from __future__ import annotations
 
@@ -19,25 +18,27 @@ from typing import Any
 import pyarrow as pa
 
 from hades.ingest import chunks, manifest
-from hades.ingest.cleanup.logs import redact_logs
-from hades.ingest.cut_documents import DOCUMENT_COLUMNS, cut_documents
-from hades.ingest.derivation_digest import digest_documents, is_derived
-from hades.ingest.embeddings import embed_chunks
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.increment.different_rows import find_different
-from hades.ingest.known_records import KnownRecords, RecordDocument
-from hades.ingest.manifest import Entry, as_table
-from hades.ingest.node_batches import NodeBatch, read_batches
-from hades.ingest.nodes import quarantine_row
-from hades.ingest.remove_nodes import OWNED_BY_DOCUMENT, keys_of_documents, remove_nodes
-from hades.ingest.report import MAX_LISTED, IngestReport, Progress, silent
-from hades.ingest.source_document import RecordSource, RejectedInput, Source
-from hades.ingest.sources.history_rules import HistoryRules
-from hades.ingest.workers.memory_use import collect_seldom, give_back_memory
-from hades.ingest.workers.worker_pool import WorkerPool
-from hades.ingest.workers.write_ahead import WriteAhead
+from hades.ingest.chunks import DOCUMENT_COLUMNS, cut_documents, embed_chunks
+from hades.ingest.cleanup import redact_logs
+from hades.ingest.edges import derive_edges
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.forget import remove_documents
+from hades.ingest.manifest import (
+    MAX_LISTED,
+    OWNED_BY_DOCUMENT,
+    Entry,
+    IngestReport,
+    as_table,
+    keys_of_documents,
+    remove_nodes,
+)
+from hades.ingest.nodes import NodeBatch, quarantine_row, read_batches
+from hades.ingest.sources.material import HistoryRules, RecordSource, RejectedInput, Source
+from hades.ingest.unchanged import KnownRecords, RecordDocument, digest_documents, is_derived
+from hades.ingest.workers import WorkerPool, WriteAhead, collect_seldom, give_back_memory
+from hades.ingest.write_changes import find_different
+from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
-from hades.ports.text import Embedder, Tokenizer
 from schemas.catalogue import NAMES
 
 BATCH_BYTES = 96 << 20  # of rows in one transaction
@@ -64,7 +65,7 @@ class IngestContext:
     tokenizer: Tokenizer
     scratch: Path
     rules: EntityRules = field(default_factory=EntityRules)
-    progress: Progress = silent
+    progress: ProgressReport = silent
     history: HistoryRules = field(default_factory=HistoryRules)
     workers: int = 0  # processes; 0: one a core, 1: no child
 
@@ -121,8 +122,6 @@ def read_nodes(
         lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
         report.removed = len(lost)
         if lost:
-            from hades.ingest.forget import remove_documents
-
             remove_documents(store, lost)
 
 
@@ -169,8 +168,6 @@ def _derive(context: IngestContext, report: IngestReport, pool: WorkerPool) -> N
     if is_derived(store, digest):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return
-    from hades.ingest.edges import derive_edges  # a fifth of what a night without a change costs
-
     changes = derive_edges(store, embedder, rules, context.progress, context.scratch, pool, digest)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}

@@ -1,8 +1,10 @@
-"""Relations that sources state outright: citations, repositories, and code that calls or extends code."""
+"""Relations, links and order that sources state; triples by a language model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +13,18 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ingest.entities.documents import name_in_file
+from hades.ingest.entities.corpus import name_in_file
+from hades.ingest.manifest import as_table
+from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
+from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
-from schemas.graph_types import EntityType
-from schemas.ids import edge_key, node_id
+from schemas.edges import ReferenceType
+from schemas.ids import content_key, edge_key, node_id, sha256_text
+from schemas.nodes import EntityType, RelationType
+from schemas.record import canonical_json as canonical
+
+# Relations that sources state outright: citations, repositories, and code that calls or extends code.
+
 
 Row = dict[str, Any]
 
@@ -108,3 +118,255 @@ def read_facts(text: str) -> dict[str, Any]:
     """The facts column of a document as a dictionary."""
     facts: dict[str, Any] = orjson.loads(text) if text and text != "{}" else {}
     return facts
+
+
+# Edges from chunk to chunk: what comes next where a source states an order, and which page a link leads to. `next`
+# joins documents that follow each other, as the turns of a talk do. `references` joins the chunk in which a page
+# links to another page of the same source with the opening of that page.
+
+
+_FOLLOWS = '"follows":"'  # documents without it state no order, and their facts are not parsed
+_LINKS = f'"relation":"{RelationType.REFERS_TO}"'  # those without it link to no page
+
+
+def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
+    """Edges of both types, by key.
+
+    `documents` have _key, origin, title, source and facts; `chunks` have _key, document, text and span.
+    """
+    facts = documents.column("facts")
+    stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _LINKS)))
+    if not stating.num_rows:
+        return []
+    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source"))
+    by_origin: dict[tuple[str, str | None], tuple[str, str]] = {
+        (source, origin): (key, title) for key, origin, title, source in zip(*columns, strict=True)
+    }
+    pieces = _pieces(chunks)
+    found: dict[str, Row] = {}
+    for key, source, text in zip(
+        *(stating.column(name).to_pylist() for name in ("_key", "source", "facts")), strict=True
+    ):
+        for kind, tail, head in _edges_of(key, source, read_facts(text), by_origin, pieces):
+            tail, head = node_id("doc_chunks", tail), node_id("doc_chunks", head)
+            name = edge_key(tail, str(kind), head)
+            found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind)}
+    return [found[name] for name in sorted(found)]
+
+
+def reference_table(rows: Sequence[Row]) -> pa.Table:
+    """The rows in the catalogue's columns."""
+    declared = collection_named("references")
+    assert declared is not None
+    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type")])
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+_Pieces = dict[str, list[tuple[int, str, str]]]  # of a document: where each chunk begins, its key, its text
+
+
+def _pieces(chunks: pa.Table) -> _Pieces:
+    held: _Pieces = {}
+    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "text", "span"))
+    for key, document, text, span in zip(*columns, strict=True):
+        held.setdefault(document.partition("/")[2], []).append((span[0], key, text))
+    return {document: sorted(places) for document, places in held.items()}
+
+
+def _edges_of(
+    key: str,
+    source: str,
+    facts: dict[str, Any],
+    by_origin: dict[tuple[str, str | None], tuple[str, str]],
+    pieces: _Pieces,
+) -> Iterator[tuple[ReferenceType, str, str]]:
+    """What one document states, as type and keys of two chunks."""
+    own = pieces.get(key)
+    if not own:
+        return
+    before, _ = by_origin.get((source, facts.get("follows")), ("", ""))
+    if before != key and before in pieces:
+        yield ReferenceType.NEXT, pieces[before][-1][1], own[0][1]
+    for link in facts.get("links", ()):
+        other, title = by_origin.get((source, link["target"]), ("", ""))
+        if not link["external"] and link["relation"] == RelationType.REFERS_TO and other != key and other in pieces:
+            yield ReferenceType.REFERENCES, _place(own, link["target"], title), pieces[other][0][1]
+
+
+def _place(own: Sequence[tuple[int, str, str]], target: str, title: str) -> str:
+    """The first chunk that writes the name of the linked file or its title; the first of all where none does."""
+    stem = posixpath.splitext(posixpath.basename(target))[0].casefold()
+    wanted = [one for one in (stem, title.casefold()) if one]
+    for _, key, text in own:
+        written = text.casefold()
+        if any(one in written for one in wanted):
+            return key
+    return own[0][1]
+
+
+# Triples through a language model, for those who have one: estimated first, capped, asked once per text. Without an
+# endpoint nothing here runs and nothing is lost: names and links come from the text itself. What the model read is
+# kept by the hash of the text, so a second run costs nothing, and it goes when no chunk holds that text any more.
+
+
+MAX_ANSWER_TOKENS = 1_024
+COMMIT_EVERY = 16
+PROMPT = """Read the passage. List the named entities and the facts it states.
+Answer with one JSON object and nothing else:
+{{"entities": ["..."], "triples": [["subject", "relation", "object"], ...]}}
+Use names as they are written. Replace pronouns by the names they stand for.
+
+Passage: {passage}
+"""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What asking would cost, before anything is asked."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens_at_most: int
+    already_known: int
+
+    def as_dict(self) -> dict[str, int]:
+        """The estimate as JSON."""
+        return dict(vars(self))
+
+
+@dataclass
+class ExtractionReport:
+    """What asking did cost."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unusable: int = 0
+    not_asked: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """The bill as JSON."""
+        return dict(vars(self))
+
+
+def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> Estimate:
+    """Calls and tokens for the texts the model has not read yet."""
+    waiting = list(_waiting(store, model))
+    tokens = sum(tokenizer.count_many([PROMPT.format(passage=text) for _, text in waiting]))
+    known = store.count("extractions")
+    return Estimate(len(waiting), tokens, len(waiting) * MAX_ANSWER_TOKENS, known)
+
+
+def extract(
+    store: GraphStore, model: LanguageModel, max_calls: int, progress: ProgressReport = silent
+) -> ExtractionReport:
+    """Ask for each text not read yet, in key order, never more than `max_calls` times; every few answers are kept."""
+    done = ExtractionReport()
+    waiting = list(_waiting(store, model.model))
+    done.not_asked = max(0, len(waiting) - max_calls)
+    kept: list[dict[str, Any]] = []
+    for digest, text in waiting[:max_calls]:
+        answer = model.complete(PROMPT.format(passage=text), max_tokens=MAX_ANSWER_TOKENS)
+        names, triples, problem = parse(answer.text)
+        done.calls += 1
+        done.prompt_tokens += answer.prompt_tokens
+        done.completion_tokens += answer.completion_tokens
+        done.unusable += bool(problem)
+        kept.append(
+            {
+                "_key": _key(model.model, digest),
+                "sha256": digest,
+                "model": model.model,
+                "names": canonical({"names": names}),
+                "triples": canonical({"triples": triples}),
+                "prompt_tokens": answer.prompt_tokens,
+                "completion_tokens": answer.completion_tokens,
+                "problem": problem,
+            }
+        )
+        if len(kept) == COMMIT_EVERY or done.calls == min(max_calls, len(waiting)):
+            store.upsert("extractions", as_table("extractions", kept))
+            kept = []
+        progress("openie", done.calls, min(max_calls, len(waiting)))
+    return done
+
+
+def parse(answer: str) -> tuple[list[str], list[list[str]], str]:
+    """Names and triples of an answer, and what is wrong with it; a fenced or prefaced object is still found."""
+    start, end = answer.find("{"), answer.rfind("}")
+    if start < 0 or end <= start:
+        return [], [], "no JSON object in the answer"
+    try:
+        read = json.loads(answer[start : end + 1])
+    except ValueError as error:
+        return [], [], f"not JSON: {error}"
+    if not isinstance(read, dict):
+        return [], [], "not a JSON object"
+    names = [name.strip() for name in read.get("entities") or [] if isinstance(name, str) and name.strip()]
+    triples = [
+        [part.strip() for part in triple]
+        for triple in read.get("triples") or []
+        if isinstance(triple, list)
+        and len(triple) == 3
+        and all(isinstance(part, str) and part.strip() for part in triple)
+    ]
+    return names, triples, ""
+
+
+def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> pa.Table:
+    """Documents whose facts also hold what a language model read in their chunks."""
+    if not store.count("extractions"):
+        return documents
+    read = {
+        row["sha256"]: row
+        for batch in store.scan("extractions", columns=["sha256", "names", "triples"])
+        for row in batch.to_pylist()
+    }
+    extra: dict[str, dict[str, list[Any]]] = {}
+    for document, text in zip(chunks.column("document").to_pylist(), chunks.column("text").to_pylist(), strict=True):
+        row = read.get(sha256_text(text))
+        if row:
+            held = extra.setdefault(document.partition("/")[2], {"names": [], "triples": []})
+            held["names"] += [[name, None] for name in json.loads(row["names"]).get("names", ())]
+            held["triples"] += json.loads(row["triples"]).get("triples", ())
+    facts = []
+    for key, text in zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True):
+        more = extra.get(key)
+        if more:
+            held = json.loads(text)
+            text = canonical({**held, **{name: [*held.get(name, []), *values] for name, values in more.items()}})
+        facts.append(text)
+    return documents.set_column(documents.schema.get_field_index("facts"), "facts", pa.array(facts, pa.string()))
+
+
+def remove_unused(store: RowStore) -> int:
+    """Drop what was read in texts that no chunk holds any more; how many."""
+    if not store.count("extractions"):
+        return 0
+    held = {sha256_text(text) for text in _texts(store)}
+    stale = [
+        row["_key"]
+        for batch in store.scan("extractions", columns=["sha256"])
+        for row in batch.to_pylist()
+        if row["sha256"] not in held
+    ]
+    return store.delete("extractions", keys=stale)
+
+
+def _waiting(store: RowStore, model: str) -> Iterator[tuple[str, str]]:
+    known = {key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()}
+    for text in _texts(store):
+        digest = sha256_text(text)
+        key = _key(model, digest)
+        if key not in known:
+            known.add(key)
+            yield digest, text
+
+
+def _texts(store: RowStore) -> Iterator[str]:
+    for batch in store.scan("doc_chunks", columns=["text"]):
+        yield from batch.column("text").to_pylist()
+
+
+def _key(model: str, digest: str) -> str:
+    return content_key("x", model, digest)

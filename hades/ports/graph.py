@@ -1,7 +1,6 @@
 """What is said of the published graph: kinds of nodes, adjacency, hits, and facts of nodes, edges and passages.
 
-This module needs numpy only: a process that asks a question must not load more than that.
-"""
+This module needs numpy only: a process that asks a question must not load more than that."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""The system of record, as builds and memory see it: Arrow in, Arrow out, in bulk.
-
-Both stores keep these promises and one suite (`tests/contract/`) holds them to it:
-
-- Rows are Arrow tables in the schema the catalogue declares. Absent nullable columns are null, absent columns with a
-  default take it; other absent or unknown columns are an error.
-- A bad row raises `BadRows` with its number and the rule, and nothing of that call is written.
-- Reads come in a stated order, so equal contents give equal tables on every store.
-- A write through a read-only handle raises `ReadOnly` before anything is sent.
-"""
+"""The system of record."""
 
 from __future__ import annotations
 
@@ -16,18 +7,24 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from schemas.intervals import Mask
+import pyarrow as pa
 
-if TYPE_CHECKING:  # names of types alone: a process that asks a question loads no Arrow
-    import pyarrow as pa
+from schemas.ids import Mask
+
+# The system of record, as builds and memory see it: Arrow in, Arrow out, in bulk. Both stores keep these promises
+# and one suite (`tests/contract/`) holds them to it: - Rows are Arrow tables in the schema the catalogue declares.
+# Absent nullable columns are null, absent columns with a default take it; other absent or unknown columns are an
+# error. - A bad row raises `BadRows` with its number and the rule, and nothing of that call is written. - Reads
+# come in a stated order, so equal contents give equal tables on every store. - A write through a read-only handle
+# raises `ReadOnly` before anything is sent.
+
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with")
 BATCH_ROWS = 65_536
 MAX_ROW_BYTES = 8 * 1024 * 1024
-
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]"
 
 
@@ -236,8 +233,8 @@ class GraphStore(RowStore, Protocol):
     def provision(self, only: str | None = None) -> ProvisionReport:
         """Create what the catalogue declares and is not there. Admin only; safe to repeat.
 
-        `only` names a part (`schemas.parts`): a smaller database for one purpose. Without it a database stays what it
-        was made for, and a new one gets everything.
+        `only` names a part (`schemas.catalogue`): a smaller database for one purpose. Without it a database stays what
+        it was made for, and a new one gets everything.
         """
         ...
 
@@ -295,3 +292,19 @@ class GraphStore(RowStore, Protocol):
     def close(self) -> None:
         """Give back files and connections; the handle is unusable afterwards."""
         ...
+
+
+# The Arrow schemas of what a store finds: neighbours of nodes, and hits of a search.
+
+
+NEIGHBOUR_SCHEMA = pa.schema(
+    [
+        pa.field("node", pa.string(), False),
+        pa.field("neighbour", pa.string(), False),
+        pa.field("edge", pa.string(), False),
+        pa.field("type", pa.string(), False),
+        pa.field("weight", pa.float64()),
+        pa.field("outbound", pa.bool_(), False),
+    ]
+)
+HIT_SCHEMA = pa.schema([pa.field("_key", pa.string(), False), pa.field("score", pa.float64(), False)])

@@ -8,8 +8,7 @@ Both views keep these promises and one suite (`tests/contract/test_views.py`) ho
 - Weights are float32. A missing weight counts 1.0, a weight of 0 stays 0.
 - What is materialised (`nodes`, `edges`, `passages`, `sources`) is a read of one document each; the rest is work.
 
-This module needs numpy only: a process that asks a question must not load more than that.
-"""
+This module needs numpy only: a process that asks a question must not load more than that."""
 
 from __future__ import annotations
 
@@ -37,9 +36,9 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from schemas.intervals import Mask
+from schemas.ids import Mask
 
-if TYPE_CHECKING:  # the store port loads pyarrow
+if TYPE_CHECKING:
     from hades.ports.store import Direction
 
 

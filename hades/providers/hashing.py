@@ -1,8 +1,7 @@
 """A training-free embedder: words and their character n-grams, hashed with signs.
 
 For tests, for machines without the model, and for corpora where speed matters more than meaning. All sums
-are of whole numbers, so no order of addition and no processor changes a bit of the result.
-"""
+are of whole numbers, so no order of addition and no processor changes a bit of the result."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.text import EmbeddingModel, Progress, Vectors, check_texts
+from hades.ports.services import EmbeddingModel, Progress, Vectors, check_texts
 
 VERSION = "1"  # raise it with any change of the features: vectors of two versions are not compared
 WINDOW_TEXTS = 512
@@ -25,7 +24,6 @@ FEATURES = 1 + MAX_WORD + 2 - GRAM + 1  # the word itself, then the n-grams of "
 WORD_WEIGHT, GRAM_WEIGHT, STOP_DIVISOR = 24, 8, 8
 MAX_FREQUENCY = 1023  # more of the same word says nothing new
 MAX_VOCABULARY = 200_000  # words remembered, 40 MB
-
 CJK = "\u3040-\u30ff\u3400-\u9fff"  # written without spaces: each sign is a word
 WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]{{1,{MAX_WORD}}}")
 ASCII_WORD = re.compile(rf"[a-z0-9]{{1,{MAX_WORD}}}")  # finds the same in folded ASCII, faster

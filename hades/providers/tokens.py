@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.text import ProviderError
+from hades.ports.services import ProviderError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as WordPieces
+
 
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 BYTES_PER_TOKEN = 3

@@ -1,16 +1,21 @@
-"""The picture of one build: where the time went, topics by size, what moved, weights, and whether contracts held."""
+"""One build, one contract check as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from hades.reports import page
-from hades.reports.charts import Bar, Move, bar_chart, flow_chart, histogram, waterfall
-from hades.reports.page import badge, escape, number
-from schemas.intervals import iso
+from hades.reports.page import Bar, Move, badge, bar_chart, escape, flow_chart, histogram, number, waterfall
+from schemas.ids import iso
+
+# The picture of one build: where the time went, topics by size, what moved, weights, and whether contracts held.
+
 
 _TOPICS = 24
 _MOVES = 14
@@ -222,3 +227,141 @@ def _state(contract: Contract) -> str:
     if contract.broken:
         return badge(f"{len(contract.broken)} broken", "bad")
     return badge("holds", "good") if contract.rules else badge("not checked", "idle")
+
+
+# The picture of a build as PNG, for places that show no HTML: time by stage and topics by size.
+
+
+_PICTURE_TOPICS = 10
+_BLUE, _ORANGE = "#2d6fa3", "#cc7a29"
+
+
+def draw_build(build: BuildFacts) -> bytes | None:
+    """The picture; None where matplotlib, which the extras `flows` and `ranker` bring, is not installed."""
+    if find_spec("matplotlib") is None:
+        return None
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    topics = list(build.topics)[:_PICTURE_TOPICS]
+    rows = max(len(build.stages), len(topics), 3)
+    figure = Figure(figsize=(11.0, 1.2 + 0.34 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    _draw_bars(left, "seconds by stage", [(one.name, one.seconds) for one in build.stages], _BLUE, "{:.1f}")
+    _draw_bars(
+        right, "entities by topic", [(_shorten(one.name), float(one.size)) for one in topics], _ORANGE, "{:,.0f}"
+    )
+    figure.suptitle(f"{build.build}: {build.snapshot_after or 'not published'}", fontsize=11)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=90, metadata={"Software": None})
+    return drawn.getvalue()
+
+
+def _draw_bars(panel: Any, title: str, rows: list[tuple[str, float]], colour: str, form: str) -> None:
+    places = range(len(rows))
+    bars = panel.barh(places, [value for _, value in rows], color=colour)
+    panel.bar_label(bars, [form.format(value) for _, value in rows], padding=3, fontsize=8)
+    panel.set_yticks(places, [name for name, _ in rows], fontsize=8)
+    panel.invert_yaxis()
+    panel.margins(x=0.15)
+    panel.set_title(title, fontsize=10, loc="left")
+    panel.set_xticks([])
+    for side in ("top", "right", "bottom"):
+        panel.spines[side].set_visible(False)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= 36 else f"{name[:35]}…"
+
+
+# The page of the contracts: which rules hold, and for each that does not, the rows that break it and what to do.
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A broken rule with its first rows: key and what stood there."""
+
+    rule: str
+    sentence: str
+    frame: str
+    failed: int
+    rows: int
+    examples: Sequence[tuple[str, str]]
+    repair: str = ""
+
+
+@dataclass(frozen=True)
+class ContractSection:
+    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran.
+
+    `rows` were checked now, `carried` earlier: neither they nor what they refer to has changed since.
+    """
+
+    contract: str
+    about: str
+    rules: Sequence[tuple[str, str]]
+    hits: Sequence[Hit]
+    checked: int
+    rows: int
+    seconds: float
+    notes: Sequence[str] = field(default_factory=tuple)
+    carried: int = 0
+
+
+def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path:
+    """One page over all contracts, the broken ones first."""
+    broken = sum(len(section.hits) for section in sections)
+    rules = sum(section.checked for section in sections)
+    lead = (
+        "Every rule holds; the build may go on."
+        if not broken
+        else "The build stopped here. The graph that serves was left alone and still answers."
+    )
+    facts = [
+        (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
+        (number(rules), "rules looked at", ""),
+        (number(sum(section.rows for section in sections)), "rows looked at", ""),
+        (number(sum(section.carried for section in sections)), "rows carried from an earlier check", ""),
+        (page.seconds(sum(section.seconds for section in sections)), "spent looking", ""),
+    ]
+    ordered = sorted(sections, key=lambda section: not section.hits)
+    body = [page.tiles(facts), *(_section(section) for section in ordered)]
+    return page.write(path, "Contracts", escape(lead), body, "Rules live in <code>schemas/contracts/</code>.")
+
+
+def _section(section: ContractSection) -> str:
+    failed = {hit.rule for hit in section.hits}
+    passed = badge("holds", "good") if section.checked else badge("not checked", "idle")
+    state = badge(f"{len(section.hits)} broken", "bad") if section.hits else passed
+    rules = page.table(
+        ("", "rule", "what must hold"),
+        [
+            (badge("broken", "bad") if rule in failed else passed, f"<code>{rule}</code>", escape(said))
+            for rule, said in section.rules
+        ],
+    )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
+    carried = f", {number(section.carried)} unchanged since an earlier check" if section.carried else ""
+    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}{carried}"
+    return (
+        f'<section><h2>{escape(section.contract)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
+        f"{''.join(_hit(hit) for hit in section.hits)}"
+        f"<details><summary>{len(section.rules)} rules</summary>{rules}</details></section>"
+    )
+
+
+def _hit(hit: Hit) -> str:
+    share = f"{number(hit.failed)} of {number(hit.rows)} rows of {hit.frame} break it"
+    rows = page.table(
+        ("row", "what stands there"),
+        [(f'<span class="key">{escape(key)}</span>', escape(observed)) for key, observed in hit.examples],
+    )
+    more = hit.failed - len(hit.examples)
+    rest = f'<p class="soft">and {number(more)} more</p>' if more > 0 and hit.examples else ""
+    repair = f"<p><b>Next:</b> {page.prose(hit.repair)}</p>" if hit.repair else ""
+    return (
+        f'<div class="broken"><h3><code>{escape(hit.rule)}</code></h3>'
+        f"<p>{escape(hit.sentence[:1].upper() + hit.sentence[1:])}: {escape(share)}.</p>"
+        f"{repair}{rows if hit.examples else ''}{rest}</div>"
+    )

@@ -15,21 +15,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hades.cache.keys import Scope, path_key
-from hades.cache.report import CacheReport
-from hades.cache.tier import MemoryTier, TierHit
-from hades.cache.tiers import TieredMemoryManager
-from hades.ports.clock import utc_now
-from hades.retrieval.answer.context_window import WindowSize
-from hades.retrieval.ranking.prune_by_flow import FlowPruning
-from hades.retrieval.turn.answers import Answers
-from hades.retrieval.turn.query_log import log_of
-from hades.retrieval.turn.recipes import DEFAULT, RECIPES, GraphStep
-from hades.retrieval.versions import is_snapshot_id, retrieve_version
-from schemas.ids import content_key
-from schemas.intervals import iso
+from hades.cache.stores import MemoryTier, Scope, TierHit, path_key
+from hades.cache.tiers import CacheReport, TieredMemoryManager
+from hades.ports.services import utc_now
+from hades.retrieval.answer.prompt import WindowSize
+from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
+from hades.retrieval.core.types import DEFAULT, RECIPES, GraphStep
+from hades.retrieval.ranking.select import FlowPruning
+from hades.retrieval.turn_result import log_of
+from schemas.answer import Retrieval
+from schemas.ids import content_key, iso
 from schemas.plan import Plan, Reason
-from schemas.retrieval import Retrieval
 from schemas.telemetry import QueryLog
 
 RECENT_QUERIES = 10

@@ -1,9 +1,10 @@
-"""Reading the settings: the one place that sees the environment and hades.yaml."""
+"""Environment, hades.yaml, tenant."""
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,70 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
-from hades.settings.hirag import DEFAULT_BOOSTS
-from hades.settings.tenants import check_name, for_tenant
-from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
+from hades.settings.tree import DEFAULT_BOOSTS, SECTIONS, Settings, is_secret, variable_of, without_credentials
+
+# A tenant: a namespace of its own, so that nothing that is kept for one can be read for another.
+
+
+FOLDER = "tenants"
+LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
+_NAME = re.compile(r"[a-z0-9_-]{1,63}")
+
+
+def check_name(name: object) -> str:
+    """The name, or an error: it becomes a folder and a part of a database's name, so nothing else may stand in it."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"{variable_of('tenant')} is {name!r}; a tenant's name has 1 to 63 of a-z, 0-9, _ and -, for example team-a"
+        )
+    return name
+
+
+def for_tenant(settings: Settings, name: str) -> Settings:
+    """The same settings with everything that is kept moved into the tenant's own place.
+
+    Files go to `tenants/<name>` under the home and under every cache folder that is named; ArangoDB gets a database
+    `<database>_<name>`.
+    """
+    check_name(name)
+    if settings.tenant is not None:
+        raise SettingsError(f"these settings are those of tenant {settings.tenant!r} already; start from those of none")
+    database = f"{settings.arango_database}_{name}"
+    if settings.store == "arango" and len(database.encode()) > LONGEST_DATABASE:
+        raise SettingsError(
+            f"database {database!r} of tenant {name!r} has {len(database.encode())} bytes, ArangoDB allows "
+            f"{LONGEST_DATABASE}; shorten {variable_of('tenant')} or {variable_of('arango_database')}"
+        )
+    cache = settings.cache
+    moved = {
+        key: inside(path, name)
+        for key in ("nvme_cache_path", "reliable_store_path")
+        if (path := getattr(cache, key)) is not None
+    }
+    return settings.model_copy(
+        update={
+            "tenant": name,
+            "home": inside(settings.home, name),
+            "arango_database": database,
+            "cache": cache.model_copy(update=moved),
+        }
+    )
+
+
+def tenants(home: Path) -> list[str]:
+    """Tenants that have a folder under the home of all, by name."""
+    folder = home / FOLDER
+    there = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in there if path.is_dir() and _NAME.fullmatch(path.name))
+
+
+def inside(path: Path | str, name: str) -> Path:
+    """A tenant's own part of a folder that all share."""
+    return Path(path) / FOLDER / name
+
+
+# Reading the settings: the one place that sees the environment and hades.yaml.
+
 
 FILE_NAME = "hades.yaml"
 _FIELDS = {variable_of(name): name for name in Settings.model_fields}
@@ -137,3 +199,43 @@ def _keys_at(location: Sequence[str]) -> list[str]:
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
+
+
+# What libraries are told before they load: not to report home, to start no threads. What a person set stays.
+
+
+_QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "GX_ANALYTICS_ENABLED": "false",
+    "ORT_DISABLE_TELEMETRY": "1",
+}
+
+
+def keep_libraries_quiet() -> None:
+    """Set what is not set."""
+    for variable, value in _QUIET.items():
+        os.environ.setdefault(variable, value)
+
+
+def multiply_in_one_thread() -> None:
+    """Products of matrices stay in the calling thread: for a process that answers one call.
+
+    While NumPy is imported, its library of products starts a thread for every further core and waits for it: a
+    twentieth of the time of a first answer, which has no product that is large enough to gain it back.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+# What the environment says to a process beside the settings: sockets of systemd, and what a child inherits.
+
+
+def socket_activation() -> dict[str, str]:
+    """`LISTEN_PID` and `LISTEN_FDS`, where they are set: sockets that were opened for this process."""
+    return {name: os.environ[name] for name in ("LISTEN_PID", "LISTEN_FDS") if name in os.environ}
+
+
+def child_environment(without: str) -> dict[str, str]:
+    """The environment for a child process, without the variables whose names begin so."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(without)}

@@ -1,4 +1,4 @@
-"""Every setting, once, with its default and what it means."""
+"""Every setting, once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,231 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from hades.settings.cache import CacheSettings, PathragSettings
-from hades.settings.hipporag import HippoSettings
-from hades.settings.hirag import HiragPathrag, Section
-from hades.settings.history import HistorySettings
-from hades.settings.learning import LearningSettings
+from schemas.nodes import MAX_LEARNED, RelationType
 from schemas.plan import Plan
+
+# The section `hirag_pathrag:` of hades.yaml, with the keys and defaults of specification 002.
+
+
+# Specification 002 gives five boosts. The other three stand below the strongest of them, so that a type nobody
+# thought about never outranks one that somebody did (requirement X-53).
+DEFAULT_BOOSTS: dict[RelationType, float] = {
+    RelationType.REFERS_TO: 0.8,
+    RelationType.IMPLEMENTS: 0.7,
+    RelationType.CITES: 0.6,
+    RelationType.DERIVES_FROM: 0.6,
+    RelationType.EXTENDS: 0.6,
+    RelationType.RELATED_TO: 0.5,
+    RelationType.COREF: 0.4,
+    RelationType.SIMILAR_TO: 0.4,
+}
+
+
+class Section(BaseModel):
+    """A part of the tree: immutable, and strict about names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class PathSettings(Section):
+    """How paths are searched and scored."""
+
+    max_paths: int = Field(6, alias="M", ge=1, description="paths returned, where the question does not say how many")
+    max_hops: int = Field(
+        5,
+        alias="L",
+        ge=1,
+        description="edges of the longest path that the bridges stage searches; for a question it is plan.graph.hops",
+    )
+    length_penalty: float = Field(
+        0.3, alias="lambda", ge=0.0, description="mean log weight - lambda * (edges - 1): what each further edge costs"
+    )
+    eps: float = Field(1e-6, gt=0.0, description="smallest weight a cost is taken of; keeps -ln finite")
+    relation_boost: dict[RelationType, float] = Field(
+        default_factory=lambda: dict(DEFAULT_BOOSTS),
+        description="factor on the weight of each relation type; every type has one",
+    )
+
+    @field_validator("relation_boost", mode="before")
+    @classmethod
+    def _knows_every_type(cls, boosts: object) -> object:
+        if not isinstance(boosts, dict):
+            return boosts
+        known = [str(relation) for relation in RelationType]
+        if unknown := [str(name) for name in boosts if str(name) not in known]:
+            raise ValueError(f"no relation type is called {', '.join(unknown)}; the types are {', '.join(known)}")
+        if missing := [name for name in known if boosts.get(name) is None]:
+            raise ValueError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
+        return boosts
+
+    @field_validator("relation_boost")
+    @classmethod
+    def _boosts_are_factors(cls, boosts: dict[RelationType, float]) -> dict[RelationType, float]:
+        for relation, boost in boosts.items():
+            if not 0.0 < boost <= 1.0:
+                raise ValueError(f"the boost of {relation} is {boost}; it must be above 0 and at most 1")
+        return boosts
+
+
+class BeamDemotion(Section):
+    """How hubs are kept from drowning the beam."""
+
+    deg_alpha: float = Field(0.005, ge=0.0, description="score / (1 + deg_alpha * out-degree)")
+
+
+class BeamTerms(Section):
+    """What each term of a path's score counts in the beam."""
+
+    seed_sim: float = Field(0.3, ge=0.0, le=1.0, description="how well the seed matches the question")
+    edge_weight: float = Field(0.2, ge=0.0, le=1.0, description="mean weight of the edges")
+    lex_match: float = Field(0.5, ge=0.0, le=1.0, description="how well the nodes match the question")
+    depth_penalty: float = Field(0.1, ge=0.0, le=1.0, description="what the length of the path counts against it")
+    redundancy: float = Field(0.3, ge=0.0, le=1.0, description="what overlap with better paths counts against it")
+
+
+class TopicThresholds(Section):
+    """The least cosine of a topic with the question; topics below it are not entered."""
+
+    super_topic: float = Field(-1.0, ge=-1.0, le=1.0, description="of a topic of the upper level; -1: any")
+    topic: float = Field(-1.0, ge=-1.0, le=1.0, description="of a topic of the lower level; -1: any")
+
+
+class HiragPathrag(Section):
+    """Narrowing by topics, then paths."""
+
+    topic_k: int = Field(8, ge=1, description="topics the question is compared with first")
+    beam: tuple[int, ...] = Field((8, 4, 2), min_length=1, description="kept per level on the way down the hierarchy")
+    cand_cap: int = Field(500, ge=1, description="nodes of the candidate graph")
+    path: PathSettings = Field(default_factory=PathSettings, description="path search")
+    beam_demote: BeamDemotion = Field(default_factory=BeamDemotion, description="hub demotion")
+    beam_terms: BeamTerms = Field(default_factory=BeamTerms, description="weights of the beam's score")
+    topic_thresholds: TopicThresholds = Field(
+        default_factory=TopicThresholds, description="least cosine of a topic that is entered"
+    )
+
+    @field_validator("beam")
+    @classmethod
+    def _widths_are_positive(cls, beam: tuple[int, ...]) -> tuple[int, ...]:
+        if min(beam) < 1:
+            raise ValueError(f"every width of the beam must be at least 1, not {list(beam)}")
+        return beam
+
+
+# The sections `cache:` and `pathrag:` of hades.yaml: the tiers of memory, and what answers with paths from them.
+
+
+class CacheSettings(Section):
+    """Tiers above the store (requirement A39). A path that is not set lies under HADES_HOME/cache."""
+
+    ram_cache_size_mb: float = Field(8192, gt=0, description="most that the tier in memory holds, per process")
+    nvme_cache_path: Path | None = Field(
+        None, description="folder of the fast tier; unset: cache/nvme under HADES_HOME"
+    )
+    nvme_cache_size_gb: float = Field(50, gt=0, description="most that the fast tier holds")
+    reliable_store_path: Path | None = Field(
+        None, description="folder of the reliable tier; unset: cache/reliable under HADES_HOME"
+    )
+    reliable_store_size_gb: float = Field(500, gt=0, description="most that the reliable tier holds")
+    promotion_threshold: int = Field(5, ge=1, description="accesses after which an entry moves a tier up")
+    importance_threshold: float = Field(
+        0.7,
+        ge=0.0,
+        le=1.0,
+        description="importance from which an entry starts in memory; from half of it in the fast tier",
+    )
+
+
+class PathragSettings(Section):
+    """How MemoryEnhancedPathRAG scores, packs and keeps paths (requirement A64)."""
+
+    decay_rate: float = Field(0.85, gt=0.0, le=1.0, description="share of the flow that each hop passes on")
+    pruning_threshold: float = Field(0.01, ge=0.0, le=1.0, description="paths of less reliability are dropped")
+    max_cache_paths: int = Field(100, ge=0, description="an answer with more paths than this is not kept")
+    path_token_estimate: int = Field(
+        150, ge=1, description="tokens a path may take in a prompt; no more are fetched than the window could hold"
+    )
+    context_window_tokens: int = Field(4096, ge=1, description="tokens of the reader's window")
+    reserve_tokens: int = Field(512, ge=0, description="tokens of it kept free for the instructions and the reply")
+    enable_caching: bool = Field(True, description="whether answers are kept at all")
+
+    @model_validator(mode="after")
+    def _window_has_room(self) -> PathragSettings:
+        if self.reserve_tokens >= self.context_window_tokens:
+            raise ValueError(
+                f"reserve_tokens ({self.reserve_tokens}) leaves nothing of context_window_tokens "
+                f"({self.context_window_tokens}); lower it"
+            )
+        return self
+
+
+# The section `hipporag:` of hades.yaml: personalized PageRank, where it starts over and when it stops.
+# Specification 004 gives damping .85, passage mass .05, tolerance 1e-6 and 100 iterations for power iteration. The
+# defaults here differ where docs/hipporag.md shows a figure for another value.
+
+
+class HippoSettings(Section):
+    """How the walk of `hipporag`, `hipporag_multihop` and the default recipe goes."""
+
+    damping: float = Field(0.5, ge=0.0, lt=1.0, description="chance to walk on instead of starting over, at each step")
+    passage_mass: float = Field(
+        0.08, ge=0.0, le=1.0, description="share of the restart mass on the passages nearest to the question"
+    )
+    tolerance: float = Field(
+        1e-5, gt=0.0, lt=1.0, description="largest residual of a node, as a share of its weighted degree"
+    )
+    max_work: int = Field(
+        2_000_000, ge=1, description="edges that a walk may look at; takes the place of a number of iterations"
+    )
+    relaxed_tolerance: float = Field(
+        1e-4, gt=0.0, lt=1.0, description="tolerance for the last third of the work, where the first was not reached"
+    )
+    specificity: float = Field(
+        0.5, ge=0.0, le=2.0, description="a named entity counts (passages that name it) ** -specificity"
+    )
+
+
+# The section `history:` of hades.yaml: how many commits of a repository are read.
+
+
+class HistorySettings(Section):
+    """Bounds of the history that `hades ingest workspace` reads."""
+
+    max_commits: int = Field(2_000, ge=0, description="newest commits that are read; 0: none")
+    max_age_days: int = Field(1_826, ge=1, description="commits older than this before the newest one are not read")
+    keep_emails: bool = Field(False, description="keep e-mail addresses in messages and names of authors")
+
+
+# The section `learning:` of hades.yaml: how far judged answers move weights, and how much answers explore.
+
+
+class LearningSettings(Section):
+    """What may be learned from `query_logs`, and how carefully."""
+
+    rate: float = Field(0.25, gt=0.0, le=1.0, description="one judged answer moves the logit of a weight by less")
+    radius: float = Field(
+        1.5, gt=0.0, le=MAX_LEARNED, description="judged answers together move the logit of a weight by at most this"
+    )
+    held_out: float = Field(0.2, ge=0.05, le=0.5, description="share of judged questions that never teach, only test")
+    least_held_out: int = Field(5, ge=2, description="judged questions held out before anything learned is used")
+    position_power: float = Field(
+        0.5, ge=0.0, le=2.0, description="a result at rank r is taken to be looked at with the chance r ** -this"
+    )
+    explore: float = Field(
+        0.0, ge=0.0, le=0.5, description="chance that two neighbouring results change places, logged; 0: never"
+    )
+    explore_seed: int = Field(0, ge=0, description="another seed, other neighbours of the same question")
+
+    @model_validator(mode="after")
+    def _steps_fit_the_radius(self) -> Self:
+        if self.rate > self.radius:
+            raise ValueError(f"rate {self.rate} is larger than radius {self.radius}; one step would leave the region")
+        return self
+
+
+# Every setting, once, with its default and what it means.
+
 
 DATABASE = "arxiv_repository"
 SECTIONS = ("hirag_pathrag", "hipporag", "plan", "learning", "cache", "pathrag", "history")

@@ -1,28 +1,118 @@
-"""Search by words: an inverted index that holds each posting's finished BM25 share, so that a query only adds.
-
-The index is built in blocks that are put aside on the disk: memory holds the vocabulary and one block, not the corpus.
-"""
+"""BM25 over an inverted index."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers, Weights
-from hades.snapshot.analysed_texts import AnalysedTexts, digest_text
-from hades.snapshot.arrays import Folder
-from hades.snapshot.heaps import ArrayReader
-from hades.snapshot.lookup import Hashes, find, hash_texts
-from hades.snapshot.top_k import best
-from hades.text.analyzer import Vocabulary, terms
-from hades.text.identifiers import with_identifiers
+from hades.snapshot.files import ArrayReader, Folder, Hashes, best, find, hash_texts
+from hades.text.words import Vocabulary, terms, with_identifiers
+from models.kernels import compile_loop
+
+# Texts that an earlier publishing analysed: the terms of each, by the hash of the text. Cutting texts into words
+# and stemming them is most of what publishing costs. The file beside the snapshots holds what the last publishing
+# met and nothing else, so words of a forgotten document leave it with the next one. It is a cache: a missing or
+# unreadable file, or one of another analyser, costs time and changes nothing.
+
+
+DIGEST_BYTES = 16
+MOST_WORDS = 32_000_000  # of one collection; the terms of a larger one are not kept
+
+
+class AnalysedTexts:
+    """The terms of known texts; `terms` are the names of the numbers, `hashes` what a search finds them by."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.terms: tuple[str, ...] = ()
+        self.hashes: NDArray[np.uint64] = np.zeros(0, np.uint64)  # of the terms
+        self._rows: dict[bytes, int] = {}
+        self._ends: NDArray[np.int64] = np.zeros(1, np.int64)
+        self._words: NDArray[np.int32] = np.zeros(0, np.int32)
+        with suppress(OSError, ValueError, KeyError, BadZipFile):
+            self._load()
+
+    def places(self, digests: Sequence[bytes]) -> NDArray[np.int64]:
+        """Where each text stands among the known ones, by its digest; -1 for one that is not known."""
+        return np.array([self._rows.get(digest, -1) for digest in digests], np.int64)
+
+    def lengths(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many words the texts at these places have."""
+        return self._ends[places + 1] - self._ends[places]
+
+    def words(self, places: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The term of each word of the texts at these places, one text after the other."""
+        lengths = self.lengths(places)
+        shift = self._ends[places] - (np.cumsum(lengths) - lengths)
+        found: NDArray[np.int32] = self._words[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
+        return found
+
+    def keep(
+        self,
+        digests: Sequence[bytes],
+        lengths: Sequence[int],
+        words: NDArray[np.int32],
+        terms: Sequence[str],
+        hashes: NDArray[np.uint64],
+    ) -> None:
+        """Hold these texts from now on, with the terms that they use; nothing is written where nothing is new."""
+        if len(words) > MOST_WORDS or (len(digests) == len(self._rows) and all(map(self._rows.__contains__, digests))):
+            return
+        is_used = np.zeros(len(terms), np.bool_)
+        is_used[words] = True
+        used, numbers = np.flatnonzero(is_used), np.cumsum(is_used, dtype=np.int32) - 1
+        spelled = "\n".join(terms[number] for number in used.tolist()).encode()
+        partial = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        with suppress(OSError), partial.open("wb") as file:
+            np.savez(
+                file,
+                version=np.frombuffer(_version(), np.uint8),
+                digests=np.frombuffer(b"".join(digests), np.uint8),
+                lengths=np.array(lengths, np.int32),
+                words=numbers[words].astype(np.int32),
+                terms=np.frombuffer(spelled, np.uint8),
+                hashes=hashes[used],
+            )
+            partial.replace(self._path)
+
+    def _load(self) -> None:
+        with np.load(self._path, allow_pickle=False) as held:
+            if held["version"].tobytes() != _version():
+                return
+            flat, lengths = held["digests"].tobytes(), held["lengths"]
+            self._words, spelled, hashes = held["words"], held["terms"].tobytes().decode(), held["hashes"]
+        self._ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        self.terms, self.hashes = (tuple(spelled.split("\n")), hashes) if spelled else ((), hashes)
+        steps = range(0, len(flat), DIGEST_BYTES)
+        self._rows = {flat[step : step + DIGEST_BYTES]: row for row, step in enumerate(steps)}
+
+
+def digest_text(text: str) -> bytes:
+    """What a text is known by."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def _version() -> bytes:
+    """The analyser itself: what another one made of a text is not used."""
+    return hashlib.sha256(b"1").digest()
+
+
+# Search by words: an inverted index that holds each posting's finished BM25 share, so that a query only adds. The
+# index is built in blocks that are put aside on the disk: memory holds the vocabulary and one block, not the
+# corpus.
+
 
 K1 = 1.2
 B = 0.75
@@ -31,7 +121,7 @@ _PORTION_TEXTS = 1_024  # that are looked up together
 _COMMON = 16  # a word in more than one of this number of rows is worth avoiding
 _LOOK_UP = 8  # what looking a row up in a posting costs, in entries of the posting that are added
 _ADDED = 500_000  # entries of postings that machine code adds faster than a common word is skipped
-POSTINGS = "models.postings"  # the machine code; it is not worth loading for one question
+POSTINGS = "hades.snapshot.lexical"  # the machine code; it is not worth loading for one question
 _ROUNDING = 1.0001  # sums of float32 may come out a little higher than their bound
 _CACHED_QUESTIONS = 256  # a turn searches several collections for its question and each clause
 
@@ -174,8 +264,6 @@ class LexicalIndex:
         order = np.lexsort((place, lengths))  # rare words first, in one order for equal sums
         place, lengths = place[order], lengths[order]
         if lengths.sum() <= _ADDED and POSTINGS in sys.modules:
-            from models.postings import add_postings
-
             rows, scores = add_postings(
                 self._row, self._share, self._starts[place], self._starts[place + 1], self._rows
             )
@@ -237,3 +325,39 @@ class LexicalIndex:
             there = held[place] == rows
             scores[rows[there]] += self._share[one][place[there]]
         return scores[rows]
+
+
+# Sums of postings, as machine code; loaded when a process asks on.
+
+
+Longs = NDArray[np.int64]
+
+
+def add_postings(
+    rows: NDArray[np.int32], shares: NDArray[np.float32], starts: Longs, ends: Longs, n_rows: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The rows that stand in any of the postings [start, end), in no order, and the sum of the shares of each.
+
+    Shares are greater than 0 and are added posting by posting.
+    """
+    scores = np.zeros(n_rows, np.float32)
+    found = np.empty(min(n_rows, int((ends - starts).sum())), np.int32)
+    held = found[: _add(rows, shares, starts, ends, scores, found)]
+    return held, scores[held]
+
+
+def _add_in_python(  # pragma: no cover
+    rows: Any, shares: Any, starts: Any, ends: Any, scores: Any, found: Any
+) -> int:
+    count = 0
+    for place in range(len(starts)):
+        for at in range(starts[place], ends[place]):
+            row = rows[at]
+            if scores[row] == 0:
+                found[count] = row
+                count += 1
+            scores[row] += shares[at]
+    return count
+
+
+_add = compile_loop(_add_in_python)

@@ -1,15 +1,25 @@
-"""What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id."""
+"""What a snapshot says of itself; verification; pointer."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hades.errors import SnapshotError
-from hades.snapshot.arrays import ArrayFile
+from hades.snapshot.files import ArrayFile, hash_file, sync
+
+# What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
+
 
 FORMAT = 4  # raise it with any change of what an array holds: values of an older format are neither read nor copied
 MANIFEST = "manifest.json"
@@ -107,3 +117,296 @@ def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
             name: ArrayFile(one["dtype"], tuple(one["shape"]), one["blake3"]) for name, one in body["arrays"].items()
         },
     )
+
+
+# Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards. A
+# snapshot shares files with the one that served before the present one, as links, and never with the present one:
+# should a file of what serves be damaged, the snapshot before it has files of its own and serves instead.
+
+
+VERIFIED = "verified.json"
+_LINK = ".link"
+logger = logging.getLogger(__name__)
+Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
+
+
+def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
+    """Refuse a folder with a file that is missing, cut or changed. True when hashes had to be computed.
+
+    After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
+    the look is not repeated.
+    """
+    stamps = stamps_of(folder, arrays)
+    if _note(folder) == stamps:
+        return False
+    for name, spec in arrays.items():
+        found = hash_file(folder / name)
+        if found != spec.hash:
+            raise SnapshotError(
+                f"snapshot {folder.name}: {name} has the hash {found[:16]}..., expected {spec.hash[:16]}...; "
+                "it was damaged after publishing: publish again"
+            )
+    note(folder, stamps)
+    return True
+
+
+def sound(folder: Path, arrays: Mapping[str, ArrayFile], optional: str) -> Mapping[str, ArrayFile]:
+    """The arrays that may be used: all, or those whose name does not begin with `optional` where only such are hurt."""
+    try:
+        verify(folder, arrays)
+    except SnapshotError as problem:
+        needed = {name: spec for name, spec in arrays.items() if not name.startswith(optional)}
+        if len(needed) == len(arrays):
+            raise
+        verify(folder, needed)
+        logger.warning("snapshot %s serves without a part of it: %s", folder.name, problem)
+        return needed
+    return arrays
+
+
+def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]:
+    """The present stamp of each file; raises where a size is wrong."""
+    return {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
+
+
+def is_noted(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
+    """Whether the files are those of the last full look, without looking again."""
+    return _note(folder) == stamps_of(folder, arrays)
+
+
+def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
+    partial = folder / f".{VERIFIED}.{os.getpid()}"
+    with suppress(OSError):
+        partial.write_text(json.dumps(stamps), "utf-8")
+        partial.replace(folder / VERIFIED)
+
+
+def _stamp(folder: Path, name: str, spec: ArrayFile) -> Stamp:
+    try:
+        status = os.stat(f"{folder}/{name}")  # several times faster than a Path for each of a thousand files
+    except OSError as error:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.size} bytes; "
+            "publish again"
+        ) from error
+    if status.st_size != spec.size:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.size}; publish again"
+        )
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def _note(folder: Path) -> object:
+    try:
+        return json.loads((folder / VERIFIED).read_text("utf-8"))
+    except (OSError, ValueError):  # no mark, or half a mark: look again
+        return None
+
+
+def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Path | None) -> set[str]:
+    """Replace each array of a new snapshot that the older one also has by a link to its file; which ones.
+
+    Equal means equal hashes in the two manifests, so a file of the old folder that was changed since is not linked:
+    the folder must be as it was verified. Where the file system has no links, the new files stay.
+    """
+    known = _read_array_notes(older) if older is not None else None
+    if older is None or known is None:
+        return set()
+    linked: set[str] = set()
+    for name, one in arrays.items():
+        if known.get(name) != one or not one.size:
+            continue
+        try:
+            os.link(older / name, building / _LINK)
+        except OSError:
+            return linked
+        (building / _LINK).replace(building / name)
+        linked.add(name)
+    return linked
+
+
+@contextmanager
+def keep_verified(root: Path, names: set[str]) -> Iterator[None]:
+    """Around a change of links: it touches the times of files that other snapshots share, whose marks must follow."""
+    marked = [(root / name, arrays) for name in sorted(names) if (arrays := _read_array_notes(root / name)) is not None]
+    yield
+    for folder, arrays in marked:
+        if folder.is_dir():
+            note(folder, stamps_of(folder, arrays))
+
+
+def _read_array_notes(folder: Path) -> Mapping[str, ArrayFile] | None:
+    try:
+        arrays = load(folder)[0].arrays
+        return arrays if is_noted(folder, arrays) else None
+    except SnapshotError:
+        return None
+
+
+# Which snapshot serves and which stay: one small file, replaced in one step; readers see the old one or the new. In
+# `home/snapshots/`: a folder a snapshot, `current` (the pointer), `previous` (what it said before), `pins/` (named
+# snapshots that are kept), `.lock` (held by whoever changes any of these).
+
+
+CURRENT = "current"
+PREVIOUS = "previous"
+PINS = "pins"
+_LOCK = ".lock"
+_REMEMBERED = 32
+_SNAPSHOT_ID = re.compile(r"g[0-9a-f]{24}")
+_PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The snapshot that serves and those that did before, newest first."""
+
+    snapshot: str
+    before: tuple[str, ...] = ()
+
+
+def root_of(home: Path) -> Path:
+    """The folder of all snapshots."""
+    return home / "snapshots"
+
+
+def read(root: Path, name: str = CURRENT) -> Pointer | None:
+    """What a pointer file says; None when there is none, `SnapshotError` when it says nothing that can be used."""
+    path = root / name
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SnapshotError(f"{path} cannot be read ({error}); publish again") from error
+    try:
+        body = json.loads(text)
+        pointer = Pointer(body["snapshot"], tuple(body["before"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise SnapshotError(f"{path} does not say which snapshot serves; publish again") from error
+    if not all(isinstance(one, str) and _SNAPSHOT_ID.fullmatch(one) for one in (pointer.snapshot, *pointer.before)):
+        raise SnapshotError(f"{path} names something that is not a snapshot id; publish again")
+    return pointer
+
+
+def move(root: Path, snapshot: str) -> Pointer:
+    """Let this snapshot serve from now on. Hold `changing` around it; rolling back is moving to an older one."""
+    if not (root / snapshot).is_dir():
+        raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them")
+    try:
+        now = read(root)
+    except SnapshotError:
+        now = read_or_none(root, PREVIOUS)  # a broken pointer must not stop a good one from taking its place
+    served = () if now is None else tuple(dict.fromkeys((now.snapshot, *now.before)))
+    pointer = Pointer(snapshot, tuple(one for one in served if one != snapshot)[:_REMEMBERED])
+    if now is not None:
+        _write(root / PREVIOUS, now)
+    _write(root / CURRENT, pointer)
+    return pointer
+
+
+def served(home: Path) -> str:
+    """The id of the snapshot that serves, empty when none does; cheap enough to ask before every question."""
+    pointer = read_or_none(root_of(home), CURRENT)
+    return pointer.snapshot if pointer is not None else ""
+
+
+class ServedPointer:
+    """The same for who asks very often: the pointer is read again only when its file was replaced."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._path = home, str(root_of(home) / CURRENT)
+        self._said: tuple[tuple[int, int], str] | None = None
+
+    def __call__(self) -> str:
+        try:
+            file = os.stat(self._path)
+        except OSError:
+            return served(self._home)
+        version = (file.st_ino, file.st_mtime_ns)
+        if self._said is None or self._said[0] != version:
+            self._said = (version, served(self._home))
+        return self._said[1]
+
+
+def read_or_none(root: Path, name: str) -> Pointer | None:
+    """What a pointer file says, if it says anything."""
+    try:
+        return read(root, name)
+    except SnapshotError:
+        return None
+
+
+def pin(home: Path, name: str, snapshot: str | None) -> None:
+    """Keep a snapshot under a name whatever serves; None lets it go again."""
+    if not _PIN_NAME.fullmatch(name):
+        raise SnapshotError(f"{name!r} cannot name a pin; use letters, digits, dots, dashes and underscores")
+    root = root_of(home)
+    with changing(root):
+        path = root / PINS / name
+        if snapshot is None:
+            path.unlink(missing_ok=True)
+            return
+        if not (root / snapshot).is_dir():
+            raise SnapshotError(f"there is no snapshot {snapshot} to pin; `hades snapshots` lists them")
+        path.parent.mkdir(exist_ok=True)
+        _write(path, Pointer(snapshot))
+
+
+def pins(root: Path) -> dict[str, str]:
+    """Pinned snapshots by name."""
+    folder = root / PINS
+    names = sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name)) if folder.is_dir() else []
+    found = {name: read(folder, name) for name in names}
+    return {name: pointer.snapshot for name, pointer in found.items() if pointer is not None}
+
+
+def prune(home: Path, *, keep: int = 3) -> list[str]:
+    """Remove all but the last `keep` that served and those that are pinned; the ids that went.
+
+    Never removes what serves, and nothing at all when that is damaged. A process that has one open keeps reading it.
+    """
+    if keep < 1:
+        raise SnapshotError(f"keep is {keep}; at least the snapshot that serves must stay")
+    root = root_of(home)
+    if not root.is_dir():
+        return []
+    with changing(root):
+        now = read(root)  # a broken pointer stops the pruning: what serves is not known
+        if now is None:
+            return []
+        verify(root / now.snapshot, load(root / now.snapshot)[0].arrays)  # else an older one serves
+        there = folders(root)
+        recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
+        gone = sorted(there - set(recent) - set(pins(root).values()))
+        with keep_verified(root, there - set(gone)) if gone else nullcontext():
+            for one in gone:
+                leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
+                (root / one).rename(leaving)
+                shutil.rmtree(leaving)
+    return gone
+
+
+def folders(root: Path) -> set[str]:
+    """Every snapshot that has a folder, sound or not."""
+    return {path.name for path in root.iterdir() if _SNAPSHOT_ID.fullmatch(path.name)}
+
+
+@contextmanager
+def changing(root: Path) -> Iterator[None]:
+    """Be the only one who publishes, moves or prunes. The system lets go of it when the process dies."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, pointer: Pointer) -> None:
+    partial = path.with_name(f".{path.name}.new")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump({"snapshot": pointer.snapshot, "before": pointer.before}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    sync(path.parent)

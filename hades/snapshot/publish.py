@@ -11,26 +11,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from hades.build_state import ledger, ranker_file
+from hades import build_state
 from hades.errors import SnapshotError
 from hades.ports.graph import EDGES
 from hades.ports.store import GraphStore, RowStore
+from hades.snapshot import manifest
 from hades.snapshot import manifest as manifests
-from hades.snapshot import pointer
-from hades.snapshot.arrays import Folder, mapped, sync, sync_files, view_of
-from hades.snapshot.manifest import MANIFEST, Manifest
-from hades.snapshot.publish_inputs import RANKER, catalogue_hash, edge_types, parts_of
-from hades.snapshot.rows.bridge_rows import BridgeRows
-from hades.snapshot.rows.document_rows import DocumentRows
-from hades.snapshot.rows.edge_rows import EdgeRows
-from hades.snapshot.rows.former_snapshot import FormerSnapshot
-from hades.snapshot.rows.node_rows import NodeRows, Progress
-from hades.snapshot.verification import keep_verified, link_equal_parts, note, stamps_of, verify
-from schemas.intervals import iso
+from hades.snapshot.files import Folder, mapped, sync, sync_files, view_of
+from hades.snapshot.manifest import MANIFEST, Manifest, keep_verified, link_equal_parts, note, stamps_of, verify
+from hades.snapshot.view import SnapshotView
+from hades.snapshot.write_edges import BridgeRows, EdgeRows, write_ranker
+from hades.snapshot.write_graph import DocumentRows, NodeRows, Progress
+from hades.snapshot.write_vectors import RANKER, FormerSnapshot, catalogue_hash, edge_types, parts_of
+from models.ranker.infer import BadModel
+from schemas.ids import iso
 
 ABOUT = "about.json"
 _BUILDING = ".building-"
-
 logger = logging.getLogger(__name__)
 
 
@@ -72,8 +69,8 @@ def publish(
     does. `created_at` is kept beside, unhashed.
     `approve` sees the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
     """
-    root = pointer.root_of(home)
-    with pointer.changing(root):
+    root = manifest.root_of(home)
+    with manifest.changing(root):
         sweep(root)
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
@@ -88,13 +85,13 @@ def publish(
             is_new = not _is_sound(root / snapshot)
             linked: set[str] = set()
             if is_new:
-                with keep_verified(root, pointer.folders(root)):
+                with keep_verified(root, manifest.folders(root)):
                     linked = link_equal_parts(building, contents.arrays, _find_previous(root))
                     sync_files([building / name for name in contents.arrays if name not in linked])
                     _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
-            pointer.move(root, snapshot)
+            manifest.move(root, snapshot)
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return PublishReport(
@@ -129,7 +126,7 @@ def build(
         edges = EdgeRows(folder, documents, nodes)
         counts = edges.write(store, progress)
         rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
-        bridges = rows.write(store, parts[ledger.WEIGHTS])
+        bridges = rows.write(store, parts[build_state.WEIGHTS])
         progress("bridges", bridges.written)
         folder.finish()
     contents = Manifest(
@@ -157,14 +154,10 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     generation = contents.parts.get(RANKER, "")
     if not generation:
         return contents, ""
-    from hades.snapshot.ranker_part import write_ranker  # with all that answers read a snapshot by
-    from hades.snapshot.view import SnapshotView
-    from models.ranker.infer import BadModel
-
     arrays = {name: view_of(mapped(building / name), spec) for name, spec in contents.arrays.items()}
     try:
         with Folder(building) as folder:
-            write_ranker(folder, SnapshotView("building", contents, arrays), ranker_file.kept(home, generation))
+            write_ranker(folder, SnapshotView("building", contents, arrays), build_state.kept(home, generation))
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)
@@ -173,13 +166,13 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
 
 def _find_serving(root: Path) -> Path | None:
     """The folder of the snapshot that serves; None where there is none."""
-    now = pointer.read_or_none(root, pointer.CURRENT)
+    now = manifest.read_or_none(root, manifest.CURRENT)
     return root / now.snapshot if now is not None and (root / now.snapshot).is_dir() else None
 
 
 def _find_previous(root: Path) -> Path | None:
     """The snapshot that served before the present one, whose files a new one may share; None where there is none."""
-    now = pointer.read_or_none(root, pointer.CURRENT)
+    now = manifest.read_or_none(root, manifest.CURRENT)
     older = [root / one for one in (now.before if now else ()) if (root / one).is_dir()]
     return older[0] if older else None
 

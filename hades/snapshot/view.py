@@ -24,21 +24,18 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.snapshot import csr
-from hades.snapshot.bridge_index import BridgeIndex
-from hades.snapshot.domains import DomainIndex
-from hades.snapshot.expansion import ExpandedEntries, Filter, follow, follow_quickly, gather, join_ways, visible
-from hades.snapshot.facts import Facts
+from hades.snapshot import adjacency
+from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, follow_quickly, gather, join_ways, visible
+from hades.snapshot.facts import BridgeIndex, Facts, NameIndex, RowCache
+from hades.snapshot.files import DomainIndex, find, hash_texts
 from hades.snapshot.lexical import LexicalIndex
-from hades.snapshot.lookup import find, hash_texts
 from hades.snapshot.manifest import Manifest
-from hades.snapshot.names import NameIndex
-from hades.snapshot.row_cache import RowCache
 from hades.snapshot.vectors import VectorSpace, unit_vector
-from schemas.intervals import Mask
+from schemas.ids import Mask
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
+
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
@@ -60,7 +57,7 @@ class SnapshotView:
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in _BOUNDS)) if contents.has_validity else None
-        self._adjacency = Adjacency(csr.read(arrays, "out"), csr.read(arrays, "into"), validity)
+        self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
         self._flags: dict[tuple[str, ...], Flags] = {}
         self._facts = facts = Facts(contents, arrays)

@@ -1,19 +1,21 @@
-"""One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its plan.
-
-Retrieval asks before it reads and is told how much it may have; what it is denied leaves a reason. A cap is therefore
-a guarantee and not a hint: nothing is read and counted afterwards.
-"""
+"""The ledger of a turn and its conveyance."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from hades.telemetry.traces import span
+from hades.telemetry.logs import span
+from schemas.answer import ContextFactor, Conveyance
 from schemas.plan import Reason
+
+# One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its plan. Retrieval
+# asks before it reads and is told how much it may have; what it is denied leaves a reason. A cap is therefore a
+# guarantee and not a hint: nothing is read and counted afterwards.
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,15 @@ def watched(watcher: Watcher) -> Iterator[None]:
 class Turn:
     """The open account of one question. Stages follow each other; they do not nest."""
 
-    def __init__(self, caps: Caps, clock: Callable[[], float] = budget_seconds) -> None:
+    def __init__(self, caps: Caps, clock: Callable[[], float] = budget_seconds, *, loading_ms: float = 0.0) -> None:
+        """The clock runs from here on and never stops; `loading_ms` is what the process spent loading before."""
         self.caps = caps
+        self.loading_ms = loading_ms
         self.stages: list[Stage] = []
         self.reasons: list[Reason] = []
         self.round_trips = 0  # questions to a view over a network
         self.approximate_searches = 0  # searches by vector that scanned a part of a large collection
         self._clock = clock
-        self._away = 0.0  # seconds that passed while the turn's clock stood still
-        self._stopped: float | None = None  # since when it stands still
         self._began = clock()
         self._deadline = self._began + caps.latency_ms / 1000
         self._stage_deadline = self._deadline
@@ -86,29 +88,19 @@ class Turn:
         """Account for what happens inside under this name; `expired` is true once its time is over."""
         stage = Stage(name)
         self.stages.append(stage)
-        began = self._now()
+        began = self._clock()
         limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
         self._stage, self._stage_deadline = stage, min(self._deadline, limit)
         with span(f"hades.turn.{name}") as mark:
             try:
                 yield stage
             finally:
-                stage.ms = (self._now() - began) * 1000
+                stage.ms = (self._clock() - began) * 1000
                 self._stage, self._stage_deadline = self._outside, self._deadline
                 mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
                 mark.note(capped=stage.capped, early_stop=stage.early_stop)
                 if (watcher := _watcher.get()) is not None:
                     watcher(stage)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the time that passes inside out of the account: it is the process's, not the turn's."""
-        stopped = self._stopped = self._clock()
-        try:
-            yield
-        finally:
-            self._away += self._clock() - stopped
-            self._stopped = None
 
     def reads(self, wanted: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
@@ -141,7 +133,7 @@ class Turn:
 
     def expired(self) -> bool:
         """Whether this stage's time or the turn's is over; loops ask this and stop in the middle."""
-        if self._now() < self._stage_deadline:
+        if self._clock() < self._stage_deadline:
             return False
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
@@ -155,17 +147,12 @@ class Turn:
     @property
     def ms_left(self) -> float:
         """Milliseconds until this stage must end."""
-        return max(0.0, (self._stage_deadline - self._now()) * 1000)
+        return max(0.0, (self._stage_deadline - self._clock()) * 1000)
 
     @property
     def ms(self) -> float:
         """Milliseconds since the turn began, without what was loaded meanwhile."""
-        return (self._now() - self._began) * 1000
-
-    @property
-    def loading_ms(self) -> float:
-        """Milliseconds that loading a model or machine code took, or what was interpreted in its place."""
-        return self._away * 1000
+        return (self._clock() - self._began) * 1000
 
     @property
     def reads_left(self) -> int:
@@ -187,6 +174,69 @@ class Turn:
         """Adjacency entries scanned so far."""
         return self._outside.work + sum(stage.work for stage in self.stages)
 
-    def _now(self) -> float:
-        """The turn's own clock, in seconds."""
-        return (self._clock() if self._stopped is None else self._stopped) - self._away
+
+# Conveyance: how much of what was found reaches the reader, for the time it took. C = (W * R * H / T) * Ctx ** 1.7
+# (specification 002), each factor measured from the turn: - W, what: the share of the question's words that the
+# answer speaks of. - R, where: the share of the answer's facts (edges of paths, passages) that say document and
+# span. - H, who: the share of the evidence offered to the reader's window that fitted into it. - T, time:
+# milliseconds taken over those allowed; never below one millisecond's worth. - Ctx: the mean of L, what was handed
+# on that was not a repeat; I, stages that ran to their own end, neither capped nor cut; A, evidence given over
+# evidence asked for; G, seeds that the answer still speaks of. C is 0 when W, R or H is, and when the turn took for
+# ever.
+
+
+ALPHA = 1.7
+
+
+@dataclass(frozen=True)
+class ConveyanceParts:
+    """What conveyance is computed from: pairs of a part and the whole it is a part of."""
+
+    words: tuple[int, int]
+    cited: tuple[int, int]
+    fitted: tuple[int, int]
+    ms: tuple[float, float]
+    wanted: tuple[int, int]
+    seeds: tuple[int, int]
+    stages: Sequence[Stage] = ()
+    reach: Sequence[float] = ()
+
+
+def convey(measured: ConveyanceParts) -> Conveyance:
+    """The factors and their product."""
+    stages = measured.stages
+    taken = sum(stage.taken for stage in stages)
+    repeats = sum(stage.repeats for stage in stages)
+    undisturbed = sum(not (stage.capped or stage.early_stop) for stage in stages)
+    parts = (
+        1.0 - _share(repeats, taken, empty=0.0),
+        _share(undisturbed, len(stages), empty=1.0),
+        _share(*measured.wanted),
+        _share(*measured.seeds),
+    )
+    local, intent, action, ground = parts
+    context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=sum(parts) / len(parts))
+    ms, allowed_ms = measured.ms
+    what, where, who = _share(*measured.words), _share(*measured.cited), _share(*measured.fitted)
+    time = max(ms, 1.0) / max(allowed_ms, 1.0)
+    return Conveyance(
+        what=what,
+        where=where,
+        who=who,
+        time=time,
+        context=context,
+        value=conveyance(what, where, who, time, context.value),
+        reach=tuple(measured.reach),
+    )
+
+
+def conveyance(what: float, where: float, who: float, time: float, context: float, alpha: float = ALPHA) -> float:
+    """(W * R * H / T) * Ctx ** alpha; 0 when a factor is missing or the time has no end."""
+    if min(what, where, who) <= 0.0 or math.isinf(time) or context <= 0.0:
+        return 0.0
+    return what * where * who / time * math.pow(context, alpha)
+
+
+def _share(part: float, whole: float, *, empty: float = 0.0) -> float:
+    """A part of a whole in [0, 1]; of nothing it is `empty`."""
+    return min(1.0, part / whole) if whole > 0 else empty

@@ -1,19 +1,336 @@
-"""Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023", "the early 1980s".
-
-Pure functions of the text: what is told relative to the telling ("last week", "two years ago") is read only when the
-moment of the telling is given. A coarse time is the whole of it: 1827 is a year, and "to 1827" ends when it does.
-"""
+"""Times as people write them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from math import ceil, floor
 
-from hades.text.date_words import Word, month_of, words_of_time
-from schemas.intervals import overlap
+from schemas.ids import overlap
 
+# The words of time: what one expression, taken alone, says of when; `moments` joins them into ranges.
+
+
+Bounds = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Word:
+    """One expression at text[at:to] and its [start, end). A month without a year has no bounds, only its number.
+
+    `is_range` when it names both ends itself, as 1916-20 does.
+    """
+
+    at: int
+    to: int
+    bounds: Bounds | None
+    month: int = 0
+    is_range: bool = False
+
+
+def words_of_time(text: str, told_at: datetime | None = None) -> Iterator[Word]:
+    """Every expression of the text, in order, the longest reading of each; relative ones only with `told_at`."""
+    lowered = _lower(text)
+    if _may_name_a_time(text, lowered) or (told_at is not None and _may_tell_a_time(lowered)):
+        yield from _read_words(text, lowered, told_at)
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, character by character: places stay."""
+    return text.lower() if text.isascii() else "".join(low if len(low := c.lower()) == 1 else c for c in text)
+
+
+def _may_name_a_time(text: str, lowered: str) -> bool:
+    """False where no expression that is not relative can stand: each holds a year, a century or a month's name.
+
+    Most texts name no time. Looking for these takes a tenth of the time of looking for expressions, and making the
+    pattern of those takes a hundredth of the time of a first answer.
+    """
+    if _FOUR_DIGITS.search(lowered) is not None or "century" in lowered:
+        return True
+    return any(_MONTH.match(lowered, found.start()) for found in _MAY_BE_MONTH.finditer(text))
+
+
+def _may_tell_a_time(lowered: str) -> bool:
+    """False where no relative expression can stand: each holds a part of the calendar or a month behind its word."""
+    return any(part in lowered for part in _CALENDAR) or _RELATIVE_MONTH.search(lowered) is not None
+
+
+def _read_words(text: str, lowered: str, told_at: datetime | None) -> Iterator[Word]:
+    for found in _expressions(told_at is not None).finditer(lowered):
+        name = found.lastgroup
+        assert name is not None
+        if name == "bare" and not text[found.start()].isupper():
+            continue  # the verbs may and march
+        try:
+            bounds = _READ[name](found, told_at)
+        except (ValueError, OverflowError):  # 31 June; before the first year
+            continue
+        if bounds is not None or name == "bare":
+            month = _month(found.group()) if name == "bare" else 0
+            yield Word(found.start(), found.end(), bounds, month, is_range=name == "short")
+
+
+def month_of(year: int, month: int) -> Bounds:
+    """A whole month."""
+    return _day(year, month, 1), _day(year + month // 12, month % 12 + 1, 1)
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_COUNTS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "several": 4, "four": 4, "five": 5,
+    "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+}  # fmt: skip
+# The share of a decade, century or year that its parts take; they overlap, as they do in speech.
+_PARTS = {
+    "early": (0.0, 0.4), "beginning": (0.0, 0.4), "start": (0.0, 0.4), "mid": (0.3, 0.7), "middle": (0.3, 0.7),
+    "late": (0.6, 1.0), "end": (0.6, 1.0), "first": (0.0, 0.5), "second": (0.5, 1.0),
+}  # fmt: skip
+_YEAR = r"(?<![\d.,$£€])(?:1\d{3}|20\d{2})(?!\d|[.,]\d|\s?%|\s(?:km|kg|ft|feet|people|men|women|met|mile|acre|ton)\w*)"
+_NAME = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_NUMBER = r"(?:3[01]|[12]\d|0?[1-9])(?:\s?(?:st|nd|rd|th))?"
+_PART = r"(?:early|mid|late|(?:the\s+)?(?:beginning|start|middle|end|(?:first|second)\s+half)\s+of)(?:\s*-\s*|\s+)"
+_WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)day"
+_COUNT = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:couple|few)(?:\s+of)?|{'|'.join(name for name in _COUNTS if len(name) > 2)}|an?)"
+_MONTH_BEGINS = r"(?=[jfmasond][aepuco][nbrylgptvc])"
+_PART_BEGINS = r"(?=[emltbfs][hainet])"
+# By what a form begins with, so that a word that begins none is passed over at once. The first that fits counts.
+_FORMS: dict[str, dict[str, str]] = {
+    r"(?=\d)": {
+        "iso": r"(?<!-)\d{4}-\d{2}-\d{2}(?![\d-])",
+        "day": rf"(?<![.,]){_NUMBER}\s+(?:of\s+)?{_NAME}\s*,?\s*{_YEAR}",
+        "decade": r"(?<![.,$])(?:1\d|20)\d0\s?['’]?s\b",
+        "century": r"(?:[5-9]|1\d|2[01])(?:st|nd|rd|th)[\s-]+century\b",
+        "short": r"(?<![.,$])(?:1\d{3}|20\d{2})\s?[-–—/]\s?\d{2}(?![\d-])",
+        "year": _YEAR,
+    },
+    _MONTH_BEGINS: {
+        "date": rf"{_NAME}\s+{_NUMBER}\s*,?\s+{_YEAR}",
+        "month": rf"{_NAME}\s*(?:of\s+|,\s*)?{_YEAR}",
+        "bare": _NAME,
+    },
+    r"(?=[sfaw][pulai][rmtln])": {
+        "season": rf"(?:spring|summer|autumn|fall|winter)\s+(?:of\s+|,\s*)?{_YEAR}",
+    },
+    _PART_BEGINS: {
+        "decade_part": rf"{_PART}(?:the\s+)?(?:1\d|20)\d0\s?['’]?s\b",
+        "century_part": rf"{_PART}(?:the\s+)?(?:[5-9]|1\d|2[01])(?:st|nd|rd|th)[\s-]+century\b",
+        "part": rf"{_PART}{_YEAR}",
+    },
+}
+_RELATIVE: dict[str, dict[str, str]] = {
+    "": {
+        "near": r"(?:yesterday|today|tonight|tomorrow|last\s+night|this\s+(?:morning|afternoon|evening))\b",
+        "ago": rf"{_COUNT}\s+(?:day|week|month|year)s?\s+ago\b",
+        "named": rf"(?:last|this|past|next|previous)\s+(?:{_WEEKDAY}|weekend|week|month|year|{_NAME})",
+    },
+}
+
+
+def _compile(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
+    """One pattern of all forms; every one of them begins where a word does."""
+    kinds = [
+        begins + "(?:" + "|".join(f"(?P<{name}>{form})" for name, form in forms.items()) + ")"
+        for group in groups
+        for begins, forms in group.items()
+    ]
+    return re.compile(r"(?<!\w)(?:" + "|".join(kinds) + ")")
+
+
+@cache
+def _expressions(is_told: bool) -> re.Pattern[str]:
+    """The expressions that are read where the moment of the telling is known, and where it is not."""
+    return _compile(_RELATIVE, _FORMS) if is_told else _compile(_FORMS)
+
+
+_FOUR_DIGITS = re.compile(r"\d\d\d\d")  # a class of characters that stands first is searched for fastest
+_MAY_BE_MONTH = re.compile(r"[JFMASOND](?<!\w.)[AEPUCOaepuco][NBRYLGPTVCnbrylgptvc]", re.DOTALL)
+_MONTH = re.compile(_NAME)
+_CALENDAR = ("day", "week", "month", "year", "night", "tomorrow", "morning", "afternoon", "evening")
+_RELATIVE_MONTH = re.compile(rf"(?:last|this|past|next|previous)\s+(?:{'|'.join(_MONTHS)})")
+_DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[a-z]+")
+
+
+def _day(year: int, month: int = 1, day: int = 1) -> datetime:
+    return datetime(year, month, day, tzinfo=UTC)
+
+
+def _years(first: int, last: int) -> Bounds:
+    return _day(first), _day(last + 1)
+
+
+def _numbers(found: re.Match[str]) -> list[int]:
+    return [int(digits) for digits in _DIGITS.findall(found.group())]
+
+
+def _spoken(found: re.Match[str]) -> list[str]:
+    return _LETTERS.findall(found.group())
+
+
+def _month(text: str) -> int:
+    """The first month that a text names, from 1."""
+    named = (word[:3] for word in _LETTERS.findall(text.lower()))
+    return next(_MONTHS.index(word) + 1 for word in named if word in _MONTHS)
+
+
+def _part(spoken: list[str], units: int) -> tuple[int, int]:
+    """Which units, half-open, the named part of a whole covers; all of them without a name."""
+    low, high = next((_PARTS[word] for word in spoken if word in _PARTS), (0.0, 1.0))
+    return floor(low * units), ceil(high * units)
+
+
+def _read_iso(found: re.Match[str], _: datetime | None) -> Bounds:
+    start = _day(*_numbers(found))
+    return start, start + timedelta(days=1)
+
+
+def _read_day(found: re.Match[str], _: datetime | None) -> Bounds:
+    day, year = _numbers(found)
+    start = _day(year, _month(found.group()), day)
+    return start, start + timedelta(days=1)
+
+
+def _read_month(found: re.Match[str], _: datetime | None) -> Bounds:
+    return month_of(_numbers(found)[0], _month(found.group()))
+
+
+def _read_season(found: re.Match[str], _: datetime | None) -> Bounds:
+    year, first = _numbers(found)[0], _SEASONS[_spoken(found)[0]]
+    return _day(year, first), month_of(year + (first + 1) // 12, (first + 1) % 12 + 1)[1]
+
+
+def _read_decade(found: re.Match[str], _: datetime | None) -> Bounds:
+    first = _numbers(found)[0]
+    low, high = _part(_spoken(found), 10)
+    return _years(first + low, first + high - 1)
+
+
+def _read_century(found: re.Match[str], _: datetime | None) -> Bounds:
+    first = 100 * (_numbers(found)[0] - 1) + 1
+    low, high = _part(_spoken(found), 100)
+    return _years(first + low, first + high - 1)
+
+
+def _read_part(found: re.Match[str], _: datetime | None) -> Bounds:
+    year = _numbers(found)[0]
+    low, high = _part(_spoken(found), 12)
+    return _day(year, low + 1), month_of(year, high)[1]
+
+
+def _read_short(found: re.Match[str], _: datetime | None) -> Bounds:
+    """1916-20 is a range of years; 1916-05, whose end would lie before it, is a month."""
+    year, rest = _numbers(found)
+    last = year - year % 100 + rest
+    if last > year:
+        return _years(year, last)
+    return month_of(year, rest) if 1 <= rest <= 12 else _years(year, year)
+
+
+def _read_year(found: re.Match[str], _: datetime | None) -> Bounds:
+    year = int(found.group())
+    return _years(year, year)
+
+
+def _read_near(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+    if told_at is None:
+        return None
+    spoken = _spoken(found)[0]
+    start = _midnight(told_at) + timedelta(days={"yesterday": -1, "last": -1, "tomorrow": 1}.get(spoken, 0))
+    return start, start + timedelta(days=1)
+
+
+def _read_ago(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+    """The unit that long ago: two weeks ago is the week around that day, two years ago that year."""
+    if told_at is None:
+        return None
+    spoken, digits = _spoken(found), _numbers(found)
+    count = digits[0] if digits else max(_COUNTS.get(word, 0) for word in spoken)
+    unit = spoken[-2].rstrip("s")
+    if unit == "year":
+        return _years(told_at.year - count, told_at.year - count)
+    if unit == "month":
+        return _months_from(told_at, -count)
+    middle = _midnight(told_at) - timedelta(days=count * (7 if unit == "week" else 1))
+    about = timedelta(days=3 if unit == "week" else 0)
+    return middle - about, middle + about + timedelta(days=1)
+
+
+def _read_named(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+    if told_at is None:
+        return None
+    side, name = _spoken(found)[:2]
+    step = {"this": 0, "next": 1}.get(side, -1)
+    today = _midnight(told_at)
+    monday = today - timedelta(days=today.weekday())
+    if name == "year":
+        return _years(told_at.year + step, told_at.year + step)
+    if name == "month":
+        return _months_from(told_at, step)
+    if name in ("week", "weekend"):
+        start = monday + timedelta(days=7 * step + (5 if name == "weekend" else 0))
+        return start, start + timedelta(days=2 if name == "weekend" else 7)
+    if name[:3] in _WEEKDAYS and name.endswith("day"):
+        return _weekday(today, _WEEKDAYS.index(name[:3]), step)
+    month = _MONTHS.index(name[:3]) + 1
+    is_later = (month > told_at.month) if step < 0 else (month >= told_at.month)
+    return month_of(told_at.year + (step if step and is_later == (step < 0) else 0), month)
+
+
+def _read_bare(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+    """The month nearest before the telling, its own included."""
+    if told_at is None:
+        return None
+    month = _month(found.group())
+    return month_of(told_at.year - (month > told_at.month), month)
+
+
+def _weekday(today: datetime, day: int, step: int) -> Bounds:
+    """The last, this or next such day, today left out of the last and the next."""
+    away = (day - today.weekday()) % 7
+    start = today + timedelta(days=away - 7 if step < 0 else (away or 7) if step > 0 else day - today.weekday())
+    return start, start + timedelta(days=1)
+
+
+def _months_from(moment: datetime, months: int) -> Bounds:
+    place = moment.year * 12 + moment.month - 1 + months
+    return month_of(place // 12, place % 12 + 1)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+_READ: dict[str, Callable[[re.Match[str], datetime | None], Bounds | None]] = {
+    "iso": _read_iso,
+    "day": _read_day,
+    "date": _read_day,
+    "month": _read_month,
+    "season": _read_season,
+    "decade": _read_decade,
+    "decade_part": _read_decade,
+    "century": _read_century,
+    "century_part": _read_century,
+    "part": _read_part,
+    "short": _read_short,
+    "year": _read_year,
+    "near": _read_near,
+    "ago": _read_ago,
+    "named": _read_named,
+    "bare": _read_bare,
+}
+# Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023", "the early 1980s".
+# Pure functions of the text: what is told relative to the telling ("last week", "two years ago") is read only when
+# the moment of the telling is given. A coarse time is the whole of it: 1827 is a year, and "to 1827" ends when it
+# does.
 Interval = tuple[datetime | None, datetime | None]
 
 
@@ -32,7 +349,7 @@ class DateMention:
 
     @property
     def interval(self) -> Interval:
-        """Both ends, as `schemas.intervals.overlap` takes them."""
+        """Both ends, as `schemas.ids.overlap` takes them."""
         return self.start, self.end
 
 

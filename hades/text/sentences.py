@@ -1,9 +1,18 @@
-"""Where sentences end: a full stop inside a number, a name or an abbreviation ends none."""
+"""Where sentences begin and end, markup removed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+
+from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
+from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
+
+# Where sentences end: a full stop inside a number, a name or an abbreviation ends none.
+
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
 _END = re.compile(r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+")
@@ -74,3 +83,186 @@ def _drop_blanks(text: str, end: int) -> int:
     while text[end - 1].isspace():
         end -= 1
     return end
+
+
+# Where sentences begin and which words hang together, read from what stands between words.
+
+
+def sentence_starts(tokens: Tokens) -> Flags:
+    """Which words open a sentence, a line or a quotation after a stop."""
+    gap = tokens.gap
+    dot = ((gap & DOT) != 0) & ((gap & (SPACE | QUOTE)) != 0)
+    short = np.zeros(len(tokens), dtype=np.bool_)
+    if len(tokens) > 1:
+        abbreviated = tokens.among(ABBREVIATIONS)[:-1]
+        initial = (tokens.shape[:-1] & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL)
+        short[1:] = abbreviated | initial
+    starts: Flags = ((gap & STOP) != 0) | (dot & ~short)
+    return starts
+
+
+def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
+    """Which words may continue a name that the word before began."""
+    plain = (tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0
+    dotted = (tokens.gap & DOT) != 0
+    spaced = (tokens.gap & SPACE) != 0
+    after_short = dotted & ~starts
+    joined: Flags = plain & ~starts & (~dotted | ~spaced | after_short)
+    return joined
+
+
+def fragments(tokens: Tokens, starts: Flags) -> Flags:
+    """Which words, taken alone, are only a piece of a longer capitalised name: Peter in "Peter Andreas Thiel"."""
+    joined = join_to_last(tokens, starts)
+    capital = ((tokens.shape & CAPITAL) != 0) & ~tokens.among(FUNCTION_WORDS)
+    piece = np.zeros(len(tokens), dtype=np.bool_)
+    if len(tokens) < 2:
+        return piece
+    after = capital[1:] & joined[1:]
+    piece[:-1] |= after
+    bridged = joined[1:-1] & tokens.among(CONNECTORS)[1:-1] & after[1:]
+    piece[:-2] |= bridged
+    title = starts | tokens.among(HONORIFICS)
+    piece[1:] |= capital[:-1] & joined[1:] & ~title[:-1]
+    return piece
+
+
+# Prose out of Markdown and reStructuredText: what a person reads, without the marks around it.
+
+
+# Blocks that are no prose: fenced code, comments, headings with their underlines, tables, rules, directives.
+_BLOCKS = re.compile(
+    r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)[^\n]*$|\Z)"
+    r"|<!--.*?(?:-->|\Z)"
+    r"|^ {0,3}#{1,6} [^\n]*$"
+    r"|^ {0,3}\|[^\n]*$"
+    r"|^(?P<over>([=~^\"'`#*+-])\2{2,})\n[^\n]+\n(?P=over)$"
+    r"|^[^\n]+\n([=~^\"'`#*+-])\3{2,}[ \t]*$"
+    r"|^ {0,3}([=_*-])(?: ?\4){2,}[ \t]*$"
+    r"|^[ \t]*\.\. (?:[\w-]+::[^\n]*|_[^\n]*:[^\n]*|[^\n]*)(?:\n[ \t]+:[\w-]+:[^\n]*)*$",
+    re.DOTALL | re.MULTILINE,
+)
+# Where a list item, a quotation or a term of a glossary begins, another sentence begins.
+_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+", re.MULTILINE)
+_INLINE = (
+    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), r"\1"),  # a picture
+    (re.compile(r"\[([^\]\[]+)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)"), r"\1"),  # a link
+    (re.compile(r"\[([^\]\[]+)\]\[[^\]]*\]"), r"\1"),
+    (re.compile(r"\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]"), r"\1"),  # a link of a vault
+    (re.compile(r":[\w:+.-]+:`~?([^`<]+?)(?:\s*<[^`>]*>)?`"), r"\1"),  # a role
+    (re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?"), r"\1"),  # a link of reStructuredText
+    (re.compile(r"(`{1,3})(?=\S)(.+?)(?<=\S)\1(?:__?\b)?"), r"\2"),  # code in a line
+    (re.compile(r"(?<![\w*])(\*{1,3})(?=[^\s*])(.+?)(?<=[^\s*])\1(?![\w*])"), r"\2"),  # emphasis
+    (re.compile(r"(?<!\w)_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?!\w)"), r"\1"),
+    (re.compile(r"(?<!\w)__(?=[^\s_])([^_]+ [^_]+?)(?<=[^\s_])__(?!\w)"), r"\1"),
+    (re.compile(r"~~(?=\S)(.+?)(?<=\S)~~"), r"\1"),
+    (re.compile(r"</?(?:a|b|br|code|div|em|i|img|kbd|li|ol|p|pre|span|strong|sub|sup|u|ul)\b[^<>]*>"), ""),
+)
+_ROW, _RULE = re.compile(r"\s{0,3}\|.*\|\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|\s*$")
+_LINE_MARK = re.compile(r"^(?:[-*+>•]|\d{1,3}[.)])\s+")
+
+
+def keep_prose(text: str) -> str:
+    """The text without the blocks that are no prose; an item of a list is a paragraph of its own."""
+    return _ITEM.sub("\n\n", _BLOCKS.sub("\n\n", text))
+
+
+def table_rows(text: str) -> list[str]:
+    """The rows of Markdown tables as they stand, without headings and rules."""
+    lines = text.split("\n")
+    rows = []
+    for number, line in enumerate(lines):
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        if _ROW.match(line) and not _RULE.match(line) and not _RULE.match(following):
+            rows.append(line.strip())
+    return rows
+
+
+def row_words(row: str) -> str:
+    """A row of a table as a line: its first cell, then what the others say of it."""
+    cells = [strip_markup(part) for part in row.strip().strip("|").split("|")]
+    first, others = cells[0], [cell for cell in cells[1:] if cell]
+    return f"{first}: {'; '.join(others)}" if others else first
+
+
+def strip_markup(text: str) -> str:
+    """One line of plain words: no emphasis, links, roles or marks of a list."""
+    plain = " ".join(text.split())
+    plain = _LINE_MARK.sub("", plain)
+    for pattern, kept in _INLINE:
+        plain = pattern.sub(kept, plain)
+    return " ".join(plain.split())
+
+
+def plain_text(text: str) -> str:
+    """The prose of a text as one line; where it is nothing but headings or tables, their words."""
+    return strip_markup(keep_prose(text)) or strip_markup(re.sub(r"(?m)^ {0,3}#{1,6} |[|]", " ", text))
+
+
+# Sentences that people wrote inside code: those of docstrings.
+
+
+_DOCSTRING = re.compile(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', re.DOTALL)
+# What ends the first paragraph: a blank line, a field, an example, a directive or a rule.
+_PARAGRAPH_END = re.compile(r"\n[ \t]*(?:\n|:|@|>>>|\.\. |-{3,}|={3,})")
+_LEAST_WORDS = 4
+
+
+def documentation_sentences(code: str) -> list[tuple[int, int]]:
+    """Spans of the whole sentences in the first paragraph of the first docstring of a unit."""
+    found = _DOCSTRING.search(code)
+    if found is None:
+        return []
+    start, end = found.span(found.lastindex or 0)
+    body = code[start:end].rstrip()
+    offset = start + len(body) - len(body.lstrip())
+    paragraph = body.lstrip()
+    stop = _PARAGRAPH_END.search(paragraph)
+    spans = sentences(paragraph[: stop.start()] if stop else paragraph)
+    return [
+        (offset + first, offset + last)
+        for first, last in spans
+        if paragraph[last - 1] in ".!?" and len(paragraph[first:last].split()) >= _LEAST_WORDS
+    ]
+
+
+# Which words a text is about; small and fixed, so that the same texts give the same words everywhere.
+
+
+_WORD = re.compile(r"[^\W_]+")
+_EMPTY = """
+    a an and are as at be been but by for from had has have in is it its no not now of on or so than that the their
+    then there these they this to was we were which will with
+"""
+_WITHOUT_MEANING = frozenset(_EMPTY.split())
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words that carry meaning, in small letters."""
+    return frozenset(
+        word for word in (found.casefold() for found in _WORD.findall(text)) if word not in _WITHOUT_MEANING
+    )
+
+
+def topic_words(topic: str) -> frozenset[str]:
+    """The words of a topic's own name: what stands after its last slash."""
+    return words_of(topic.rpartition("/")[2]) or words_of(topic)
+
+
+def names_topic(text: str, topic: str) -> bool:
+    """Whether a text speaks of a topic: it holds every word of its name."""
+    wanted = topic_words(topic)
+    return bool(wanted) and wanted <= words_of(text)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, without blanks around them."""
+    return [sentence for line in text.splitlines() for start, end in sentences(line) if (sentence := line[start:end])]
+
+
+def day(moment: datetime | None) -> str:
+    """A moment as people write it: the day, with the time where it is not midnight."""
+    if moment is None:
+        return "always"
+    is_midnight = (moment.hour, moment.minute, moment.second) == (0, 0, 0)
+    return f"{moment:%Y-%m-%d}" if is_midnight else f"{moment:%Y-%m-%d %H:%M}"

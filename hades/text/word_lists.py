@@ -30,26 +30,22 @@ was we well were what whatever when whenever where whereas whereby wherein wheth
 whom whose why will with within without would yes yet you your yours yourself doesn don isn wasn weren won t
 s d ll m re ve didn couldn shouldn hadn hasn haven
 """)
-
 # Lower-case words that may stand inside a name. The weak ones also join two names, so their parts are kept as well.
 CONNECTORS = _words("""
 of the de la le los las del della di da dos das do du des van von der den ter ten zu zur al el bin ibn ben
 bint y e i
 """)
 WEAK_CONNECTORS = _words("and for s n")
-
 # A full stop after these ends no sentence.
 ABBREVIATIONS = _words("""
 mr mrs ms dr prof st sr jr fr gen col lt sgt capt maj cpt hon rev gov sen rep pres no vol vs ca cf eg ie al
 fig eq sec ed eds inc ltd co corp bros dept univ mt ft approx jan feb mar apr jun jul aug sep sept oct nov
 dec
 """)
-
 CALENDAR = _words("""
 january february march april may june july august september october november december monday tuesday
 wednesday thursday friday saturday sunday spring summer autumn winter bc ad ce bce am pm
 """)
-
 # Before a name, part of a title rather than of the name: "King Lothair II" is Lothair II.
 HONORIFICS = _words("""
 mr mrs ms dr prof professor sir dame lord lady king queen prince princess emperor empress pope saint st
@@ -57,7 +53,6 @@ bishop archbishop cardinal president senator governor general colonel captain ma
 admiral judge justice count countess duke duchess baron baroness earl sheikh sultan shah tsar father brother
 sister director actor actress author singer composer writer poet painter
 """)
-
 # Words that break a lower-case term: verbs and adjectives that any text uses, and what papers say of themselves.
 TERM_BREAKERS = _words("""
 able achieve achieved achieves according account added addition additional address addressed addresses aim
@@ -93,14 +88,12 @@ suitable take taken takes taking technique techniques tend terms tested thing th
 total traditional true try turn type types typical understand unknown useful usefulness uses utilize
 utilized variety want way ways whole wide widely work worked works year years approach approaches
 """)
-
 METHOD_CUES = _words("""
 algorithm algorithms method methods network networks model models machine machines regression classifier
 classifiers transform estimator optimization optimizer inference sampling clustering factorization
 decomposition learning search propagation descent attention embedding embeddings kernel kernels filter
 filters autoencoder autoencoders parser protocol procedure
 """)
-
 GIVEN_NAMES = _words("""
 john james robert michael william david richard joseph thomas charles christopher daniel matthew anthony
 mark donald steven paul andrew joshua kenneth kevin brian george edward ronald timothy jason jeffrey ryan
@@ -117,7 +110,6 @@ mohamed ahmed ali hassan abdul ibrahim yusuf ivan vladimir sergei dmitri nikolai
 ravi kumar sanjay amit anil suresh tom tim jim joe bob bill dave mike dan sam ben alex max leo oscar hugo
 felix simon ian neil colin graham derek trevor stuart harry
 """)
-
 # The last word, or any word, of a name that says what kind of thing it is.
 NAME_CUES: dict[NameType, frozenset[str]] = {
     NameType.ORG: _words("""
@@ -142,7 +134,6 @@ organization organisation laboratory laboratories center centre
     film album song novel series show magazine newspaper journal game software symphony opera soundtrack ep
     """),
 }
-
 # Head nouns of "X is a ...": what the first sentence of a page calls its subject.
 IS_A_CUES: dict[NameType, frozenset[str]] = {
     NameType.PERSON: _words("""

@@ -1,20 +1,102 @@
-"""The fitted ranker in numpy: what serving and publishing need of it, without the library that fitted it.
-
-A model is a signature, which is JSON, and one flat array of float32: both can be mapped into memory from a snapshot.
-"""
+"""The fitted ranker in numpy: data, features, confidence."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.ranker.features import HEADS, VERSION, Floats, Singles
-from models.vectors import unit_rows
+from models.kernels import unit_rows
+
+# What the ranker sees: of a node, of a passage before it is read, of a passage that was read, of a path. The names
+# are the contract between who computes the numbers and who fits on them: a model that was fitted to other names, or
+# to the same names meaning something else (`VERSION`), is not asked.
+
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+VERSION = 1  # raise it with any change of what a column means
+NET: tuple[str, ...] = (
+    "searched", "searched_rank", "searched_place", "lexical", "graph",
+    "linked", "linked_best", "linked_sum", "named", "named_best",
+    "cosine", "cosine_gap", "cosine_rank", "remaining", "anchored",
+    "state_asked", "state_best", "state_anchored", "degree",
+)  # fmt: skip
+_ALONE = (
+    "walk", "walk_rank", "again", "again_rank", "cosine", "remaining_cosine", "lexical", "words", "title_words",
+    "best_sentence", "first_sentence", "named", "spoken_of_by_named", "spoken_of", "speaks_of_named", "namesakes",
+    "namesake_place",
+)  # fmt: skip
+_BESIDE = ("first", "share", "rank", "spoken_of", "speaks_of", "adds_to_1", "adds_to_2", "adds_to_4", "two_steps")
+READ: tuple[str, ...] = (
+    *(f"alone_{name}" for name in _ALONE),
+    *(f"beside_{name}" for name in _BESIDE),
+    "worth", "worth_rank", "worth_place", "hand", "gain", "gain_rank", "gain_place",
+    "bm25", "bm25_rank", "title", "cosine_rank",
+)  # fmt: skip
+PATH: tuple[str, ...] = (
+    "score", "score_rank", "reliability", "words", "words_rank", "hops", "weight_mean", "weight_least",
+    "cosine_mean", "cosine_best", "cosine_end", "state_asked", "state_steps", "is_joined", "likened",
+)  # fmt: skip
+SURE: tuple[str, ...] = (
+    "share", "gap", "place", "margin", "cosine", "words", "title_words", "best_sentence", "title", "most_cosine",
+    "most_words", "reach",
+)  # fmt: skip
+# States say which passages to read; who has read them knows better. A head that orders what was read by states as well
+# ranks questions like those it was fitted to, and others worse (docs/ranker.md).
+STATES = frozenset({"state_asked", "state_best", "state_anchored"})
+PRIOR: Mapping[str, float] = {"gain_rank": 1.0}  # what the order by hand counts beside what a head learned
+HEADS: Mapping[str, tuple[str, ...]] = {
+    "reach": NET,  # which passages around the best ones are worth reading
+    "again": NET,  # the same, from the best of the first look
+    "read": (*READ, *(f"net_{name}" for name in NET if name not in STATES), "reach"),  # in which order to show them
+    "walk": READ,  # the same for passages that a walk brought up
+    "sure": SURE,  # whether a passage that was read supports an answer
+    "path": PATH,  # in which order paths are shown
+}
+N_KINDS = 5
+N_LEVELS = 4
+N_EXTRA = N_KINDS + N_LEVELS + 3
+
+
+def prior_of(head: str) -> Singles:
+    """(columns of the head,) what each column counts before anything is learned."""
+    return np.array([PRIOR.get(name, 0.0) for name in HEADS[head]], np.float32)
+
+
+def matrix(head: str, columns: Mapping[str, Floats]) -> Singles:
+    """(n, columns of the head) in the head's order; a column that is missing is an error that names it."""
+    return np.column_stack([columns[name] for name in HEADS[head]]).astype(np.float32)
+
+
+def node_features(
+    vectors: Singles,
+    kinds: NDArray[np.uint8],
+    levels: NDArray[np.uint8],
+    degree_out: NDArray[np.int64],
+    degree_in: NDArray[np.int64],
+) -> Singles:
+    """(n, dim + N_EXTRA): the text's vector at length 1 (zeros where there is none), kind, level, degrees."""
+    has_vector = np.any(vectors != 0, axis=1)
+    text = unit_rows(vectors)
+    extra = np.zeros((len(vectors), N_EXTRA), np.float32)
+    rows = np.arange(len(vectors))
+    extra[rows, np.minimum(kinds, N_KINDS - 1)] = 1.0
+    extra[rows, N_KINDS + np.minimum(levels, N_LEVELS - 1)] = 1.0
+    extra[:, -3] = np.log1p(degree_out) / 5.0
+    extra[:, -2] = np.log1p(degree_in) / 5.0
+    extra[:, -1] = has_vector
+    return np.hstack([text, extra]).astype(np.float32)
+
+
+# The fitted ranker in numpy: what serving and publishing need of it, without the library that fitted it. A model is
+# a signature, which is JSON, and one flat array of float32: both can be mapped into memory from a snapshot.
+
 
 FORMAT = 1
 _ROWS = 65_536  # nodes whose states are computed together
@@ -135,3 +217,178 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
             sums = np.add.reduceat(values[targets[own[0] : own[-1]]], own[:-1][some] - own[0], axis=0)
             found[first : first + len(counts)][some] = sums / counts[some][:, None]
     return found
+
+
+# Confidence that means what it says: scores become the share of candidates that were right at that score.
+
+
+BINS = 10
+
+
+def isotonic(scores: Floats, right: Floats, weights: Floats | None = None, most: int = 64) -> tuple[Floats, Floats]:
+    """Knots (score, chance) of the best rising function, by pooling adjacent violators; at most `most` of them.
+
+    Between the knots the chance is read off a straight line, beyond them it stays.
+    """
+    order = np.argsort(scores, kind="stable")
+    own = np.ones(len(scores)) if weights is None else weights
+    level: list[float] = []
+    mass: list[float] = []
+    middle: list[float] = []
+    for row in order.tolist():
+        level.append(float(right[row]))
+        mass.append(float(own[row]))
+        middle.append(float(scores[row]))
+        while len(level) > 1 and level[-2] >= level[-1]:
+            total = mass[-2] + mass[-1]
+            level[-2] = (level[-2] * mass[-2] + level[-1] * mass[-1]) / total
+            middle[-2] = (middle[-2] * mass[-2] + middle[-1] * mass[-1]) / total
+            mass[-2] = total
+            del level[-1], mass[-1], middle[-1]
+    kept = np.unique(np.linspace(0, len(level) - 1, min(most, len(level))).astype(np.int64))
+    return np.array(middle)[kept], np.clip(np.array(level)[kept], 0.001, 0.999)
+
+
+def expected_calibration_error(chance: Floats, right: Floats, bins: int = BINS) -> float:
+    """Mean distance between what was said and what came true, over bins of equal width, by how many lie in each."""
+    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    said = np.bincount(place, chance, bins)
+    came = np.bincount(place, right, bins)
+    return float(np.abs(said - came).sum() / max(1, counts.sum()))
+
+
+def reliability(chance: Floats, right: Floats, bins: int = BINS) -> list[tuple[float, float, int]]:
+    """For each bin that holds any: mean chance, share that came true, how many."""
+    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+    rows = []
+    for one in range(bins):
+        inside = place == one
+        if inside.any():
+            rows.append((float(chance[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+    return rows
+
+
+def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_], most_lost: float = 0.02) -> float:
+    """The highest confidence below which so few of the questions that can be answered lie: silence is a cost too."""
+    answerable = np.sort(best[is_answerable])
+    return float(answerable[int(most_lost * len(answerable))]) if len(answerable) else 0.0
+
+
+# What the ranker is fitted to, as arrays: graphs, questions with their candidates, and who is held out.
+
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes with their features (n, d) and the undirected adjacency as CSR: `starts` (n + 1), `targets`."""
+
+    features: Singles
+    starts: Longs
+    targets: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Candidates of questions, one after the other: question q has the rows `starts[q]` to `starts[q + 1]`.
+
+    `wanted` is 1 for those that were preferred. `weight` (questions,) is what a question counts.
+    """
+
+    columns: Singles
+    starts: Longs
+    wanted: Singles
+    weight: Singles
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def subset(self, questions: Longs) -> Lists:
+        """Some of the questions, in the order given."""
+        rows = rows_of(self.starts, questions)
+        counts = np.diff(self.starts)[questions]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return Lists(self.columns[rows], starts, self.wanted[rows], self.weight[questions])
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Questions for the states of nodes: vectors (q, dim), candidates as nodes of the joined graph, who was wanted."""
+
+    vectors: Singles
+    starts: Longs
+    nodes: Longs
+    wanted: Singles
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def subset(self, questions: Longs) -> Choices:
+        """Some of the questions."""
+        rows = rows_of(self.starts, questions)
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[questions])])
+        return Choices(self.vectors[questions], starts, self.nodes[rows], self.wanted[rows])
+
+
+def rows_of(starts: Longs, questions: Longs) -> Longs:
+    """The rows of some questions, one question after the other."""
+    counts = np.diff(starts)[questions]
+    ends = np.cumsum(counts)
+    within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+    rows: Longs = np.repeat(starts[questions], counts) + within
+    return rows
+
+
+def stacked(blocks: Sequence[tuple[Singles, Singles]], weights: Sequence[float]) -> Lists:
+    """Lists of (columns, wanted), one a question."""
+    starts = np.cumsum([0, *(len(wanted) for _, wanted in blocks)]).astype(np.int64)
+    columns = np.concatenate([columns for columns, _ in blocks]).astype(np.float32)
+    wanted = np.concatenate([wanted for _, wanted in blocks]).astype(np.float32)
+    return Lists(columns, starts, wanted, np.asarray(weights, np.float32))
+
+
+def join(graphs: Sequence[Graph]) -> tuple[Graph, Longs]:
+    """Several graphs as one, and the number that the first node of each has there."""
+    sizes = np.cumsum([0, *(len(graph) for graph in graphs)]).astype(np.int64)
+    edges = np.cumsum([0, *(len(graph.targets) for graph in graphs)]).astype(np.int64)
+    starts = np.concatenate([*(graph.starts[:-1] + edges[place] for place, graph in enumerate(graphs)), edges[-1:]])
+    targets = np.concatenate([graph.targets.astype(np.int64) + sizes[place] for place, graph in enumerate(graphs)])
+    features = np.concatenate([graph.features for graph in graphs])
+    return Graph(features, starts.astype(np.int64), targets.astype(np.int32)), sizes[:-1]
+
+
+def undirected(
+    out_starts: Longs, out_targets: NDArray[np.int32], in_starts: Longs, in_targets: NDArray[np.int32]
+) -> tuple[Longs, NDArray[np.int32]]:
+    """Both directions of an adjacency as one: each node's outgoing neighbours, then its incoming ones."""
+    starts = np.asarray(out_starts, np.int64) + np.asarray(in_starts, np.int64)
+    targets = np.empty(int(starts[-1]), np.int32)
+    counts = np.diff(out_starts)
+    ahead = np.arange(len(out_targets)) + np.repeat(np.asarray(in_starts[:-1], np.int64), counts)
+    behind = np.arange(len(in_targets)) + np.repeat(np.asarray(out_starts[1:], np.int64), np.diff(in_starts))
+    targets[ahead], targets[behind] = out_targets, in_targets
+    return starts, targets
+
+
+def folds(texts: Sequence[str], count: int) -> Longs:
+    """The fold of each question, by the hash of its words: the same question is always in the same one."""
+    return np.array([int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % count for text in texts], np.int64)
+
+
+def hold_out(texts: Sequence[str], times: Sequence[float | None], share: float) -> NDArray[np.bool_]:
+    """Who is kept for the gate: the latest of those that have a time; of the others those that their hash chooses."""
+    held = np.zeros(len(texts), np.bool_)
+    timed = np.array([place for place, at in enumerate(times) if at is not None], np.int64)
+    if len(timed):
+        moments = np.array([times[place] for place in timed], np.float64)
+        order = np.lexsort((timed, moments))
+        held[timed[order[len(timed) - round(share * len(timed)) :]]] = True
+    untimed = np.array([place for place, at in enumerate(times) if at is None], np.int64)
+    parts = max(2, round(1.0 / share))
+    held[untimed[folds([texts[place] for place in untimed], parts) == 0]] = True
+    return held

@@ -1,8 +1,4 @@
-"""The parts of a weight, each an array in [0, 1]: how alike the ends are, how well it is supported, how recent it is.
-
-Arrays are float32, which is as exact as any of these can be known. Every part is rounded to six decimals before it is
-used, so that what is stored is what the weight was made of.
-"""
+"""Parts of a weight, squashed into weight and cost."""
 
 from __future__ import annotations
 
@@ -11,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.weights.blocks import blocks_of
+from models.kernels import blocks_of
+
+# The parts of a weight, each an array in [0, 1]: how alike the ends are, how well it is supported, how recent it
+# is. Arrays are float32, which is as exact as any of these can be known. Every part is rounded to six decimals
+# before it is used, so that what is stored is what the weight was made of.
+
 
 Reals = NDArray[np.float32]
 Longs = NDArray[np.int64]
 Codes = NDArray[np.uint8]
-
 PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
 NEUTRAL_STEP = 0.05
@@ -101,3 +101,110 @@ def rounded(values: NDArray[np.float64]) -> Reals:
     """Values as parts are kept: the float32 nearest to six decimals."""
     parts: Reals = np.round(values, PART_DECIMALS).astype(np.float32)
     return parts
+
+
+# weight = sigma(bias + a sim + b type_prior + g evidence + d freshness), and cost = -ln(weight boost). All rows at
+# once, in float32; coefficients may differ by type. The same parts give the same bits, wherever in the arrays they
+# stand, and the formula in double precision differs from them by less than a millionth.
+
+
+PARTS = ("sim", "type_prior", "evidence", "freshness")
+_LOWEST = np.float32(80.0)  # exp of more overflows, and 1e-35 is as good as no weight
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What each component counts, (n_types,) float32 each."""
+
+    sim: Reals
+    type_prior: Reals
+    evidence: Reals
+    freshness: Reals
+
+
+def logits(parts: Components, types: Codes, coefficients: Coefficients) -> Reals:
+    """The weighted sum of the components, without the bias; (n,) float32."""
+    total = np.empty(len(parts), dtype=np.float32)
+    for rows in blocks_of(len(total)):
+        kinds, block = types[rows], total[rows]
+        np.multiply(_of_rows(coefficients.sim, kinds), parts.sim[rows], out=block)
+        for name in PARTS[1:]:
+            block += _of_rows(getattr(coefficients, name), kinds) * getattr(parts, name)[rows]
+    return total
+
+
+def squash(sums: Reals, bias: float) -> Reals:
+    """The logistic function of the sums, in (0, 1]."""
+    weights = np.empty(len(sums), dtype=np.float32)
+    for rows in blocks_of(len(sums)):
+        block = weights[rows]
+        np.subtract(np.float32(-bias), sums[rows], out=block)
+        np.minimum(block, _LOWEST, out=block)
+        np.exp(block, out=block)
+        block += 1.0
+        np.reciprocal(block, out=block)
+    return weights
+
+
+def costs(weights: Reals, types: Codes, boosts: Reals, eps: float) -> Reals:
+    """-ln(max(weight boost, eps)), never below 0 for boosts up to 1: the length that path searches add up."""
+    found = np.empty(len(weights), dtype=np.float32)
+    for rows in blocks_of(len(weights)):
+        block = found[rows]
+        np.multiply(weights[rows], boosts.take(types[rows]), out=block)
+        np.maximum(block, np.float32(eps), out=block)
+        np.log(block, out=block)
+        np.subtract(np.float32(0.0), block, out=block)  # not a negation, which would turn 0 into minus 0
+    return found
+
+
+def _of_rows(by_type: Reals, kinds: Codes) -> Reals | np.float32:
+    """The coefficient of each row's type, or the one number when all types share it."""
+    first: np.float32 = by_type[0]
+    return first if (by_type == first).all() else by_type.take(kinds)
+
+
+# The bias that puts the median weight where it should be. Components are never negative, so without a bias no
+# weight would fall below .5 and all would crowd above it.
+
+
+BIAS_STEP = 0.05  # a grid, so that a few new edges do not shift every weight; it moves the median by .006 at most
+
+
+def bias_for(sums: Reals, median: float = 0.5) -> float:
+    """The bias on the grid with which about half of the edges weigh more than `median`; 0 without edges."""
+    if not 0.0 < median < 1.0:
+        raise ValueError(f"a median weight of {median} cannot be reached; give one between 0 and 1")
+    if not len(sums):
+        return 0.0
+    wanted = float(np.log(median / (1.0 - median)))
+    steps = round((wanted - float(np.median(sums))) / BIAS_STEP)
+    return round(steps * BIAS_STEP, 6) + 0.0  # + 0.0: no minus zero in reports
+
+
+# What it means that a passage names an entity: how often, whether its title does, and what kind of name it is.
+
+
+@dataclass(frozen=True)
+class MentionRules:
+    """How mentions are weighed.
+
+    `title_counts`: the title says what the whole passage is about, so it stands for several mentions.
+    `half`: this number of mentions weighs one half of what endless ones would.
+    `term_share`: a plain repeated term weighs this much of a name; it is in many passages and tells less about each.
+    """
+
+    title_counts: float = 3.0
+    half: float = 1.0
+    term_share: float = 0.2
+
+
+def weigh_mentions(count: Longs, in_title: NDArray[np.bool_], is_term: NDArray[np.bool_], rules: MentionRules) -> Reals:
+    """(n,) float32 in [0, 1]: said / (said + half), for terms a share of it.
+
+    `count` includes the title's mention, where there is one. One mention of a name weighs .5, three .75, an endless
+    repetition 1: saturating, like the term frequency of BM25.
+    """
+    said = count + np.where(in_title, rules.title_counts - 1.0, 0.0)
+    weight: Reals = (said / (said + rules.half) * np.where(is_term, rules.term_share, 1.0)).astype(np.float32)
+    return weight

@@ -13,10 +13,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from hades.settings import Settings, variable_of
-from hades.surfaces.access.metrics import Exposition
-from hades.surfaces.docs.cli_page import command_tree
-from hades.telemetry.metrics import METRICS
+from hades.settings.tree import Settings, variable_of
+from hades.surfaces.access.contexts import Exposition
+from hades.surfaces.docs.pages import command_tree
+from hades.telemetry.logs import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYMENTS_FOLDER = ROOT / "deployments"

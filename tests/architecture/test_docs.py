@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings import Settings, variable_of
-from hades.settings.tree import SECTIONS
-from hades.surfaces.docs.cli_page import command_tree
-from hades.surfaces.docs.pages import WRITERS
+from hades.settings.tree import SECTIONS, Settings, variable_of
+from hades.surfaces.docs.pages import WRITERS, command_tree
 from schemas.catalogue import COLLECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]

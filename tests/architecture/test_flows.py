@@ -14,7 +14,7 @@ def flows_there():
 
 
 def test_every_flow_is_deployed_and_can_be_run_here():
-    from hades.surfaces.capabilities.build_commands import FLOWS
+    from hades.surfaces.capabilities.local_commands import FLOWS
 
     deployed = {row["name"] for row in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
     assert deployed == flows_there() - {"local"}
@@ -23,8 +23,7 @@ def test_every_flow_is_deployed_and_can_be_run_here():
 
 def test_the_flow_has_a_task_for_each_stage_of_the_night():
     from flows.nightly import RUNS
-    from hades.stages.night import STAGE_NAMES
-    from hades.stages.stage_tables import table_of
+    from hades.build.night import STAGE_NAMES, table_of
 
     assert tuple(RUNS) == STAGE_NAMES
     with pytest.raises(KeyError):
@@ -33,7 +32,7 @@ def test_the_flow_has_a_task_for_each_stage_of_the_night():
 
 def test_the_flow_takes_the_parameters_that_a_night_without_a_server_takes():
     from flows.nightly import nightly
-    from hades.stages.night import NightParameters
+    from hades.build.night import NightParameters
 
     ours, theirs = NightParameters.model_json_schema()["properties"], nightly.parameters.properties
     assert set(ours) == set(theirs)
@@ -43,7 +42,7 @@ def test_the_flow_takes_the_parameters_that_a_night_without_a_server_takes():
 
 
 def test_a_stage_needs_only_stages_before_it():
-    from hades.stages.night import NIGHT
+    from hades.build.night import NIGHT
 
     before: set[str] = set()
     for stage in NIGHT:
@@ -52,15 +51,15 @@ def test_a_stage_needs_only_stages_before_it():
 
 
 def test_every_contract_of_the_store_is_checked_once_in_the_night_and_the_snapshot_when_it_is_published():
-    from hades.stages.night import STORE_CONTRACTS
-    from schemas.contracts.all_contracts import CONTRACT_NAMES
+    from hades.build.contracts.check import CONTRACT_NAMES
+    from hades.build.night import STORE_CONTRACTS
 
     assert (*STORE_CONTRACTS, "snapshot") == CONTRACT_NAMES
 
 
 def test_every_stage_with_a_record_in_the_store_is_a_part_of_the_snapshot():
-    from hades.snapshot.publish_inputs import PARTS
-    from hades.stages.night import NIGHT
+    from hades.build.night import NIGHT
+    from hades.snapshot.write_vectors import PARTS
 
     assert {stage.ledger for stage in NIGHT if stage.ledger} <= set(PARTS)
 

@@ -9,7 +9,7 @@ import pytest
 
 from flows.ingest import ingest
 from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
-from schemas.source_kinds import SOURCES, CorpusFields, SourceKind
+from schemas.sources import SOURCES, CorpusFields, SourceKind
 
 
 def test_every_kind_is_declared_once() -> None:

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hades.ports.store import GraphStore, Mode
-from hades.stores.arango.client import ArangoSession
-from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
 from tests.arango_double.server import ArangoDouble

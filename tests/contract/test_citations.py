@@ -8,7 +8,7 @@ import pytest
 
 from hades.ports.store import Direction, GraphStore
 from hades.ports.view import GraphView
-from hades.retrieval.answer.verify_citations import Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.answer.assemble import Verdict, edge_citation, passage_citation, verify_spans
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stores.arango.view import ArangoView

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.curation.apply import update_entity
-from hades.curation.edits import list_edits
-from hades.curation.review import ReviewRules, approve
-from hades.curation.undo import undo
+from hades.curation import ReviewRules, approve, list_edits, undo, update_entity
 from hades.errors import ReadOnly
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest

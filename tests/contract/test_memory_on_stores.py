@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from hades.errors import BadQuery
-from hades.memory.history.change import Fact
+from hades.memory.history.facts import Fact
 from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from hades.ports.store import GraphStore, Term
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.contract.examples import everything
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock, empty_store, memory_on
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell

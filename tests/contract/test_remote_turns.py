@@ -17,18 +17,18 @@ from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
-from hades.retrieval.turn.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
+from hades.retrieval.core.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
+from hades.retrieval.core.types import NAMES_OF_RECIPES
+from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stores.arango import view as view_module
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.view import ArangoView
 from hades.telemetry.turn import Caps, Turn
+from schemas.answer import Retrieval
 from schemas.catalogue import COLLECTIONS, NAMES
 from schemas.plan import Reason
-from schemas.retrieval import Retrieval
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
 from tests.contract.view_fixtures import arango_store, sqlite_store

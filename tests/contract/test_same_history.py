@@ -13,9 +13,9 @@ from tempfile import mkdtemp
 
 import pytest
 
+from hades.build.release.publish import roll_back_graph
 from hades.ports.store import Mode
-from hades.settings import load_settings
-from hades.stages.release.rollback import roll_back_graph
+from hades.settings.load import load_settings
 from hades.wiring import open_hades, open_store
 from tests.arango_double.faults import Sent
 from tests.arango_double.server import ArangoDouble

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hades.errors import BadQuery
-from hades.ports.store import Direction, GraphStore
-from hades.ports.store_tables import NEIGHBOUR_SCHEMA
-from schemas.intervals import Mask
+from hades.ports.store import NEIGHBOUR_SCHEMA, Direction, GraphStore
+from schemas.ids import Mask
 from tests.contract.examples import day, entity, put, relation
 
 

@@ -13,8 +13,7 @@ from hades.ports.graph import KINDS, Expansion, Kind, NodeFacts, Numbers, Passag
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
 from hades.snapshot.publish import publish
-from schemas.ids import sha256_text
-from schemas.intervals import Mask
+from schemas.ids import Mask, sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day
 from tests.contract.view_fixtures import CODE, RIVERS, arango_store, fill, sqlite_store, view

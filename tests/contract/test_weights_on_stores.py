@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hades.build.weights.versions import log_weights, restore_weights
 from hades.ports.store import GraphStore
-from hades.stages.weights.restore_weights import restore_weights
-from hades.stages.weights.weight_versions import log_weights
 from tests.contract.examples import everything
 from tests.unit.hades.stages.weights.graphs import TODAY, put_small_graph, registry, small_store, weigh
 

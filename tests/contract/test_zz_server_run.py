@@ -15,7 +15,7 @@ import pytest
 
 from aql import load
 from hades.ports.store import Mode
-from hades.stores.arango.bulk import BulkRows
+from hades.stores.arango.rows import BulkRows
 from hades.stores.arango.store import ArangoStore
 from tests.contract.conftest import (
     DATABASE,
@@ -48,7 +48,7 @@ def hades(home: Path, *words: str, view: str = "snapshot") -> str:
         "HADES_ARANGO_USER": user,
         "HADES_ARANGO_PASSWORD": password,
     }
-    command = [sys.executable, "-m", "hades.surfaces.cli.main", *words]
+    command = [sys.executable, "-m", "hades.surfaces.cli.commands", *words]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"hades {' '.join(words)}: {done.stderr[-2000:]}"
     return done.stdout

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.build_state.ledger import WEIGHTS, StageCompletion, record
+from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import GraphStore, Mode
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
 from hades.stores.arango.view import ArangoView
 from hades.stores.sqlite.store import SqliteStore

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings import Settings
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 from tests.e2e.browser import CHROMIUM, browsing
 from tests.e2e.documented import make_world

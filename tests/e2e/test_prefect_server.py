@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from tests.e2e.prefect_site import ROOT, deploy, running_server
 from tests.patience import HANG_SECONDS
@@ -163,7 +163,7 @@ def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch
 @pytest.mark.usefixtures("prefect_server")
 def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
     from flows.embed import embed
-    from hades.ingest import embeddings
+    from hades.ingest import chunks as embeddings
     from hades.ingest.phases import Phase
     from tasks.unit import without_server
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hades.api import Hades
 from hades.ports.store import Mode
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_hades, open_store
 

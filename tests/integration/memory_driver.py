@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 

@@ -19,8 +19,7 @@ import mlflow  # noqa: F401
 from flows.nightly import nightly
 from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
+from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
 from tests.registry_template import VARIABLE, copy_new_registries
 

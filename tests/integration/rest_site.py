@@ -15,11 +15,10 @@ from pathlib import Path
 import httpx
 
 from hades.ports.store import Mode
-from hades.settings import Settings, load_settings
-from hades.surfaces.access.callers import Door
-from hades.surfaces.access.limits import Limits
-from hades.surfaces.access.sockets import tcp_socket, unix_socket
-from hades.surfaces.rest.serve import server
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
+from hades.surfaces.access.limits import Door, Limits, tcp_socket, unix_socket
+from hades.surfaces.rest.app import server
 from hades.surfaces.rest.services import Services
 from hades.wiring import open_hades
 from tests.patience import HANG_SECONDS
@@ -103,7 +102,7 @@ def serving_process(
     """
     env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
     env |= variables
-    hades = [sys.executable, "-m", "hades.surfaces.cli.main"] if programs is None else [str(programs / "hades")]
+    hades = [sys.executable, "-m", "hades.surfaces.cli.commands"] if programs is None else [str(programs / "hades")]
     command = [*hades, "serve", *arguments]
     said = settings.home.parent / "service.log"
     with said.open("w") as log:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.cache.disk import DiskCache
-from hades.cache.tier import GIB, MISS
+from hades.cache.stores import GIB, MISS, DiskCache
 from tests.patience import HANG_SECONDS
 
 pytestmark = pytest.mark.integration

@@ -20,15 +20,15 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from hades.ports.clock import utc_now
+from hades.ports.services import utc_now
 from hades.ports.store import Mode
-from hades.settings import Settings
-from hades.surfaces.access.tokens import Tokens
+from hades.settings.tree import Settings
+from hades.surfaces.access.limits import Tokens
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 ROOT = Path(__file__).resolve().parents[2]
-HADES = [sys.executable, "-m", "hades.surfaces.cli.main"]  # a new interpreter: what its imports print would be seen
+HADES = [sys.executable, "-m", "hades.surfaces.cli.commands"]  # a new interpreter: what its imports print would be seen
 pytestmark = pytest.mark.integration
 
 

@@ -10,13 +10,15 @@ import pytest
 from mcp.client.client import Client
 from typer.testing import CliRunner
 
-from hades import MemoryEnhancedPathRAG, open_hades
+from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.ports.store import Mode
-from hades.settings import Settings, load_settings
-from hades.surfaces.access.callers import Door
-from hades.surfaces.cli.main import whole_app
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
+from hades.surfaces.access.limits import Door
+from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.mcp.server import build_server
-from hades.surfaces.mcp.service import open_service
+from hades.surfaces.mcp.tools import open_service
+from hades.wiring import open_hades
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 

@@ -14,12 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hades.ports.clock import utc_now
+from hades.ports.services import utc_now
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door
-from hades.surfaces.access.limits import Limits
-from hades.surfaces.access.sockets import tcp_door
-from hades.surfaces.access.tokens import Tokens
+from hades.surfaces.access.limits import Door, Limits, Tokens, tcp_door
 from tests.integration.rest_site import build_home, serving, serving_process
 from tests.patience import HANG_SECONDS
 

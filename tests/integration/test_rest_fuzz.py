@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Door
 from tests.integration.rest_site import build_home, serving
 
 EXAMPLES, MANY = 2, 400

@@ -8,9 +8,7 @@ import httpx
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door
-from hades.surfaces.access.limits import Limits
-from hades.surfaces.access.sockets import tcp_door
+from hades.surfaces.access.limits import Door, Limits, tcp_door
 from hades.wiring import open_hades
 from tests.integration.rest_site import build_home, serving
 from tests.patience import HANG_SECONDS

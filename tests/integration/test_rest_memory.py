@@ -3,7 +3,7 @@
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Door
 from tests.integration.rest_site import build_home, serving
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door
+from hades.surfaces.access.limits import Door
 from hades.surfaces.rest.app import routers_of
 from hades.wiring import open_answers, open_hades
 from tests.integration.rest_site import build_home, serving

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hades.ports.graph import Adjacency, Hits, ViewInfo
-from hades.retrieval.ranking.relevance import MENTIONS, PATH_TYPES
-from hades.snapshot import csr
+from hades.retrieval.core.words import MENTIONS, PATH_TYPES
+from hades.snapshot import adjacency as csr
 from hades.snapshot.view import SnapshotView
 
 TYPES = (*PATH_TYPES, MENTIONS)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.retrieval.turn.types import Question, Seed
-from hades.retrieval.walks.beam import BeamRules, KeptPaths, search_beam
-from hades.retrieval.walks.beam_score import Scorer, Walk
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.walks.beam import BeamRules, KeptPaths, Scorer, Walk, search_beam
 from schemas.plan import Reason
 from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views

@@ -15,16 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hades.ports.graph import BridgePath, Kind
-from hades.ports.text import EmbeddingModel
+from hades.ports.services import EmbeddingModel
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.plan import clamp
-from hades.retrieval.turn.recipes import NAMES_OF_RECIPES
-from hades.settings.hirag import HiragPathrag
+from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.settings.tree import HiragPathrag
+from schemas.answer import Retrieval
 from schemas.edges import ClusterEdgeType
-from schemas.graph_types import RelationType
+from schemas.nodes import RelationType
 from schemas.plan import Plan, Profile, Reason, over_caps
-from schemas.retrieval import Retrieval
 from tests.patience import examples
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
 

@@ -12,9 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from hades.cache.disk import DiskCache
-from hades.cache.lru import LRUCache
-from hades.cache.tier import GIB, MIB, MISS, to_json
+from hades.cache.stores import GIB, MIB, MISS, DiskCache, LRUCache, to_json
 from tests.patience import examples
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "a:b"])

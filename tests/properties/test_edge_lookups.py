@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hades.ports.store import Mode
-from hades.stores.rows import require
+from hades.stores.row_checks import require
 from hades.stores.sqlite import lookups, pages
-from hades.stores.sqlite.registry import Registry, lookups_of
+from hades.stores.sqlite.lookups import Registry, lookups_of
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation, table
 from tests.patience import examples

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.retrieval.ranking.path_score import calculate_path_score, prune_paths
-from hades.retrieval.ranking.relevance import ANY, IN, OUT
-from hades.retrieval.turn.types import Question, Seed
-from hades.retrieval.walks.flow import FlowRules, flow_paths
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.core.words import ANY, IN, OUT
+from hades.retrieval.walks.flow import FlowRules, calculate_path_score, flow_paths, prune_paths
 from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import WithoutAdjacency, metered

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.stages.topics.match_topics import match_keys
-from hades.stages.topics.topic_rules import HierarchyRules
-from models.hierarchy.supertopics import supertopics
-from models.vectors import unit_rows
+from hades.build.topics.cluster import match_keys
+from hades.build.topics.inputs import HierarchyRules
+from models.kernels import unit_rows
+from models.topics.describe import supertopics
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.patience import examples

@@ -10,12 +10,12 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hades.ingest import sync_rows
+from hades.ingest import write_changes as sync_rows
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import Phase, ingest
-from hades.ingest.source_document import Link, Material
+from hades.ingest.sources.material import Link, Material
 from hades.snapshot.publish import publish
-from schemas.graph_types import RelationType
+from schemas.nodes import RelationType
 from tests.patience import examples
 from tests.unit.hades.ingest.corpora import Listed, contents, new_context, passage
 

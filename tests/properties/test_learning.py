@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ranker.offline import LoggedResults, inverse_propensity, self_normalised
-from models.weights.pairwise import Pairs, Results, learn_offsets
-from models.weights.swaps import propensities, swap_places
+from models.ranker.fit import LoggedResults, inverse_propensity, self_normalised
+from models.weights.learn import Pairs, Results, learn_offsets, propensities, swap_places
 from tests.patience import examples
 from tests.unit.models.weights.simulated_readers import examination, found_good
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.code.tables import CodeDerivation, derive_code
+from hades.ingest.code_graph.tables import CodeDerivation, derive_code
 from hades.ingest.nodes import document_key, func_keys
 from schemas.catalogue import collection_named
 from schemas.ids import content_key, node_id
 from schemas.record import canonical_json
-from schemas.source_kinds import SourceKind
+from schemas.sources import SourceKind
 from tests.patience import examples
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.entities.derive import DerivedRows, derive
-from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.known_names import EntityRules
 from tests.patience import examples
 from tests.unit.hades.ingest.entities.conftest import build_view
 

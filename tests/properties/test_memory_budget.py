@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.memory.recall.packing import Packer
+from hades.memory.recall.context import Packer
 from hades.providers.tokens import MiniLmTokenizer
 from tests.patience import examples
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.states import NewState
-from hades.memory.service import Memory
-from schemas.intervals import Mask, is_visible
+from hades.memory.memory import Memory
+from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge
 from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on

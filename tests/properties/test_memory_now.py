@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hades.memory import functions
-from hades.memory.service import Memory
+from hades.compat import functions
+from hades.memory.memory import Memory
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from schemas.memory import MemoryState
 from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store
@@ -106,7 +106,7 @@ def answers(memory: Memory, topic: str, word: str, mask: Mask) -> dict[str, str 
 
 
 def why(memory: Memory, topic: str, mask: Mask) -> str | None:
-    from hades.memory.history.names import UnknownMemory
+    from hades.memory.history.rows import UnknownMemory
 
     try:
         return memory.why(topic, mask=mask).state_id

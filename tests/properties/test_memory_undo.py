@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from hades.memory.history.change import Fact
-from hades.memory.service import Memory
-from schemas.intervals import Mask
+from hades.memory.history.facts import Fact
+from hades.memory.memory import Memory
+from schemas.ids import Mask
 from tests.patience import examples
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.text import date_words
-from hades.text.date_words import _lower, _read_words, words_of_time
-from hades.text.dates import closeness, time_asked, times_in, years_of
-from schemas.intervals import overlap
+from hades.text import dates as date_words
+from hades.text.dates import _lower, _read_words, closeness, time_asked, times_in, words_of_time, years_of
+from schemas.ids import overlap
 
 DAYS = st.dates(date(1000, 1, 1), date(2098, 12, 31))
 MOMENTS = st.none() | st.datetimes(

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.stores.sqlite import migrations, pages, patched_rows
-from hades.stores.sqlite.held_pages import HeldPages
-from hades.stores.sqlite.trees import ArrowPages, Tree
+from hades.stores.sqlite import connection as migrations
+from hades.stores.sqlite import pages
+from hades.stores.sqlite import patches as patched_rows
+from hades.stores.sqlite.trees import ArrowPages, HeldPages, Tree
 from tests.patience import examples
 
 SCHEMA = pa.schema([("_key", pa.string()), ("number", pa.int64()), ("note", pa.string())])

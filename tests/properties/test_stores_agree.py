@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hades.errors import BadRows, StoreError
 from hades.ports.store import Direction, GraphStore, Mode, RowStore, Term
-from hades.stores.arango.endpoints import ArangoEndpoints
+from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
 from tests.arango_double.server import ArangoDouble

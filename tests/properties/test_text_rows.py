@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.stages.release.text_rows import Form, read_rows, to_batch, write_row
+from hades.build.release.export import Form, read_rows, to_batch, write_row
 from schemas.catalogue import COLLECTIONS, Collection
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(["```", "```json", "## a\n> b"])

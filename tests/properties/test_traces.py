@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.document_traces import RUN_WORDS, Traces, find_traces, left_of, runs_of, traces_of
+from hades.ingest.forget import RUN_WORDS, Traces, find_traces, left_of, runs_of, traces_of
 from hades.ingest.phases import ingest
-from hades.ports.store import GraphStore
-from hades.stores.sqlite.store import Mode, SqliteStore
+from hades.ports.store import GraphStore, Mode
+from hades.stores.sqlite.store import SqliteStore
 from schemas.catalogue import COLLECTIONS, Collection
-from schemas.columns import TIME, Column
+from schemas.record import TIME, Column
 from tests.contract.examples import day, entity, everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
-from hades.retrieval.answer.context_window import LEVELS, ContextWindowManager
-from hades.retrieval.answer.pack import pack
-from hades.retrieval.answer.path_text import path_text
-from hades.retrieval.answer.prompt import format_paths_for_prompt
-from hades.retrieval.answer.token_bound import CEILING, TokenCounter, shares, shorten
+from hades.retrieval.answer.path_text import CEILING, TokenCounter, path_text, shares, shorten
+from hades.retrieval.answer.prompt import LEVELS, ContextWindowManager, format_paths_for_prompt, pack
 from hades.text.sentences import sentences
 
 MINILM = MiniLmTokenizer()

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.ingest_api import Ingest
+from hades.ingest.ingest import Ingest
 from hades.snapshot.publish import publish
 from tests.patience import examples
 from tests.unit.hades.ingest.corpora import contents, new_context

@@ -1,8 +1,7 @@
 """Which known names are other ways to write another: proposals by rule, and their union with a log that can be undone.
 
 Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where
-both sides are titles of documents, since two pages are two things, or where a person has kept the pair apart.
-"""
+both sides are titles of documents, since two pages are two things, or where a person has kept the pair apart."""
 
 from __future__ import annotations
 
@@ -13,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from rapidfuzz.distance import DamerauLevenshtein
 
-from hades.ingest.entities.names import Names, Origin
-from hades.ingest.entities.rules import EntityRules
-from hades.text.arrays import Flags, Hashes, Longs
-from hades.text.tokens import WORD_BASE
+from hades.ingest.entities.known_names import EntityRules, Names, Origin
 from hades.text.word_lists import HONORIFICS
+from hades.text.words import WORD_BASE, Flags, Hashes, Longs
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ENDS = _SUFFIXES | {"c"}  # words that a name may do without

@@ -2,8 +2,7 @@
 
 The same documents give the same tables whatever order they came in, so a store that writes only the difference between
 two derivations holds exactly what a build from scratch would. Names that a change does not touch keep what the last
-derivation found (`hades/ingest/increment`); a derivation from scratch takes the same steps with every name touched.
-"""
+derivation found (`hades/ingest/increment`); a derivation from scratch takes the same steps with every name touched."""
 
 from __future__ import annotations
 
@@ -20,40 +19,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.aliases import propose_aliases, propose_middle_names
-from hades.ingest.entities.coreference import link_short_forms
-from hades.ingest.entities.corpus import Corpus, CorpusView, read_corpus
-from hades.ingest.entities.entity_domains import entity_domains
-from hades.ingest.entities.entity_rows import entities_table
-from hades.ingest.entities.keys import NodeIds
-from hades.ingest.entities.linking import (
+from hades.ingest.entities.changed_names import (
+    AllMeanings,
+    close,
+    find_beside,
+    find_clashes,
+    find_links,
+    find_touched,
+    join_meanings,
+    pack_arrays,
+    sign_names,
+)
+from hades.ingest.entities.corpus import Corpus, CorpusView, NodeIds, read_corpus
+from hades.ingest.entities.describe import entity_domains, entity_summaries, log_rows, log_table, merge_log_table
+from hades.ingest.entities.find_names import TRIPLES, Reading, Statements, read_names, read_statements
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.entities.links import (
     DocumentNames,
     LinkedCorpus,
+    Sentences,
+    StatedRelation,
     link_chunks,
     link_companions,
+    link_short_forms,
     link_titles,
     link_triples,
+    read_stated_relations,
 )
-from hades.ingest.entities.merge_log import log_rows, log_table, merge_log_table
-from hades.ingest.entities.reading import Reading, read_names
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.senses import Sense
-from hades.ingest.entities.summaries import entity_summaries
+from hades.ingest.entities.meanings import NameMeanings, NameProposals, entities_table, find_spellings, resolve_meanings
+from hades.ingest.entities.previous_run import OWNER, FormerDerivation, KeptDerivation
+from hades.ingest.entities.resolve import Sense
 from hades.ingest.entities.tables import DocumentColumns, mentions_table, relations_table
-from hades.ingest.entities.triples import Sentences, StatedRelation, read_stated_relations
-from hades.ingest.increment.all_meanings import AllMeanings, find_beside, find_clashes, join_meanings, pack_arrays
-from hades.ingest.increment.former_derivation import OWNER, FormerDerivation, KeptDerivation
-from hades.ingest.increment.kept_statements import TRIPLES, Statements, read_statements
-from hades.ingest.increment.name_links import find_links
-from hades.ingest.increment.name_meanings import NameMeanings, NameProposals, find_spellings, resolve_meanings
-from hades.ingest.increment.reuse_rows import FormerRows, RowChange, find_change, keep_equal, take_runs
-from hades.ingest.increment.touched_names import close, find_touched, sign_names
-from hades.ingest.readings.kept_readings import KeptReadings
-from hades.ingest.readings.read_chunks import read_chunks
-from hades.ingest.readings.text_readings import TextReadings, find_ranges
-from hades.ingest.workers.worker_pool import WorkerPool
-from hades.text.arrays import Flags, Hashes, Longs, distinct
-from schemas.graph_types import EntityType
-from schemas.nodes import NameType
+from hades.ingest.entities.text_readings import KeptReadings, TextReadings, find_ranges, read_chunks
+from hades.ingest.workers import WorkerPool
+from hades.ingest.write_changes import FormerRows, RowChange, find_change, keep_equal, take_runs
+from hades.text.words import Flags, Hashes, Longs, distinct
+from schemas.nodes import EntityType, NameType
 
 _BESIDE = (OWNER, "stem", "qualifier")  # columns of kept entities that are none of the collection
 

@@ -1,26 +1,293 @@
-"""Which thing each mention means: by default what its name stands for, in doubt what the document is about.
-
-One sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the
-one the document itself states, else to the one whose documents share most other names with this one, else to a neutral
-thing of that name. Short forms (family names, initials, acronyms) go to the only full form the document holds.
-"""
+"""What documents state; which entity a mention means."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.kinds import entity_type_of, kind_of_words
-from hades.ingest.entities.names import Names, Origin
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.entities.senses import Sense, StatedSenses
-from hades.ingest.entities.short_forms import find_short_forms
-from hades.text.arrays import Flags, Ints, Longs
-from schemas.graph_types import EntityType
+from hades.ingest.entities.candidates import entity_type_of, kind_of, kind_of_page, kind_of_qualifier, kind_of_words
+from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.known_names import EntityRules, Names, Origin
+from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
+from hades.text.words import Flags, Ints, Longs, fold_letters, place_in_run, running
+from schemas.nodes import EntityType, NameType
+from schemas.sources import SourceKind
+
+# The things that documents state: one sense for each title, given name and code symbol, homonyms kept apart. Two
+# pages that share a name are two things when their qualifiers differ or when both say what they are and say
+# different things; a page that does not say joins the others.
+
+
+class Sense(NamedTuple):
+    """One thing: its name as shown, the name without qualifier, what tells it from its homonyms, and who states it."""
+
+    name: str
+    stem: str
+    qualifier: str
+    type: EntityType
+    kind: NameType
+    documents: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StatedSenses:
+    """All stated senses, the ones each name may mean, and the one that the title of a document is."""
+
+    senses: tuple[Sense, ...]
+    claims: dict[int, tuple[int, ...]]  # canonical name row -> senses
+    title_of: dict[int, int]  # document -> sense
+    symbols: dict[str, int]  # exact name of a code symbol or repository -> sense
+
+    def doubtful(self) -> Longs:
+        """Names (canonical rows) that may mean more than one thing."""
+        return np.array(sorted(row for row, which in self.claims.items() if len(which) > 1), dtype=np.int64)
+
+
+class _Evidence(NamedTuple):
+    document: int
+    stem: str
+    qualifier: str
+    kind: NameType | None
+    shown: str
+    type: EntityType | None = None
+    is_title: bool = False
+
+
+def state_senses(
+    corpus: Corpus,
+    documents: Sequence[int],
+    canonical_of: Callable[[str], int],
+    kinds: Mapping[int, NameType | None],
+) -> StatedSenses:
+    """Groups what these documents (in order) state into senses. `canonical_of` gives the canonical row of a name.
+
+    It gives -1 for names that are not asked for. `kinds` are those that the documents give the things of their titles.
+    """
+    groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
+    for index in documents:
+        for one in _titles_and_symbols(index, corpus.documents[index], kinds.get(index)):
+            if (row := canonical_of(one.stem)) >= 0:
+                groups[row, one.qualifier].append(one)
+    plain = _give_senses(corpus, documents, canonical_of, groups)
+    senses: list[Sense] = []
+    owned: dict[int, list[int]] = defaultdict(list)
+    title_of: dict[int, int] = {}
+    for group in sorted(groups):
+        evidence = groups[group]
+        for sense in _tell_apart(evidence):
+            owned[group[0]].append(len(senses))
+            stating = set(sense.documents)
+            for one in evidence:
+                if one.is_title and one.document in stating:
+                    title_of[one.document] = len(senses)
+            senses.append(sense)
+    for row, sense in plain:
+        owned[row].append(len(senses))
+        senses.append(sense)
+    symbols = {sense.name: index for index, sense in enumerate(senses) if sense.type is EntityType.CODE_SYMBOL}
+    for name, index in symbols.items():
+        if (row := canonical_of(name.rpartition(".")[2])) >= 0:
+            owned[row].append(index)
+    claims = {row: tuple(sorted(set(which))) if len(which) > 1 else (which[0],) for row, which in owned.items()}
+    return StatedSenses(tuple(senses), claims, title_of, symbols)
+
+
+def _give_senses(
+    corpus: Corpus,
+    documents: Sequence[int],
+    canonical_of: Callable[[str], int],
+    groups: dict[tuple[int, str], list[_Evidence]],
+) -> list[tuple[int, Sense]]:
+    """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
+    given = [
+        (row, kind, name, index)
+        for index in documents
+        for name, kind in corpus.documents[index].facts.names
+        if kind is not None and (row := canonical_of(name)) >= 0
+    ]
+    given.sort()
+    rows = np.array([one[0] for one in given], dtype=np.int64)
+    begins = np.flatnonzero(place_in_run(rows) == 0).tolist()
+    alone: list[tuple[int, Sense]] = []
+    for begin, end in pairwise([*begins, len(given)]):
+        row, kind, name, index = given[begin]
+        if (row, "") in groups or given[end - 1][1] != kind:
+            groups[row, ""].extend(_Evidence(one[3], one[2], "", one[1], one[2]) for one in given[begin:end])
+            continue
+        stating = (index,) if end == begin + 1 else tuple(sorted({one[3] for one in given[begin:end]}))
+        alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, stating)))
+    return alone
+
+
+def _titles_and_symbols(index: int, document: Document, kind: NameType | None) -> list[_Evidence]:
+    found = [_title_evidence(index, document, kind)] if document.title else []
+    if document.facts:
+        # Code tells capitals apart, so a symbol is qualified by its own exact name.
+        symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
+        found.extend(_Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL) for one in symbols)
+    return found
+
+
+def _title_evidence(index: int, document: Document, kind: NameType | None) -> _Evidence:
+    if document.source == SourceKind.ARXIV:
+        return _Evidence(
+            index, document.title, document.origin, NameType.PRODUCT, document.title, EntityType.PAPER, is_title=True
+        )
+    qualifier = document.qualifier
+    if fold_letters(document.bare) in NEUTRAL_TITLES:
+        qualifier = document.origin
+    return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
+
+
+def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
+    """The senses of one name with one qualifier: one for each kind that is stated."""
+    if len(evidence) == 1:
+        return [_sense(evidence, evidence[0].kind)]
+    by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
+    for one in evidence:
+        by_kind[one.kind].append(one)
+    unsaid = by_kind.pop(None, [])
+    if not by_kind:
+        return [_sense(unsaid, None)]
+    main = min(by_kind, key=lambda kind: (-len(by_kind[kind]), str(kind)))
+    by_kind[main] = [*by_kind[main], *unsaid]
+    ordered = sorted(by_kind, key=str)
+    senses = [_sense(by_kind[kind], kind) for kind in ordered]
+    if len(senses) == 1:
+        return senses
+    return [
+        sense._replace(qualifier=" ".join(filter(None, (sense.qualifier, str(sense.kind).lower())))) for sense in senses
+    ]
+
+
+def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
+    first = evidence[0]
+    documents: tuple[int, ...] = (first.document,)
+    if len(evidence) > 1:
+        first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
+        documents = tuple(sorted({one.document for one in evidence}))
+    known = kind or kind_of(first.stem)
+    chosen = first.type or entity_type_of(first.stem, known)
+    return Sense(first.shown, first.stem, first.qualifier, chosen, known, documents)
+
+
+# Short forms inside one document: Hackman for Gene Hackman, J. Smith for John Smith, SVM where the text explains
+# it. A short form means a full one only when the document holds exactly one that fits; what holds in one document
+# says nothing about the next.
+
+
+LONGEST_PERSON = 4  # words
+_JOINING = CONNECTORS | WEAK_CONNECTORS
+_MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
+
+
+class ShortForm(NamedTuple):
+    """A (document, name) pair that means a sense of that document, and by which rule."""
+
+    pair: int
+    sense: int
+    rule: str
+
+
+def find_short_forms(
+    names: Names,
+    pairs: tuple[Longs, Longs],
+    meaning: Ints,
+    senses: Sequence[Sense],
+    title_of: Mapping[int, int],
+    definitions: Iterable[tuple[int, int, int]],
+) -> Iterator[ShortForm]:
+    """Every pair of (document, name) that is a short form, explained acronyms first."""
+    document, name = pairs
+    yield from _explain(names, document * max(1, len(names)) + name, meaning, definitions)
+    is_short, is_full = short_names(names), full_names(names)
+    fits: dict[tuple[int, str], set[int]] = defaultdict(set)
+    full = np.flatnonzero(is_full[name])
+    told = (document[full].tolist(), names.plain.take(name[full]), meaning[full].tolist())
+    for here, words, sense in zip(*told, strict=True):
+        _hold(fits, here, words, sense, senses)
+    for here, sense in sorted(title_of.items()):
+        if senses[sense].kind not in _MAY_BE_PEOPLE:
+            continue
+        if _may_be_person(words := tuple(fold_letters(senses[sense].stem).split())):
+            _hold(fits, here, words, sense, senses)
+    short = np.flatnonzero(is_short[name])
+    for index, here, words in zip(short.tolist(), document[short].tolist(), names.plain.take(name[short]), strict=True):
+        if len(words) > 1:
+            handles = [(f"{words[0]} {words[-1]}", "initials")]
+        else:
+            handles = [(f"* {words[0]}", "family_name"), (f"{words[0]} *", "given_name")]
+        for handle, rule in handles:
+            found = fits.get((here, handle), ())
+            if len(found) == 1:
+                yield ShortForm(index, next(iter(found)), rule)
+                break
+
+
+def _explain(
+    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
+) -> Iterator[ShortForm]:
+    """Acronyms in documents that explain them mean what is explained."""
+    rows = np.array(sorted(set(definitions)), dtype=np.int64).reshape(-1, 3)
+    if not len(rows) or not len(codes):
+        return
+    wanted = rows[:, :1] * len(names) + rows[:, 1:]
+    places = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    held = (codes[places] == wanted).all(axis=1)
+    for short, long in places[held].tolist():
+        yield ShortForm(short, int(meaning[long]), "acronym")
+
+
+def _hold(
+    fits: dict[tuple[int, str], set[int]], here: int, words: tuple[str, ...], sense: int, senses: Sequence[Sense]
+) -> None:
+    """Notes by which short forms a document may speak of a full name it holds."""
+    if senses[sense].kind not in _MAY_BE_PEOPLE:
+        return
+    fits[here, f"* {words[-1]}"].add(sense)
+    fits[here, f"{words[0][0]} {words[-1]}"].add(sense)
+    if words[0] in GIVEN_NAMES:
+        fits[here, f"{words[0]} *"].add(sense)
+
+
+def short_names(names: Names) -> Flags:
+    """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
+    sizes = np.diff(names.offsets)
+    letter = names.words_where(lambda word: len(word) == 1)
+    before = running(letter)
+    initials = (before[names.offsets[1:]] - before[names.offsets[:-1]] == sizes - 1) & ~letter[names.offsets[1:] - 1]
+    short: Flags = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & ((sizes == 1) | initials)
+    return short
+
+
+def full_names(names: Names) -> Flags:
+    """Capitalised names of two to four words that could be a person's."""
+    full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
+    sizes = np.diff(names.offsets)
+    full &= (sizes > 1) & (sizes <= LONGEST_PERSON)
+    rows = np.flatnonzero(full)
+    full[rows] = list(map(_may_be_person, names.plain.take(rows)))
+    return full
+
+
+def _may_be_person(words: tuple[str, ...]) -> bool:
+    if not 1 < len(words) <= LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
+        return False
+    return words[-1].isalpha() and _JOINING.isdisjoint(words)
+
+
+# Which thing each mention means: by default what its name stands for, in doubt what the document is about. One
+# sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the
+# one the document itself states, else to the one whose documents share most other names with this one, else to a
+# neutral thing of that name. Short forms (family names, initials, acronyms) go to the only full form the document
+# holds.
+
 
 _NEIGHBOUR_DOCUMENTS = 64
 
@@ -188,3 +455,23 @@ class _Neighbourhood:
         for document in documents[:_NEIGHBOUR_DOCUMENTS]:
             others |= self._of.get(document, set())
         return math.fsum(self._rarity[sense] for sense in self._of.get(here, set()) & others)
+
+
+# What kind of thing each document says that its title names: by the qualifier of the title, else by its opening.
+
+
+def page_kinds(corpus: Corpus, documents: Sequence[int]) -> dict[int, NameType | None]:
+    """The kind of the title of each of these documents; none for papers, which are of one kind."""
+    rows = [
+        one for one in documents if corpus.documents[one].title and corpus.documents[one].source != SourceKind.ARXIV
+    ]
+    chunks = corpus.opening_chunks()[np.array(rows, dtype=np.int64)].tolist()
+    return {
+        row: _read_kind(corpus.documents[row], corpus.texts[chunk] if chunk >= 0 else "")
+        for row, chunk in zip(rows, chunks, strict=True)
+    }
+
+
+def _read_kind(document: Document, opening: str) -> NameType | None:
+    kind = kind_of_qualifier(document.qualifier) if document.qualifier else None
+    return kind or kind_of_page(document.bare, opening)

@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ingest.entities.keys import NodeIds, find_keys
-from hades.ingest.increment.reuse_rows import FormerRows, join_rows, reuse_rows
-from hades.ingest.readings.signatures import Signatures, sign_numbers, sign_texts
-from hades.text.arrays import Ints, Longs
+from hades.ingest.entities.corpus import NodeIds, Signatures, find_keys, sign_numbers, sign_texts
+from hades.ingest.write_changes import FormerRows, join_rows, reuse_rows
+from hades.text.words import Ints, Longs
 from schemas.catalogue import Collection, collection_named
-from schemas.columns import arrow_schema
 from schemas.edges import MentionType, Provenance
+from schemas.record import arrow_schema
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from hades.ingest.source_document import (
+from hades.ingest.sources.files import Unusable
+from hades.ingest.sources.material import (
     GivenName,
     Link,
     Material,
@@ -21,7 +22,7 @@ from hades.ingest.source_document import (
     Section,
     SourceTools,
 )
-from hades.ingest.sources.jsonl import (
+from hades.ingest.sources.passages import (
     Row,
     UnreadLines,
     digest_file,
@@ -31,12 +32,8 @@ from hades.ingest.sources.jsonl import (
     read_rows,
     require_rows,
 )
-from hades.ingest.sources.reading import Unusable
-from schemas.chunks import ChunkKind
-from schemas.graph_types import RelationType
-from schemas.nodes import NameType
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
+from schemas.nodes import ChunkKind, NameType, RelationType
+from schemas.sources import SourceKind, SourceSpec
 
 _READ = "id title abstract authors authors_parsed categories date created versions update_date"
 _READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata

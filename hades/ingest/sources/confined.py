@@ -1,10 +1,4 @@
-"""Parsers in a child process with bounded memory and processor time, because input may be hostile.
-
-Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields
-keep `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
-inside the process, so the kernel stops the child and the file is set aside. This module loads little more than the
-standard library: a child starts in a tenth of a second.
-"""
+"""Parsers in a child with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,12 +8,22 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import LifoQueue
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from hades.errors import HadesError
-from hades.ingest.workers.pipe_messages import receive_bytes, receive_message, send_message
+from hades.ingest.workers import receive_bytes, receive_message, send_message
+
+# Parsers in a child process with bounded memory and processor time, because input may be hostile. Measured on the
+# parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields keep
+# `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
+# inside the process, so the kernel stops the child and the file is set aside. This module loads little more than
+# the standard library: a child starts in a tenth of a second.
+
 
 MEMORY_BYTES = 1 << 30
 _WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
@@ -164,3 +168,32 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
     return "the parser crashed on it"
+
+
+# Work on several inputs at a time with results in the order of the inputs.
+
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+_MOST = 4  # of the default: reading waits for the disk beyond that
+_AHEAD = 4  # inputs a worker may be ahead of the reader: enough to stay busy, few enough to stay small
+
+
+def reading_workers(workers: int = 0) -> int:
+    """How many files are read at a time: as the setting says, with 0 one for each core but at most four."""
+    return workers or min(_MOST, os.cpu_count() or 1)
+
+
+def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In], workers: int) -> Iterator[_Out]:
+    """`map`, with up to `workers` at work; threads suffice, because they wait for children that parse."""
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="read")
+    waiting: deque[Future[_Out]] = deque()
+    try:
+        for one in inputs:
+            waiting.append(pool.submit(work, one))
+            if len(waiting) > _AHEAD * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # a reader that stops early does not wait for what it will not read

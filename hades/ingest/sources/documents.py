@@ -1,27 +1,278 @@
-"""Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text."""
+"""Folder of documents of any format; linked notes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason, Section, SourceTools
-from hades.ingest.sources.converted_files import FileConverter
-from hades.ingest.sources.formats.read_format import FORMATS
-from hades.ingest.sources.html_text import html_to_text
-from hades.ingest.sources.languages import BY_SUFFIX
-from hades.ingest.sources.markup import Outline, outline_markdown, outline_rst
-from hades.ingest.sources.parallel_reading import in_order, reading_workers
-from hades.ingest.sources.reading import SourceError, Unusable, read_start, read_text, require_short_lines, show
-from hades.ingest.sources.vault import NoteFacts, NoteIndex, aliases_of, front_matter, read_note
-from hades.ingest.sources.walk import FileEntry, walk
-from schemas.chunks import ChunkKind
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
+import yaml
+
+from hades.ingest.formats.html import html_to_text
+from hades.ingest.formats.markup import Outline, outline_markdown, outline_rst
+from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
+from hades.ingest.parsers.languages import BY_SUFFIX
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
+from hades.ingest.sources.files import (
+    MAX_TEXT_BYTES,
+    FileEntry,
+    SourceError,
+    Unusable,
+    decode,
+    read_bytes,
+    read_start,
+    read_text,
+    require_short_lines,
+    show,
+    walk,
+)
+from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason, Section, SourceTools
+from schemas.nodes import ChunkKind, NameType, RelationType
+from schemas.sources import SourceKind, SourceSpec
+
+# Files of other formats as documents: read in a confined child, so that neither bombs nor damage reach the run.
+
+
+MAX_FILE_BYTES = 128 << 20
+_CPU_SECONDS = 30.0
+_CPU_SECONDS_PER_MEGABYTE = 10.0
+_BETWEEN_PARTS = "\n\n"
+
+
+class JoinedText(NamedTuple):
+    """The parts of a document as one text; spans of the sections count its characters."""
+
+    text: str
+    sections: tuple[Section, ...]
+
+
+class FileConverter:
+    """Converts files, several at a time when called from several threads."""
+
+    def __init__(self, workers: int) -> None:
+        self._children = ConfinedPool("hades.ingest.formats.registry:read_format", workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._children.__exit__(kind, error, trace)
+
+    def convert(self, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
+        """The documents of one file; raises `Unusable` when it has none."""
+        form = FORMATS[suffix]
+        data = read_bytes(path, MAX_TEXT_BYTES if form.is_text else MAX_FILE_BYTES)
+        if not data.strip():
+            raise Unusable(RejectReason.EMPTY, "an empty file", len(data))
+        allowed = min(4 * _CPU_SECONDS, _CPU_SECONDS + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
+        try:
+            found: ExtractedFile = self._children.call(
+                suffix, decode(data) if form.is_text else data, cpu_seconds=allowed
+            )
+        except ParserStopped as stopped:
+            raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
+        if found.problem:
+            raise Unusable(RejectReason(found.reason), found.problem, len(data))
+        materials = [_material(one, origin, form, stem) for one in found.documents if one.parts]
+        if not materials:
+            raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
+        return materials
+
+
+def join_parts(parts: tuple[Part, ...]) -> JoinedText:
+    """Parts with a blank line between them, one section each."""
+    sections: list[Section] = []
+    position = 0
+    for part in parts:
+        sections.append(Section(position, position + len(part.text), ChunkKind(part.kind), part.headings))
+        position += len(part.text) + len(_BETWEEN_PARTS)
+    return JoinedText(_BETWEEN_PARTS.join(part.text for part in parts), tuple(sections))
+
+
+def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
+    joined = join_parts(found.parts)
+    own = f"{origin}#{found.fragment}" if found.fragment else origin
+    metadata: dict[str, object] = {"message_id": found.message_id} if found.message_id else {}
+    return Material(
+        origin=own,
+        source=SourceKind.DOCUMENTS,
+        text=joined.text,
+        title=found.title or stem,
+        uri=own,
+        mime=form.mime,
+        created=found.created,
+        sections=joined.sections,
+        names=tuple(GivenName(name, NameType.PERSON) for name in found.people),
+        links=_thread(found, origin),
+        metadata=metadata,
+    )
+
+
+def _thread(found: ExtractedDocument, origin: str) -> tuple[Link, ...]:
+    """The message that this one replies to, where both are in one mailbox."""
+    if not found.replies_to or not found.fragment:
+        return ()
+    return (Link(RelationType.REFERS_TO, f"{origin}#{found.replies_to}", context=f"replies to {found.title}"),)
+
+
+# Notes that link to each other (Obsidian, Logseq, plain Markdown): links, tags and properties as facts.
+
+
+_FRONT = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
+_WIKI_LINK = re.compile(r"(#?)!?\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
+_PAGE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^()<>\s#]{1,300})(?:#[^()\s]{0,200})?>?\)")
+_TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]{0,60})")
+_PROPERTY = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]{0,40})::[ \t]*(.{1,500})$", re.MULTILINE)  # Logseq
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEPEST = 300  # open brackets; the YAML reader refuses little more, and takes seconds to say so
+_MAX_FACTS = 2_000  # of one note
+_DATE_KEYS = ("date", "created", "created_at", "published")
+_HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?$")
+
+
+@dataclass(frozen=True)
+class NoteFacts:
+    """What a note states beside its text."""
+
+    links: tuple[Link, ...] = ()
+    names: tuple[GivenName, ...] = ()
+    triples: tuple[tuple[str, str, str], ...] = ()
+    created: datetime | None = None
+
+
+@dataclass
+class NoteIndex:
+    """Which file a link means: by path, by file name anywhere in the folder, by alias."""
+
+    _by_path: dict[str, str] = field(default_factory=dict)
+    _by_name: dict[str, str] = field(default_factory=dict)
+    _by_alias: dict[str, str] = field(default_factory=dict)
+
+    def add(self, origin: str, aliases: Iterable[str] = ()) -> None:
+        """Know one file; of two with one name the one nearer to the root is meant, as in Obsidian."""
+        path = PurePosixPath(origin.casefold())
+        plain = str(path.with_suffix("")) if path.suffix in (".md", ".markdown") else str(path)
+        self._by_path[str(path)] = self._by_path[plain] = origin
+        for name in {path.name, path.stem, path.stem.replace("___", "/"), unquote(path.stem)}:
+            held = self._by_name.get(name)
+            if held is None or held.count("/") > origin.count("/"):
+                self._by_name[name] = origin
+        for alias in aliases:
+            self._by_alias.setdefault(alias.casefold(), origin)
+
+    def find(self, target: str, origin: str) -> str | None:
+        """The origin of the file that `target` in the note `origin` means."""
+        wanted = unquote(target).strip().casefold()
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(origin.casefold()), wanted))
+        found = self._by_path.get(beside) or self._by_path.get(wanted.removeprefix("/"))
+        return found or self._by_name.get(wanted) or self._by_alias.get(wanted)
+
+
+def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts:
+    """Links to other files as links; tags, properties and links to pages that do not exist as named facts."""
+    front = front_matter(text)
+    body = _FENCE.sub("", _FRONT.sub("", text, count=1) if front else text)
+    linked: Counter[str] = Counter()
+    triples: list[tuple[str, str, str]] = []
+    for relation, target in _targets(body, front):
+        other = index.find(target, origin)
+        if other is None and relation == "links to file":
+            continue
+        if other is not None and relation in ("links to", "links to file"):
+            linked[other] += 1
+        else:
+            triples.append((title, relation, one_line(target, 100)))
+    tags = list(dict.fromkeys(_tags(body, front)))
+    triples += [(title, "tagged", tag) for tag in tags]
+    triples += [(title, "also called", alias) for alias in aliases_of(front)]
+    kept = tuple(dict.fromkeys((s, r, o) for s, r, o in triples if s.strip() and o.strip() and s != o))[:_MAX_FACTS]
+    links = [
+        Link(RelationType.REFERS_TO, other, count=count, context="links to") for other, count in sorted(linked.items())
+    ]
+    created = next((when for key in _DATE_KEYS if (when := as_utc(front.get(key))) is not None), None)
+    names = tuple(GivenName(tag, NameType.CONCEPT) for tag in tags)
+    return NoteFacts(tuple(links[:_MAX_FACTS]), names, kept, created)
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """The YAML block at the start of a note; empty when there is none or it is damaged."""
+    found = _FRONT.match(text)
+    if not found or _opens_too_many(found.group(1)):
+        return {}
+    try:
+        loaded = yaml.safe_load(found.group(1))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return {}
+    return {str(key): value for key, value in loaded.items()} if isinstance(loaded, dict) else {}
+
+
+def _opens_too_many(text: str) -> bool:
+    opened = 0
+    for bracket in _BRACKET.findall(text):
+        opened = opened + 1 if bracket in "[{" else max(opened - 1, 0)
+        if opened > _DEEPEST:
+            return True
+    return False
+
+
+def aliases_of(front: dict[str, Any]) -> list[str]:
+    """Other names of a note."""
+    return [name for key in ("aliases", "alias") for name in _texts(front.get(key))]
+
+
+def _targets(body: str, front: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every link as (relation, target)."""
+    for found in _WIKI_LINK.finditer(body):
+        if not found.group(1):
+            yield "links to", found.group(2).strip()
+    for found in _PAGE_LINK.finditer(body):
+        if "://" not in found.group(1) and not found.group(1).startswith("mailto:"):
+            yield "links to file", found.group(1)
+    for key, value in front.items():
+        for text in _texts(value):
+            for found in _WIKI_LINK.finditer(text):
+                yield one_line(key.replace("_", " "), 60), found.group(2).strip()
+    for found in _PROPERTY.finditer(body):
+        if found.group(1).lower() not in ("tags", "alias", "aliases", "id", "collapsed"):
+            for page in _WIKI_LINK.finditer(found.group(2)):
+                yield found.group(1).replace("-", " ").lower(), page.group(2).strip()
+
+
+def _tags(body: str, front: dict[str, Any]) -> Iterator[str]:
+    for key in ("tags", "tag", "keywords"):
+        for text in _texts(front.get(key)):
+            yield text.lstrip("#")
+    for found in _TAG.finditer(body):
+        if not _HEX_COLOUR.match(found.group(1)):
+            yield found.group(1).rstrip("/")
+    for found in _WIKI_LINK.finditer(body):
+        if found.group(1):
+            yield found.group(2).strip()
+    for found in _PROPERTY.finditer(body):
+        if found.group(1).lower() == "tags":
+            yield from (part.strip().strip("[]#").strip() for part in found.group(2).split(",") if part.strip("[]# "))
+
+
+def _texts(value: object) -> list[str]:
+    """A property's values as texts; a list may be written with commas."""
+    values = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str) else []
+    return [one_line(one, 100) for one in values if isinstance(one, str) and one.strip()]
+
+
+# Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text.
+
 
 _HTML = frozenset({".html", ".htm", ".xhtml"})
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}

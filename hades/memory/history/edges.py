@@ -1,35 +1,41 @@
-"""Edges through time: nothing about one is overwritten, each change of mind is another row.
-
-A row says what was believed of an edge from `recorded_at` until `retracted_at`: that it was true from `valid_from`
-until `valid_until`. Of the rows of one edge at most one is believed at any moment.
-"""
+"""Edges through time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
-from hades.memory.history.audit import Act
-from hades.memory.history.names import (
+from hades.memory.history.rows import (
     EDGES,
     NEWEST,
+    STATES,
     MemoryRefused,
     UnknownMemory,
     aware,
     check_text,
     edge_id,
+    is_state_key,
+    key_of,
     legal,
     revision_key,
+    state_id,
+    state_key,
 )
-from hades.memory.history.states import INSTANT
-from hades.ports.store import RowStore
-from schemas.intervals import Mask
+from hades.memory.history.states import INSTANT, Act, named, pointer_to
+from hades.ports.store import Direction, RowStore
+from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
+
+# Edges through time: nothing about one is overwritten, each change of mind is another row. A row says what was
+# believed of an edge from `recorded_at` until `retracted_at`: that it was true from `valid_from` until
+# `valid_until`. Of the rows of one edge at most one is believed at any moment.
+
 
 _KINDS: dict[str, MemoryEdgeKind] = {
     MemoryRelation.EVOLVES_TO: MemoryEdgeKind.TEMPORAL,
@@ -256,3 +262,145 @@ def _record(edge: MemoryEdge) -> datetime:
 def _identity(edge: str) -> str:
     name = legal("edge", edge.removeprefix(f"{EDGES}/"))
     return name.rpartition("_")[0] or name
+
+
+# The edges of a topic or a state as a reader at a moment sees them.
+
+
+_ALL = 1_000_000  # edges of one state; a cap, not a hint
+_AROUND_RUN = 1_000  # states asked at a time
+
+
+def edges_around(
+    rows: RowStore,
+    name: str,
+    mask: Mask,
+    *,
+    direction: Direction = Direction.ANY,
+    types: Sequence[str] | None = None,
+    whole_topic: bool = False,
+) -> list[MemoryEdge]:
+    """The edges at a state, or at any version of a topic, that the mask lets through, oldest first.
+
+    `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
+    are asked for: its trace says the same.
+    """
+    nodes = nodes_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)
+    keys: set[str] = set()
+    for start in range(0, len(nodes), _AROUND_RUN):
+        found = rows.neighbours(
+            nodes[start : start + _AROUND_RUN],
+            edges=EDGES,
+            direction=Direction.ANY,
+            types=types,
+            fanout=_ALL,
+            mask=mask,
+        )
+        keys.update(found.column("edge").to_pylist())
+    edges = records.read(rows.get(EDGES, sorted(keys)), MemoryEdge) if keys else []
+    if types is None and len(nodes) > 1:
+        edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
+    ours = set(nodes)
+    kept = [as_known(edge, mask.known_at) for edge in edges if _leads(edge, ours, direction)]
+    return sorted(kept, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key))
+
+
+def nodes_of(rows: RowStore, name: str) -> list[str]:
+    """The `_id`s a name stands for: one state, or all versions of a topic."""
+    key = key_of(name) if name.startswith(f"{STATES}/") else name
+    if is_state_key(key):
+        return [state_id(named(rows, key, NEWEST).key)]
+    pointer = pointer_to(rows, name)
+    if pointer is None:
+        return [state_id(named(rows, name, NEWEST).key)]  # says that there is no such topic
+    return [state_id(state_key(pointer.topic, version)) for version in range(1, pointer.version + 1)]
+
+
+def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
+    """The row as it read then: that it would be retracted later was not known."""
+    if known_at is None or edge.retracted_at is None or edge.retracted_at <= known_at:
+        return edge
+    return edge.model_copy(update={"retracted_at": None})
+
+
+def _leads(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
+    """Whether the edge goes the way that is asked for; one that holds both ways goes both ways."""
+    if direction is Direction.ANY or edge.bidirectional:
+        return True
+    return (edge.source if direction is Direction.OUT else edge.target) in nodes
+
+
+# When one relation of a topic gave way to another.
+
+
+@dataclass(frozen=True)
+class EdgeChange:
+    """The moment an edge ended and the one that took its place began."""
+
+    at: datetime
+    ended: MemoryEdge
+    began: MemoryEdge
+
+
+def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime) -> EdgeChange | None:
+    """The last time that `from_rel` gave way to `to_rel`, or None when it never did.
+
+    A supersession says which edge took which place; without one, the first `to_rel` that began when or after a
+    `from_rel` ended.
+    """
+    seen = edges_around(
+        rows, topic, Mask(known_at=known_at), direction=Direction.OUT, types=list(dict.fromkeys([from_rel, to_rel]))
+    )
+    ended = [edge for edge in seen if edge.relationship_type == from_rel and edge.valid_until is not None]
+    began = {edge.id: edge for edge in seen if edge.relationship_type == to_rel}
+    for edge in sorted(ended, key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True):
+        follower = _follower(rows, edge, began)
+        if follower is not None and edge.valid_until is not None:
+            return EdgeChange(max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower)
+    return None
+
+
+def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) -> MemoryEdge | None:
+    step = edge.superseded_by
+    while step is not None:
+        if step in began:
+            return began[step]
+        step = believe(rows, step).superseded_by
+    if edge.superseded_by is not None:
+        return None
+    later = [
+        one
+        for one in began.values()
+        if one.id != edge.id and one.valid_from is not None and edge.valid_until is not None
+        if one.valid_from >= edge.valid_until
+    ]
+    return min(later, key=lambda one: (one.valid_from or one.timestamp, one.key), default=None)
+
+
+# What a relation turns into when its reason is gone. The table is closed: what is not in it turns into nothing.
+
+
+INVERSIONS = MappingProxyType(
+    {
+        str(MemoryRelation.REJECTED_BECAUSE): str(MemoryRelation.VIABLE_AFTER_FIX),
+        str(MemoryRelation.BLOCKED_BY): str(MemoryRelation.ENABLED_BY),
+        str(MemoryRelation.CONTRADICTS): str(MemoryRelation.SUPPORTS),
+    }
+)
+# That a contradiction is gone does not mean that there is support: this one must be said.
+STATED_ONLY = frozenset({str(MemoryRelation.CONTRADICTS)})
+
+
+def inverse_of(relation: str) -> str | None:
+    """The relation that takes the place of this one when its reason is gone, or None."""
+    return INVERSIONS.get(relation)
+
+
+def find_inverse(relation: str) -> tuple[str | None, str]:
+    """The relation that follows from the change alone, or None, and why."""
+    inverse = inverse_of(relation)
+    if inverse is None:
+        return None, f"{relation} has no inversion; state the new fact to have an edge for it"
+    if relation in STATED_ONLY:
+        return None, f"that {relation} ended does not imply {inverse}; state the new fact to have an edge for it"
+    return inverse, f"{relation} ended, so {inverse}"

@@ -1,37 +1,104 @@
-"""Facts: a topic in a relation to another over an interval; only what cannot be true together is ever touched.
-
-Two facts exclude each other when they have the same subject and the same functional relation (one that holds of one
-object at a time), different objects, and intervals that share a moment. Everything else stays side by side.
-"""
+"""Facts, changes, conflicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from hades.memory.history import rows as records
-from hades.memory.history.audit import Act
-from hades.memory.history.conflicts import Claim, Outcome, Trust, Verdict, judge
-from hades.memory.history.current import named
-from hades.memory.history.edges import NewEdge, believe, draw, end
-from hades.memory.history.edges_around import edges_around
-from hades.memory.history.names import (
+from hades.memory.history.edges import NewEdge, believe, draw, edges_around, end, find_inverse, inverse_of
+from hades.memory.history.rows import (
     AUDIT,
     NEWEST,
     MemoryRefused,
+    Span,
     UnknownMemory,
     aware,
     key_of,
     state_id,
     topic_of_key,
+    without,
 )
-from hades.memory.history.spans import Span, without
-from hades.memory.history.states import NewState, append, pointer_to
+from hades.memory.history.states import Act, NewState, append, by_keys, named, pointer_to
 from hades.ports.store import Direction, RowStore, Term
-from schemas.intervals import Mask, iso, overlap
-from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
+from hades.text.sentences import names_topic
+from schemas.ids import Mask, iso, overlap
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
+
+# Which of two facts that cannot both be true is kept: a rule of values, and the record it leaves. Confidence
+# decides when the two differ enough, then the trust in their sources, then which was true later. When neither is
+# sure, or nothing tells them apart, nobody is overruled and a person is asked.
+
+
+CLEAR = 0.15  # a smaller difference of confidence or trust decides nothing
+LOW = 0.5  # below it a fact cannot overrule another
+DEFAULT_TRUST = 0.5
+
+
+class Outcome(StrEnum):
+    """What became of two facts that exclude each other."""
+
+    NEW = "new"
+    OLD = "old"
+    ASK = "needs_validation"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One side: how sure it is, where it comes from, since when it is true, and how far its source is trusted."""
+
+    confidence: float
+    source: str
+    valid_from: datetime
+    trust: float | None = None
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far each source is trusted, 0 to 1; a source that is not named counts the middle."""
+
+    sources: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, claim: Claim) -> float:
+        """The trust in the source of a claim: what was said with the claim, else what is known of the source."""
+        return claim.trust if claim.trust is not None else self.sources.get(claim.source, DEFAULT_TRUST)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome and, in a sentence, the reason."""
+
+    outcome: Outcome
+    reason: str
+
+
+def judge(old: Claim, new: Claim, trust: Trust = Trust()) -> Verdict:
+    """Which of two facts is kept; the order of the tests is the order of the arguments."""
+    if max(old.confidence, new.confidence) < LOW:
+        return Verdict(Outcome.ASK, f"neither is sure ({old.confidence:g} and {new.confidence:g}, both below {LOW:g})")
+    if abs(new.confidence - old.confidence) >= CLEAR:
+        winner = Outcome.NEW if new.confidence > old.confidence else Outcome.OLD
+        return Verdict(winner, f"confidence {new.confidence:g} against {old.confidence:g}")
+    trust_new, trust_old = trust.of(new), trust.of(old)
+    if abs(trust_new - trust_old) >= CLEAR:
+        winner = Outcome.NEW if trust_new > trust_old else Outcome.OLD
+        return Verdict(
+            winner,
+            f"source {new.source or 'unnamed'} ({trust_new:g}) against {old.source or 'unnamed'} ({trust_old:g})",
+        )
+    if new.valid_from != old.valid_from:
+        winner = Outcome.NEW if new.valid_from > old.valid_from else Outcome.OLD
+        return Verdict(winner, f"true since {new.valid_from.date()} against {old.valid_from.date()}")
+    return Verdict(Outcome.ASK, "equal confidence, equal trust and the same beginning")
+
+
+# Facts: a topic in a relation to another over an interval; only what cannot be true together is ever touched. Two
+# facts exclude each other when they have the same subject and the same functional relation (one that holds of one
+# object at a time), different objects, and intervals that share a moment. Everything else stays side by side.
+
 
 CONFLICT = "conflict"
 WITHDRAWN = "withdrawn"  # the outcome of a conflict whose fact was taken back
@@ -279,3 +346,109 @@ def _tell(fact: FactOutcome, subject: MemoryState, object_: MemoryState, new: Ne
 def _record(act: Act, old: MemoryEdge, new: MemoryEdge | None, verdict: Verdict, told: dict[str, Any]) -> None:
     detail = {"old": old.id, "new": new.id if new else None, "outcome": str(verdict.outcome), "claim": told}
     act.note(CONFLICT, f"{CONFLICT}_{old.id}", detail, why=verdict.reason)
+
+
+# A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe
+# by default. Without stated facts, an edge ends only when the inversion table knows its relation and the change
+# names what it points at; everything else stays, and the report says why.
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What is true now: the changed topic stands in this relation to a topic or state.
+
+    `replaces` names the edge it takes the place of, by id or by relation; without it, an edge whose relation inverts
+    into this one ends.
+    """
+
+    relation: str
+    target: str
+    replaces: str | None = None
+    description: str = ""
+    strength: float = 1.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a change did, and why each edge that it might have touched was or was not."""
+
+    new_state: MemoryState
+    previous_state_id: str
+    new_edges: list[MemoryEdge] = field(default_factory=list)
+    obsolete_edges: list[MemoryEdge] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    act: str = ""
+
+
+def change_fact(
+    rows: RowStore, old: MemoryState, said: str, new: NewState, facts: Sequence[Fact], act: Act, at: datetime | None
+) -> Change:
+    """Write the new version and bring the topic's outgoing edges to what is true now."""
+    written = append(rows, [new], act)[0]
+    moment = at or written.valid_from or act.at
+    active = [
+        edge
+        for edge in edges_around(rows, old.topic, Mask(moment, NEWEST), direction=Direction.OUT)
+        if edge.relationship_type != MemoryRelation.EVOLVES_TO
+    ]
+    done = Change(written, old.key, act=act.key)
+    for fact in facts:
+        drawn = draw(rows, _changed_edge(rows, written, fact, said, moment), act, action="fact")
+        done.new_edges.append(drawn)
+        for edge in [edge for edge in active if edge.id != drawn.id and _is_replaced(edge, fact)]:
+            active.remove(edge)
+            done.obsolete_edges.append(end(rows, edge.id, act, at=moment, superseded_by=drawn.id))
+            done.reasons.append(f"{_show(rows, edge)} ended: the stated {fact.relation} takes its place")
+    for edge in active:
+        if facts:
+            done.reasons.append(f"{_show(rows, edge)} stays: no stated fact takes its place")
+        else:
+            _follow(rows, edge, written, said, act, moment, done)
+    return done
+
+
+def _follow(
+    rows: RowStore, edge: MemoryEdge, written: MemoryState, said: str, act: Act, moment: datetime, done: Change
+) -> None:
+    """What the change alone, without stated facts, means for an edge."""
+    shown, target = _show(rows, edge), _topic(rows, edge.target)
+    if inverse_of(edge.relationship_type) is None:
+        done.reasons.append(f"{shown} stays: {find_inverse(edge.relationship_type)[1]}")
+        return
+    if not names_topic(said, target):
+        done.reasons.append(f"{shown} stays: the change does not name {target}")
+        return
+    inverse, why = find_inverse(edge.relationship_type)
+    drawn = None
+    if inverse is not None:
+        drawn = draw(rows, _changed_edge(rows, written, Fact(inverse, target), said, moment), act, action="fact")
+        done.new_edges.append(drawn)
+    done.obsolete_edges.append(end(rows, edge.id, act, at=moment, superseded_by=drawn.id if drawn else None))
+    done.reasons.append(f"{shown} ended: the change names {target}; {why}")
+
+
+def _changed_edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, moment: datetime) -> NewEdge:
+    target = named(rows, fact.target, written.timestamp)
+    return NewEdge(
+        state_id(written.key),
+        state_id(target.key),
+        fact.relation,
+        strength=fact.strength,
+        valid_from=moment,
+        description=fact.description or said,
+    )
+
+
+def _is_replaced(edge: MemoryEdge, fact: Fact) -> bool:
+    if fact.replaces is not None:
+        return fact.replaces in (edge.id, edge.key, edge.relationship_type)
+    return inverse_of(edge.relationship_type) == fact.relation
+
+
+def _topic(rows: RowStore, identifier: str) -> str:
+    found = by_keys(rows, [key_of(identifier)])
+    return found[0].topic if found else identifier
+
+
+def _show(rows: RowStore, edge: MemoryEdge) -> str:
+    return f"{edge.relationship_type} {_topic(rows, edge.target)}"

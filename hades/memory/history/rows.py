@@ -1,17 +1,141 @@
-"""Records of memory to Arrow rows and back."""
+"""Keys, checks, rows, transactions, acts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
 
-from hades.ports.store import RowStore
+from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
+from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
-from schemas.columns import to_table
-from schemas.record import Keyed
+from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
+from schemas.record import Keyed, to_table
+
+# What memory calls things: keys that come from topic and version, and ids as people write them.
+
+
+STATES, LATEST, TRACES = "memory_states", "memory_latest", "memory_traces"
+EDGES, AUDIT = "memory_edges", "memory_audit"
+COLLECTIONS = (STATES, LATEST, TRACES, EDGES, AUDIT)
+NEWEST = datetime.max.replace(tzinfo=UTC)  # known at the end of time: what is believed now, whatever clocks say
+MAX_TOPIC = 500
+SUMMARIES = "summary/"  # topics that only consolidation writes
+_VERSION_DIGITS = 8
+
+
+class MemoryRefused(HadesError):
+    """A memory that cannot be kept as asked: which one, what was expected, what to do."""
+
+
+class UnknownMemory(HadesError):
+    """A topic, state, edge or record that memory does not hold."""
+
+
+def check_topic(topic: str) -> str:
+    """The topic without blanks around it; refused when nothing is left or a look-up could not hold it."""
+    name = check_text("the topic", topic).strip()
+    if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
+        raise MemoryRefused(
+            f"{topic[:60]!r} is not a topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
+        )
+    return name
+
+
+def check_text(what: str, text: str) -> str:
+    """The text, or a refusal where it came from bytes that are no UTF-8 and no store could write it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MemoryRefused(
+            f"{what} is not valid UTF-8 at character {error.start}; convert it first, for example with iconv"
+        ) from None
+    return text
+
+
+def check_user_topic(topic: str) -> str:
+    """A topic that people and agents may write to; names of summaries belong to consolidation."""
+    name = check_topic(topic)
+    if name.casefold().startswith(SUMMARIES):
+        raise MemoryRefused(
+            f"topic {name!r} begins with {SUMMARIES!r}, which is reserved for consolidation; choose another name, "
+            f"for example {name.partition('/')[2] or 'notes'!r}"
+        )
+    return name
+
+
+def topic_key(topic: str) -> str:
+    """The key of a topic in `memory_latest` and `memory_traces`."""
+    return content_key("t", topic)
+
+
+def state_key(topic: str, version: int) -> str:
+    """The key of one version; versions of a topic stand side by side, in order."""
+    return f"{topic_key(topic)}_{version:0{_VERSION_DIGITS}d}"
+
+
+def is_state_key(name: str) -> bool:
+    """Whether a name is the key of a state rather than a topic."""
+    head, _, version = name.rpartition("_")
+    return head.startswith("t_") and len(head) == 27 and version.isdigit() and len(version) >= _VERSION_DIGITS
+
+
+def state_id(key: str) -> str:
+    """The `_id` edges point at."""
+    return node_id(STATES, key)
+
+
+def key_of(identifier: str) -> str:
+    """The key in an `_id`, or the key itself."""
+    return identifier.partition("/")[2] or identifier
+
+
+def topic_of_key(key: str) -> str:
+    """The topic's key inside a state's key."""
+    return key.rpartition("_")[0]
+
+
+def edge_id(source: str, relation: str, target: str, valid_from: datetime) -> str:
+    """What an edge is known by: its ends, its relation and when it became true."""
+    return edge_key(source, relation, target, iso(valid_from))
+
+
+def revision_key(edge: str, revision: int) -> str:
+    """The key of one belief about an edge."""
+    return f"{edge}_{revision:06d}"
+
+
+def audit_key(at: datetime, step: int, *parts: str) -> str:
+    """A key in the order of time and of the steps of an act, so that the newest records stand together."""
+    micros = round(at.timestamp() * 1_000_000)
+    return f"{micros:017d}_{step:04d}_{content_key('a', *parts)[2:14]}"
+
+
+def aware(name: str, moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone could mean any of twenty-four."""
+    if moment.tzinfo is None:
+        raise MemoryRefused(f"{name} {moment} has no time zone; give an aware datetime, for example 2026-01-31T12:00Z")
+    return moment.astimezone(UTC)
+
+
+def legal(kind: str, name: str) -> str:
+    """A key that the stores take, or a refusal that names it."""
+    if not is_legal_key(name):
+        raise UnknownMemory(f"{name!r} is not a valid {kind}; copy the id as `--json` prints it")
+    return name
+
+
+# Records of memory to Arrow rows and back.
+
 
 Row = TypeVar("Row", bound=Keyed)
 
@@ -40,3 +164,192 @@ def _values(row: dict[str, Any]) -> dict[str, Any]:
         if isinstance(row.get(name), str):
             row[name] = orjson.loads(row[name])
     return row
+
+
+# What is left of a half-open span of time when others are taken out of it.
+
+
+Span = tuple[datetime, datetime | None]  # an absent end is open
+
+
+def without(span: Span, taken: Iterable[Span]) -> list[Span]:
+    """The parts of a span that none of the others covers, in order; a span without a moment covers nothing."""
+    left = [span]
+    for start, end in taken:
+        left = [part for one in left for part in _cut(one, start, end)]
+    return left
+
+
+def _cut(span: Span, start: datetime, end: datetime | None) -> list[Span]:
+    first, last = span
+    if (end is not None and end <= max(first, start)) or (last is not None and last <= start):
+        return [span]
+    before = [(first, start)] if first < start else []
+    after = [(end, last)] if end is not None and (last is None or end < last) else []
+    return [*before, *after]
+
+
+# One unit of writing: a transaction over all of memory, repeated when another writer was faster.
+
+
+Result = TypeVar("Result")
+ATTEMPTS = 40
+_FIRST_S, _LONGEST_S = 0.005, 0.5
+
+
+def in_unit(
+    store: GraphStore, work: Callable[[RowStore], Result], *, sleep: Callable[[float], None] = time.sleep
+) -> Result:
+    """What `work` returns, all of it kept or nothing; it must be as good twice as once.
+
+    Pauses grow and are random, so that writers that met once do not meet again.
+    """
+    longest = _FIRST_S
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _once(store, work)
+        except (LostUpdate, StoreBusy):
+            sleep(random.uniform(0, longest))
+            longest = min(longest * 2, _LONGEST_S)
+    return _once(store, work)
+
+
+def _once(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
+    with store.transaction(COLLECTIONS) as rows:
+        return work(rows)
+
+
+# Content as what changed since the parent: pieces added, and a recipe that copies the rest; always exact. The
+# recipe is text, `digest =12 -3 +5`: keep twelve characters of the parent, leave out three, take five of the
+# pieces. The pieces stand apart, one to a line, in the row's `content`, where full-text search finds the words that
+# a version brought. The digest is of the whole content, so a chain that does not rebuild it is noticed.
+
+
+WHOLE = "* "  # stands before the recipe of a row whose content is still whole
+_TOKEN = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")  # a blank belongs to its word: alone it would match everywhere
+_BLANK = re.compile(r"\s+")
+_FINE_TOKENS = 1_500  # beyond it, words are not compared one by one: the search is quadratic
+_BETWEEN = "\n"
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A recipe and the pieces it takes."""
+
+    recipe: str
+    pieces: str
+
+    @property
+    def size(self) -> int:
+        """Characters it takes to keep it."""
+        return len(self.recipe) + len(self.pieces)
+
+
+def delta_between(parent: str, content: str) -> Delta:
+    """How to make the content from its parent."""
+    steps: list[str] = []
+    pieces: list[str] = []
+    for kept, dropped, added in _merge(_changes(parent, content)):
+        if kept:
+            steps.append(f"={kept}")
+        if dropped:
+            steps.append(f"-{dropped}")
+        if added:
+            steps.append(f"+{len(added)}")
+            pieces.append(added)
+    return Delta(" ".join([digest_of(content), *steps]), _BETWEEN.join(pieces))
+
+
+def rebuilt(parent: str, delta: Delta, what: str = "a delta") -> str:
+    """The content the delta was made of, or `StoreDamaged` when parent, recipe or pieces are not what they were."""
+    expected, *steps = delta.recipe.split(" ")
+    made: list[str] = []
+    at = taken = 0
+    for step in steps:
+        count = int(step[1:])
+        if step[0] == "+":
+            made.append(delta.pieces[taken : taken + count])
+            taken += count + len(_BETWEEN)
+        else:
+            if step[0] == "=":
+                made.append(parent[at : at + count])
+            at += count
+    content = "".join(made)
+    if digest_of(content) != expected:
+        raise StoreDamaged(f"{what} does not rebuild its content; restore a backup of the store")
+    return content
+
+
+def pieces_of(content: str, recipe: str) -> str:
+    """The pieces a recipe takes, cut out of the whole content it makes."""
+    pieces: list[str] = []
+    at = 0
+    for step in recipe.split(" ")[1:]:
+        count = int(step[1:])
+        if step[0] == "+":
+            pieces.append(content[at : at + count])
+        if step[0] != "-":
+            at += count
+    return _BETWEEN.join(pieces)
+
+
+def digest_of(content: str) -> str:
+    """A short hash of the content."""
+    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _changes(parent: str, content: str) -> Iterator[tuple[int, int, str]]:
+    """(kept, dropped, added) from the start on: equal ends are cut off, lines compared, then words of changed lines."""
+    head = _share(parent, content)
+    while head and not content[head - 1].isspace():  # words are not cut: what is added stays readable and findable
+        head -= 1
+    tail = _share(parent[head:][::-1], content[head:][::-1])
+    blank = _BLANK.search(content, len(content) - tail)
+    tail = len(content) - blank.end() if blank else 0
+    yield head, 0, ""
+    old, new = parent[head : len(parent) - tail], content[head : len(content) - tail]
+    for tag, a, b in _compare(old.splitlines(keepends=True), new.splitlines(keepends=True)):
+        if tag == "equal":
+            yield len(a), 0, ""
+        else:
+            yield from _by_word(a, b)
+    yield tail, 0, ""
+
+
+def _by_word(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    if not before or not after or max(len(before), len(after)) > _FINE_TOKENS:
+        yield 0, len(old), new
+        return
+    for tag, a, b in _compare(before, after):
+        yield (len(a), 0, "") if tag == "equal" else (0, len(a), b)
+
+
+def _compare(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
+    for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, old, new, autojunk=True).get_opcodes():
+        yield tag, "".join(old[a_start:a_end]), "".join(new[b_start:b_end])
+
+
+def _merge(changes: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Neighbouring steps as one; a copied blank between two changes costs more than it saves."""
+    kept, dropped, added = 0, 0, ""
+    for keep, drop, add in changes:
+        if keep and (dropped or added):
+            yield kept, dropped, added
+            kept, dropped, added = 0, 0, ""
+        kept += keep
+        dropped += drop
+        added += add
+    yield kept, dropped, added
+
+
+def _share(one: str, other: str) -> int:
+    """How many characters both begin with, by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,40 +1,215 @@
-"""Versions of topics: written without gaps, each with its parent, the newest found by look-up.
-
-A version, the topic's newest version, the edge from its parent and the record of the act are one transaction. The row
-of the newest version is whole; when the next one comes it shrinks to what it added to its parent.
-"""
+"""Versions, deltas, current, as of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hades.errors import HadesError
 from hades.memory.history import rows as records
-from hades.memory.history.audit import Act
-from hades.memory.history.delta_chains import WITHOUT_VECTOR, make_whole, outward, shrunk, stored
-from hades.memory.history.names import (
+from hades.memory.history.rows import (
+    AUDIT,
     EDGES,
     LATEST,
+    NEWEST,
     STATES,
+    WHOLE,
+    Delta,
     MemoryRefused,
+    UnknownMemory,
+    audit_key,
     aware,
     check_text,
     check_topic,
     check_user_topic,
+    delta_between,
     edge_id,
+    is_state_key,
+    key_of,
+    legal,
+    pieces_of,
+    rebuilt,
     revision_key,
     state_id,
     state_key,
     topic_key,
 )
-from hades.ports.store import RowStore
-from schemas.columns import to_table
-from schemas.memory import LatestState, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
+from hades.ports.services import Embedder
+from hades.ports.store import RowStore, Term
+from schemas.ids import Mask, is_visible
+from schemas.memory import (
+    RELATION_PATTERN,
+    LatestState,
+    MemoryAudit,
+    MemoryEdge,
+    MemoryEdgeKind,
+    MemoryRelation,
+    MemoryState,
+    MemoryTrace,
+)
+from schemas.record import canonical_json, to_table
+
+# The record of acts: who did what to which state or edge, when and why, and what it was before.
+
+
+@dataclass
+class Act:
+    """One act of one person. Its steps are recorded together and, when they belong together, undone together."""
+
+    who: str
+    why: str
+    at: datetime
+    is_one: bool = True  # a bulk load is many acts at one time
+    steps: list[MemoryAudit] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The id of the act: that of its first step."""
+        return self.steps[0].key if self.steps else ""
+
+    def note(self, action: str, subject: str, detail: Mapping[str, Any] | None = None, *, why: str = "") -> None:
+        """Record a step; written by `keep`."""
+        told = dict(detail or {})
+        step = len(self.steps) if self.is_one else 0
+        key = audit_key(self.at, step, self.who, action, subject, canonical_json(told), self.key)
+        self.steps.append(
+            MemoryAudit(
+                key=key, subject=subject, action=action, who=self.who, at=self.at, why=why or self.why, detail=told
+            )
+        )
+
+    def keep(self, rows: RowStore) -> None:
+        """Write the steps, inside the transaction that did them."""
+        if self.is_one and len(self.steps) > 1:
+            first, *rest = self.steps
+            all_steps = {**first.detail, "steps": [step.key for step in rest]}
+            self.steps = [first.model_copy(update={"detail": all_steps})]
+            self.steps += [step.model_copy(update={"detail": {**step.detail, "act": first.key}}) for step in rest]
+        records.put(rows, AUDIT, self.steps)
+
+
+def acts_on(rows: RowStore, subjects: Sequence[str]) -> list[MemoryAudit]:
+    """What was done to these states, edges or topics, oldest first."""
+    found = [
+        one
+        for batch in rows.scan(AUDIT, where=[Term("subject", "in", [key_of(name) for name in subjects])])
+        for one in records.read(batch, MemoryAudit)
+    ]
+    return sorted(found, key=lambda one: one.key)
+
+
+def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
+    """The steps of an act, in the order they were taken; any of them names it."""
+    found = records.fetch(rows, AUDIT, [legal("record of an act", audit_id)], MemoryAudit)
+    if not found:
+        raise UnknownMemory(f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids")
+    first = found[audit_id]
+    if "act" in first.detail:
+        first = records.fetch(rows, AUDIT, [first.detail["act"]], MemoryAudit)[first.detail["act"]]
+    keys = [str(key) for key in first.detail.get("steps", ())]
+    rest = records.fetch(rows, AUDIT, keys, MemoryAudit)
+    return [first, *(rest[key] for key in keys)]
+
+
+# Chains of deltas: which versions are kept whole, how an older one shrinks, and how it is made whole again.
+
+
+KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
+_WORTH = 0.7  # a delta larger than this share of the content saves too little to pay for its rebuild
+WITHOUT_VECTOR = tuple(name for name in MemoryState.model_fields if name not in ("key", "embedding"))
+
+
+def stored(state: MemoryState, parent: MemoryState | None) -> MemoryState:
+    """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
+    if parent is None or is_keyframe(state.version):
+        return state
+    delta = delta_between(parent.content, state.content)
+    if delta.size > _WORTH * len(state.content) or rebuilt(parent.content, delta) != state.content:
+        return state
+    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + delta.recipe})
+
+
+def shrunk(state: MemoryState) -> MemoryState:
+    """A version that is not the newest any more: a delta keeps only what it added."""
+    if not state.is_delta or not is_whole(state):
+        return state
+    recipe = str(state.diff_from_parent).removeprefix(WHOLE)
+    return state.model_copy(update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe})
+
+
+def outward(state: MemoryState) -> MemoryState:
+    """A version as readers see it: the same whether it is the newest or long superseded."""
+    if state.diff_from_parent is None:
+        return state
+    return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(WHOLE)})
+
+
+def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
+    """The versions with their exact content, in the order given; one read for all their ancestors."""
+    if all(is_whole(state) for state in states):
+        return [outward(state) for state in states]
+    held = {state.key: state for state in states}
+    missing = {key for state in states for key in ancestors(state)} - held.keys()
+    if missing:
+        columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
+        table = rows.get(STATES, sorted(missing), columns=columns)
+        held |= {one.key: one for one in records.read(table, MemoryState)}
+    return make_whole_from(held, states)
+
+
+def make_whole_from(held: dict[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
+    """The versions with their exact content; `held` has them and their ancestors by key."""
+    contents: dict[str, str] = {}
+    return [outward(state.model_copy(update={"content": _content(state, held, contents)})) for state in states]
+
+
+def is_keyframe(version: int) -> bool:
+    """Whether this version is kept whole whatever changed."""
+    return version % KEYFRAME_EVERY == 1
+
+
+def is_whole(state: MemoryState) -> bool:
+    """Whether the row holds the whole content."""
+    return not state.is_delta or str(state.diff_from_parent).startswith(WHOLE)
+
+
+def unshrunk(state: MemoryState, content: str) -> MemoryState:
+    """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
+    return state.model_copy(update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"})
+
+
+def ancestors(state: MemoryState) -> Iterable[str]:
+    """Keys of the versions that a delta is rebuilt from."""
+    if is_whole(state):
+        return ()
+    first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1
+    return (state_key(state.topic, version) for version in range(first, state.version))
+
+
+def _content(state: MemoryState, held: dict[str, MemoryState], contents: dict[str, str]) -> str:
+    """The whole content of a version; what was rebuilt on the way is remembered for its descendants."""
+    pending: list[MemoryState] = []
+    current = state
+    while current.key not in contents and not is_whole(current):
+        pending.append(current)
+        current = held[state_key(state.topic, current.version - 1)]
+    content = contents.get(current.key, current.content)
+    contents[current.key] = content
+    for delta in reversed(pending):
+        recipe = Delta(str(delta.diff_from_parent), delta.content)
+        content = contents[delta.key] = rebuilt(content, recipe, f"version {delta.version} of {delta.topic!r}")
+    return content
+
+
+# Versions of topics: written without gaps, each with its parent, the newest found by look-up. A version, the
+# topic's newest version, the edge from its parent and the record of the act are one transaction. The row of the
+# newest version is whole; when the next one comes it shrinks to what it added to its parent.
+
 
 INSTANT = timedelta(microseconds=1)
 DEFAULT_IMPORTANCE = 0.5
@@ -231,3 +406,251 @@ def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
 def is_erased(state: MemoryState) -> bool:
     """Whether only the place of this version is left."""
     return "erased" in state.metadata and not state.content
+
+
+# Which version of a topic holds at a moment, as far as was known at another. Every reader of memory asks here. Of
+# the versions that were known and not retracted at `known_at` and that hold at `as_of`, the one that began last
+# holds; of two that began together, the one said last. So a correction of the past leaves the present alone, and a
+# version that expired or has not begun yet is never shown as current.
+
+
+_FIRST_LOOK, _MORE = 2, 8
+_TIMES = ("valid_from", "valid_until", "timestamp", "retracted_at")
+
+
+def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState | None:
+    """The version of one topic that holds at the mask, or None. This is the rule; the rest of the module finds rows."""
+    held = [one for one in versions if holds(one, mask)]
+    return max(held, key=lambda one: (one.valid_from or one.timestamp, one.version), default=None)
+
+
+def holds(state: MemoryState, mask: Mask) -> bool:
+    """Whether a version was known and in force at the mask."""
+    times = state.valid_from, state.valid_until, state.timestamp, state.retracted_at
+    return not is_erased(state) and is_visible(mask, *times)
+
+
+def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -> MemoryState | None:
+    """The version that held at the moment, None where none did.
+
+    Versions come from an index in the order in which they began, last first; those that do not hold are skipped, and
+    each look reads more of them.
+    """
+    mask = Mask(as_of=moment, known_at=known_at)
+    same = Term("topic", "==", check_topic(topic))
+    first = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=_FIRST_LOOK, columns=WITHOUT_VECTOR)
+    for state in records.read(first, MemoryState):
+        if holds(state, mask):
+            return make_whole(rows, [state])[0]
+    seen, limit = _FIRST_LOOK, _FIRST_LOOK * _MORE
+    more = first.num_rows == seen
+    while more:
+        table = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=_TIMES)
+        for row in table.slice(seen).to_pylist():
+            if is_visible(mask, row["valid_from"], row["valid_until"], row["timestamp"], row["retracted_at"]):
+                found = by_keys(rows, [row["_key"]])  # empty for one that was erased
+                if found:
+                    return found[0]
+        seen, limit, more = table.num_rows, limit * _MORE, table.num_rows == limit
+    return None
+
+
+def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: datetime) -> list[MemoryState]:
+    """The version of each of these topics that holds at the mask, in the order of their keys.
+
+    A mask that names no moment asks about now. Clocks of writers differ, so now is never before the topic's last write.
+    """
+    pointers = records.fetch(rows, LATEST, sorted(set(topic_keys)), LatestState)
+    known_at = mask.known_at or NEWEST
+    moments = {key: mask.as_of or mask.known_at or max(now, one.updated_at) for key, one in pointers.items()}
+    direct = {
+        key: one.latest_state_id for key, one in pointers.items() if is_newest_current(one, moments[key], known_at)
+    }
+    found = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
+    chosen: list[MemoryState] = []
+    for key, pointer in sorted(pointers.items()):
+        state = found.get(direct[key]) if key in direct else state_at(rows, pointer.topic, moments[key], known_at)
+        if state is not None:
+            chosen.append(state)
+    return chosen
+
+
+def is_newest_current(pointer: LatestState, moment: datetime, known_at: datetime) -> bool:
+    """Whether the pointer alone shows that the version said last is the one that holds."""
+    return known_at == NEWEST and pointer.in_order and pointer.began is not None and pointer.began <= moment
+
+
+def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
+    """The version that an id names, or the one of a topic that holds now; else the one it was given last.
+
+    Writers need the last resort: a topic whose only version expired can still be linked or changed.
+    """
+    key = key_of(name) if name.startswith(f"{STATES}/") else name
+    found = by_keys(rows, [key]) if is_state_key(key) else _of_topic(rows, name, now)
+    if not found:
+        raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
+    return found[0]
+
+
+def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
+    """The `_id` that each of these topics or states stands for; one look-up for all of them."""
+    keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
+    topics = {name: topic_key(check_topic(name)) for name, key in keys.items() if not is_state_key(key)}
+    pointers = records.fetch(rows, LATEST, sorted(set(topics.values())), LatestState)
+    for name, key in topics.items():
+        if key not in pointers:
+            raise UnknownMemory(f"memory holds no topic {name!r}; `hades memory topics` lists what there is")
+        pointer = pointers[key]
+        is_direct = is_newest_current(pointer, max(now, pointer.updated_at), NEWEST)
+        keys[name] = pointer.latest_state_id if is_direct else named(rows, pointer.topic, now).key
+    return {name: state_id(key) for name, key in keys.items()}
+
+
+def _of_topic(rows: RowStore, topic: str, now: datetime) -> list[MemoryState]:
+    pointers = records.read(rows.get(LATEST, [topic_key(check_topic(topic))]), LatestState)
+    if not pointers:
+        return []
+    current = states_at(rows, [pointers[0].key], Mask(), now)
+    return current or by_keys(rows, [pointers[0].latest_state_id])
+
+
+# The whole history of a topic: read by the keys of its versions, as the pointer counts them; nothing is kept twice.
+
+
+_RUN = 1_000  # versions read at a time
+
+
+def trace(rows: RowStore, topic: str) -> MemoryTrace:
+    """The topic's versions by id, oldest first."""
+    pointer = pointer_to(rows, topic)
+    if pointer is None:
+        raise UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists what there is")
+    first = records.read(rows.get(STATES, [state_key(pointer.topic, 1)]), MemoryState)[0]
+    return MemoryTrace(
+        key=pointer.key,
+        topic=pointer.topic,
+        states=tuple(state_key(pointer.topic, version) for version in range(1, pointer.version + 1)),
+        created_at=first.timestamp,
+        updated_at=pointer.updated_at,
+    )
+
+
+def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
+    """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
+    kept: list[MemoryState] = []
+    for run in _backwards(rows, check_topic(topic), limit or _RUN):
+        seen = [
+            one for one in run if is_visible(mask, one.valid_from, one.valid_until, one.timestamp, one.retracted_at)
+        ]
+        kept = seen + kept
+        if limit is not None and len(kept) >= limit:
+            return kept[-limit:]
+    return kept
+
+
+def topics(rows: RowStore, prefix: str = "") -> list[str]:
+    """The names of topics that begin with the prefix, sorted."""
+    where = [Term("topic", "starts_with", prefix)] if prefix else []
+    return sorted(
+        name
+        for batch in rows.scan(LATEST, where=where, columns=["topic"])
+        for name in batch.column("topic").to_pylist()
+    )
+
+
+def pointers(rows: RowStore) -> Iterator[LatestState]:
+    """Every topic with its newest version, in key order."""
+    for batch in rows.scan(LATEST):
+        yield from records.read(batch, LatestState)
+
+
+def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryState]]:
+    """Runs of versions, newest run first, each in order."""
+    pointer = pointer_to(rows, topic)
+    end = pointer.version if pointer else 0
+    while end > 0:
+        start = max(0, end - run)
+        yield by_keys(rows, [state_key(topic, version) for version in range(start + 1, end + 1)])
+        end = start
+        run = _RUN
+
+
+def key_of_topic(topic: str) -> str:
+    """The key of a topic's trace."""
+    return topic_key(check_topic(topic))
+
+
+# The importance of one version as it is written, and as it was before a rating.
+
+
+RATED = "rate"
+
+
+def set_importance(rows: RowStore, state: MemoryState, importance: float, act: Act) -> None:
+    """Write the importance of a version and note what it was, in the caller's transaction."""
+    rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())}))
+    act.note(RATED, state.key, {"topic": state.topic, "before": state.importance_score, "after": importance})
+
+
+def undo_rating(rows: RowStore, key: str, before: float, act: Act) -> None:
+    """Give a version the importance that it had before a rating; one that was erased since has none."""
+    for state in by_keys(rows, [key]):
+        set_importance(rows, state, before, act)
+
+
+# Who asks memory, and where in time they stand.
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader stands in the present, `now`, unless the mask puts them elsewhere."""
+
+    rows: RowStore
+    embedder: Embedder | None
+    now: datetime
+    mask: Mask = field(default_factory=Mask)
+
+    @property
+    def moment(self) -> datetime:
+        """The moment that counts as now for them."""
+        return self.mask.as_of or self.mask.known_at or self.now
+
+    @property
+    def edges(self) -> Mask:
+        """The mask that lets through the edges that are true for them."""
+        return Mask(as_of=self.moment, known_at=self.mask.known_at or NEWEST)
+
+    def current(self, topic_keys: Iterable[str]) -> list[MemoryState]:
+        """The version of each of these topics that holds for them, by topic key."""
+        return states_at(self.rows, topic_keys, self.mask, self.now)
+
+
+# Checks of what a caller gives, and retries of work that another writer overtook.
+
+
+Result = TypeVar("Result")
+_TRIES = 20
+
+
+def repeat(once: Callable[[], Result]) -> Result:
+    """What `once` returns, retried while another writer overtakes it between its read and its write."""
+    for _ in range(_TRIES):
+        try:
+            return once()
+        except Overtaken:
+            continue
+    return once()
+
+
+def check_relation(relation: str) -> str:
+    """A relation's name in the form that the stores keep."""
+    if not re.fullmatch(RELATION_PATTERN, relation):
+        raise MemoryRefused(f"{relation!r} is not a relation; use small letters, digits and _, for example blocked_by")
+    return relation
+
+
+def check_share(name: str, value: float) -> float:
+    """A number between 0 and 1."""
+    if not 0.0 <= value <= 1.0:
+        raise MemoryRefused(f"{name} {value} is not between 0 and 1; give a share")
+    return float(value)

@@ -1,20 +1,29 @@
 """Undoing an act: every step of it, last first. Nothing that was said is lost.
 
 A version that the act wrote is retracted: from now on it never held, and readers who ask what was known before still
-see it. Edges get new beliefs, conflicts the decision they had. Undoing an undo says the versions again.
-"""
+see it. Edges get new beliefs, conflicts the decision they had. Undoing an undo says the versions again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
 from hades.memory.history import rows as records
-from hades.memory.history.audit import Act, act_of
 from hades.memory.history.edges import beliefs_of, restore, withdraw
 from hades.memory.history.facts import CONFLICT, restore_conflict
-from hades.memory.history.names import EDGES, LATEST, STATES, MemoryRefused, state_key
-from hades.memory.history.ratings import RATED, undo_rating
-from hades.memory.history.states import INSTANT, NewState, append, by_keys, evolution, is_erased, pointer_to
+from hades.memory.history.rows import EDGES, LATEST, STATES, MemoryRefused, state_key
+from hades.memory.history.states import (
+    INSTANT,
+    RATED,
+    Act,
+    NewState,
+    act_of,
+    append,
+    by_keys,
+    evolution,
+    is_erased,
+    pointer_to,
+    undo_rating,
+)
 from hades.ports.store import RowStore
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
 

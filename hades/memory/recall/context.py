@@ -1,36 +1,191 @@
-"""A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details.
-
-Of `max_tokens` a tenth, at most 10,000, is left for whoever reasons. What holds now comes first, in at most a fifth.
-What it is joined to may take half of the rest, summaries 40% of what then remains and at most 30,000, and details go
-on while more than 5,000 (of a small budget a twentieth) are left. Shares are of what is really left, so none is ever
-negative, and the whole is counted again at the end.
-"""
+"""A context inside a token budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
-from hades.memory.history.current import named
-from hades.memory.history.names import NEWEST, MemoryRefused, key_of, topic_of_key
-from hades.memory.history.reader import Reader
-from hades.memory.recall.graph_retrieval import MatchWithContext, RelatedState, enhance
-from hades.memory.recall.index_holder import index_of
-from hades.memory.recall.intent import Intent, Strategy, strategy_for
-from hades.memory.recall.packing import Entry, Packer
-from hades.memory.recall.read_states import model_of, read_history
-from hades.memory.recall.search import MemoryMatch, Window, embed_question, search_asked
-from hades.memory.recall.similarity import MemoryQuery
-from hades.memory.recall.strength import FOR_CONTEXT
-from hades.memory.upkeep.consolidate import drill_down
-from hades.memory.upkeep.periods import NAMES
-from hades.ports.text import Tokenizer
+from hades.memory.history.rows import NEWEST, MemoryRefused, UnknownMemory, key_of, topic_of_key
+from hades.memory.history.states import Reader, named
+from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
+from hades.memory.recall.index import index_of, model_of, read_history
+from hades.memory.recall.index_arrays import MemoryQuery
+from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, Window, embed_question, search_asked
+from hades.memory.upkeep.consolidate import DAILY, MONTHLY, NAMES, RAW, WEEKLY, drill_down
+from hades.ports.services import LanguageModel, Tokenizer
 from hades.text.dates import time_asked
-from hades.text.keywords import day, names_topic
-from schemas.intervals import Mask, overlap
+from hades.text.sentences import day, names_topic
+from schemas.ids import Mask, overlap
 from schemas.memory import MemoryEdge, MemoryState
+
+# What a question wants of memory, by fixed rules: the same question always gets the same strategy.
+
+
+class Intent(StrEnum):
+    """What is asked for."""
+
+    STATUS = "status"
+    WHY = "why"
+    CHANGE = "change"
+    OVERVIEW = "overview"
+    RECENT = "recent"
+    GENERAL = "general"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What an intent needs: only the newest, also what led there, also what it is joined to, which summaries."""
+
+    intent: Intent
+    history: bool
+    related: bool
+    level: int  # of summaries; 0 takes none
+    of_any_age: bool = False  # whether history goes back as far as it reaches
+
+
+# The order decides: "why did the status change last week" asks why.
+_WORDS: tuple[tuple[Intent, tuple[str, ...]], ...] = (
+    (Intent.WHY, ("why", "how come", "what (?:caused|led to|made)", "causes? of", "reasons?", "because")),
+    (
+        Intent.CHANGE,
+        ("when did .*(?:change|become|stop|start)", "how (?:did|has) .*(?:change|evolve|develop)", "history of",
+         "evolution", "over time", "used to"),
+    ),
+    (
+        Intent.OVERVIEW,
+        ("summar(?:y|i[sz]e)", "overview", "overall", "entire", "whole", "everything", "in total", "big picture",
+         "last (?:month|quarter|year)"),
+    ),
+    (
+        Intent.RECENT,
+        ("(?:last|past) (?:week|few days|days?|[0-9]+ days)", "this week", "yesterday", "recent(?:ly)?", "lately",
+         "what(?:'s| is) new"),
+    ),
+    (
+        Intent.STATUS,
+        ("status", "current(?:ly)?", "now", "at the moment", "today", "latest", "state of", "where .*stands?"),
+    ),
+)  # fmt: skip
+_RULES = tuple((intent, re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)) for intent, words in _WORDS)
+_STRATEGIES = {
+    Intent.STATUS: Strategy(Intent.STATUS, history=False, related=True, level=RAW),
+    Intent.WHY: Strategy(Intent.WHY, history=True, related=True, level=RAW, of_any_age=True),
+    Intent.CHANGE: Strategy(Intent.CHANGE, history=True, related=True, level=RAW, of_any_age=True),
+    Intent.OVERVIEW: Strategy(Intent.OVERVIEW, history=True, related=False, level=MONTHLY),
+    Intent.RECENT: Strategy(Intent.RECENT, history=True, related=False, level=DAILY),
+    Intent.GENERAL: Strategy(Intent.GENERAL, history=True, related=True, level=WEEKLY),
+}
+
+
+def strategy_for(query: str) -> Strategy:
+    """How to look for an answer to a question."""
+    for intent, rule in _RULES:
+        if rule.search(query):
+            return _STRATEGIES[intent]
+    return _STRATEGIES[Intent.GENERAL]
+
+
+def determine_consolidation_level(query: str) -> int:
+    """Which summaries a question wants: status and why 0, recent 1, overview 3, else 2."""
+    return strategy_for(query).level
+
+
+# Packing texts into a number of tokens: sections with shares of their own, and a total that holds.
+
+
+_WORTH_CUTTING = 24  # tokens; less of a text tells nothing
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One text of a context, and the version it shows."""
+
+    id: str
+    text: str
+    tokens: int
+    cut: bool = False
+
+
+@dataclass
+class Packer:
+    """Takes texts while they fit; never more than `room` tokens in all, headings and line ends counted."""
+
+    tokenizer: Tokenizer
+    room: int
+    sections: dict[str, list[Entry]] = field(default_factory=dict)
+    used: int = 0
+    left_out: int = 0
+
+    @property
+    def left(self) -> int:
+        """Tokens that may still be taken; never below 0."""
+        return max(0, self.room - self.used)
+
+    @property
+    def ids(self) -> set[str]:
+        """What is in already."""
+        return {entry.id for entries in self.sections.values() for entry in entries}
+
+    def fill(self, section: str, texts: Sequence[tuple[str, str]], share: int, *, must: bool = False) -> int:
+        """Take (id, text) pairs in order while the section's share lasts; how many tokens it took.
+
+        One that does not fit is passed over. With `must` the first is cut to fit rather than passed over.
+        """
+        share = min(share, self.left)
+        heading = self._cost(f"## {section}")
+        spent = 0
+        costs = [count + 1 for count in self.tokenizer.count_many([text for _, text in texts])]  # 1: the line end
+        for (name, text), cost in zip(texts, costs, strict=True):
+            entries = self.sections.get(section, [])
+            free = share - spent - (0 if entries else heading)
+            is_cut = False
+            if cost > free and must and not entries and free > 1:
+                text, is_cut = self.tokenizer.truncate(text, free - 1), True
+                cost = self._cost(text)
+            if cost > free or not text or (is_cut and cost < min(_WORTH_CUTTING, free)):
+                self.left_out += 1
+                continue
+            spent += cost + (0 if entries else heading)
+            self.sections.setdefault(section, []).append(Entry(name, text, cost, is_cut))
+        self.used += spent
+        return spent
+
+    def text(self) -> str:
+        """Everything that was taken, under its headings."""
+        parts = [
+            "\n".join([f"## {name}", *(entry.text for entry in entries)]) for name, entries in self.sections.items()
+        ]
+        return "\n".join(parts)
+
+    def checked(self) -> tuple[str, int]:
+        """The text and its tokens, counted as a whole. Where counting parts fell short, the last texts go."""
+        text = self.text()
+        tokens = self.tokenizer.count(text)
+        while tokens > self.room and self.sections:
+            last = list(self.sections)[-1]
+            self.sections[last].pop()
+            self.left_out += 1
+            if not self.sections[last]:
+                del self.sections[last]
+            text = self.text()
+            tokens = self.tokenizer.count(text)
+        assert tokens <= self.room
+        return text, tokens
+
+    def _cost(self, text: str) -> int:
+        return self.tokenizer.count_many([text])[0] + 1
+
+
+# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details. Of
+# `max_tokens` a tenth, at most 10,000, is left for whoever reasons. What holds now comes first, in at most a fifth.
+# What it is joined to may take half of the rest, summaries 40% of what then remains and at most 30,000, and details
+# go on while more than 5,000 (of a small budget a twentieth) are left. Shares are of what is really left, so none
+# is ever negative, and the whole is counted again at the end.
+
 
 MAX_TOKENS = 100_000
 BUFFER, BUFFER_SHARE = 10_000, 0.1
@@ -250,3 +405,57 @@ def _new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]
 
 def _sum(entries: Iterable[Entry]) -> int:
     return sum(entry.tokens for entry in entries)
+
+
+# Several looks at memory: a first context, then closer ones at what the reader asks for, a bounded number of times.
+
+
+MAX_PASSES = 3
+DRILL_DOWN_TOKENS = 40_000
+_ASKS = re.compile(r"^\s*MORE:\s*(.+?)\s*$", re.MULTILINE)
+_MAX_TOKENS = 100
+Needs = Callable[[Context], str | None]  # a topic or a summary that is wanted in detail, or nothing
+PROMPT = """{context}
+
+Question: {query}
+If the context above answers the question, write DONE. If the detail of one topic or summary in it is missing, write
+MORE: and its name as it stands in brackets, nothing else.
+"""
+
+
+def retrieve_in_passes(
+    reader: Reader,
+    tokenizer: Tokenizer,
+    query: str,
+    needs: Needs,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    max_passes: int = MAX_PASSES,
+) -> list[Context]:
+    """The contexts of each pass, the first the widest; ends when nothing more is wanted, or known, or allowed."""
+    if max_passes < 1:
+        raise MemoryRefused(f"max_passes is {max_passes}; at least one look is needed")
+    contexts = [retrieve_within_budget(reader, tokenizer, query, max_tokens)]
+    asked: set[str] = set()
+    while len(contexts) < max_passes:
+        wanted = needs(contexts[-1])
+        if wanted is None or wanted in asked:
+            break
+        asked.add(wanted)
+        room = min(DRILL_DOWN_TOKENS, max_tokens)
+        try:
+            contexts.append(retrieve_within_budget(reader, tokenizer, query, room, focus=[wanted]))
+        except UnknownMemory:
+            break  # it named something that memory does not hold; what was found stands
+    return contexts
+
+
+def needs_by(model: LanguageModel) -> Needs:
+    """Let a language model say what it misses."""
+
+    def needs(context: Context) -> str | None:
+        prompt = PROMPT.format(context=context.text, query=context.query)
+        said = _ASKS.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
+        return said[1].strip("[]").split(",")[0].strip() if said else None
+
+    return needs

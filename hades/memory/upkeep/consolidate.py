@@ -1,26 +1,17 @@
-"""Consolidation: what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`.
-
-A topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week of
-its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the originals;
-these stay where they are. A summary is written when its period is over, and again when what it is made of is no longer
-what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run writes nothing. A
-summary that somebody erased is not written again.
-"""
+"""Day, week, month summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 
 import orjson
 
 from hades.memory.history import rows as records
-from hades.memory.history.audit import Act
-from hades.memory.history.current import named
 from hades.memory.history.erase import erase_summaries
-from hades.memory.history.names import (
+from hades.memory.history.rows import (
     LATEST,
     NEWEST,
     STATES,
@@ -28,16 +19,169 @@ from hades.memory.history.names import (
     MemoryRefused,
     UnknownMemory,
     aware,
+    in_unit,
     topic_key,
 )
-from hades.memory.history.states import NewState, append, by_keys
-from hades.memory.history.transactions import in_unit
-from hades.memory.upkeep.periods import DAILY, MONTHLY, NAMES, Period, period_of
-from hades.memory.upkeep.summary_text import digest_of
+from hades.memory.history.states import Act, NewState, append, by_keys, named
+from hades.ports.services import LanguageModel
 from hades.ports.store import GraphStore, RowStore, Term
-from hades.ports.text import LanguageModel
+from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import LatestState, MemoryState
+
+# The spans that summaries are made of: days, ISO weeks, and months of whole weeks; all in UTC, all half-open.
+
+
+RAW, DAILY, WEEKLY, MONTHLY = range(4)
+NAMES = {DAILY: "daily", WEEKLY: "weekly", MONTHLY: "monthly"}
+_WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, order=True)
+class Period:
+    """A day, a week or a month."""
+
+    level: int
+    start: datetime
+    end: datetime
+
+    @property
+    def name(self) -> str:
+        """As in a summary's topic: 2024-03-05, 2024-W10 or 2024-03."""
+        if self.level == DAILY:
+            return f"{self.start:%Y-%m-%d}"
+        if self.level == WEEKLY:
+            year, week, _ = self.start.isocalendar()
+            return f"{year}-W{week:02d}"
+        return f"{self.start + timedelta(days=3):%Y-%m}"
+
+
+def period_of(level: int, moment: datetime) -> Period:
+    """The period of a level that holds a moment. A week belongs to the month of its Thursday, as to its ISO year."""
+    day = moment.astimezone(UTC).date()
+    if level == DAILY:
+        return Period(level, _midnight(day), _midnight(day + timedelta(days=1)))
+    monday = day - timedelta(days=day.weekday())
+    if level == WEEKLY:
+        return Period(level, _midnight(monday), _midnight(monday + _WEEK))
+    thursday = monday + timedelta(days=3)
+    first = _first_week(thursday.year, thursday.month)
+    following = thursday.replace(day=1) + timedelta(days=32)
+    return Period(level, _midnight(first), _midnight(_first_week(following.year, following.month)))
+
+
+def _first_week(year: int, month: int) -> date:
+    """The Monday of the first week whose Thursday lies in the month."""
+    first = date(year, month, 1)
+    thursday = first + timedelta(days=(3 - first.weekday()) % 7)
+    return thursday - timedelta(days=3)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+# The words of a summary: one line a topic, picked from what was said; or written by a language model from the same.
+
+
+LINES = {1: 40, 2: 60, 3: 80}  # of a summary, by level
+_LONGEST = 300  # characters of a line
+_MAX_TOKENS = 800
+PROMPT = """Summarise what changed in {area} during {period}, in plain sentences, using only the lines below.
+Keep names, numbers and reasons.
+{lines}
+Summary:"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a summary says of a topic."""
+
+    topic: str
+    said: str
+    changes: int
+    importance: float
+
+    @property
+    def text(self) -> str:
+        """As it stands in the summary."""
+        times = f" ({self.changes} changes)" if self.changes > 1 else ""
+        return f"- {self.topic}: {self.said}{times}"
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A summary's words, the lines that the next level is made of, and how many changes they stand for."""
+
+    text: str
+    lines: list[dict[str, Any]]
+    changes: int
+    importance: float
+
+
+def digest_of(area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None) -> Digest:
+    """What changed in a period: of versions for a day, of summaries for longer."""
+    if period.level == DAILY:
+        lines, changes = _lines_of_versions(sources), len(sources)
+    else:
+        lines, changes = _lines_of_summaries(sources), sum(int(one.metadata["changes"]) for one in sources)
+    lines.sort(key=lambda line: (-line.importance, -line.changes, line.topic))
+    shown = lines[: LINES[period.level]]
+    head = f"What changed in {area}, {period.name}: {changes} {'change' if changes == 1 else 'changes'}."
+    more = [f"- and {len(lines) - len(shown)} more topics"] if len(lines) > len(shown) else []
+    body = "\n".join([*(line.text for line in shown), *more])
+    written = _write(area, period, body, model) if model is not None else ""
+    importance = max((line.importance for line in lines), default=0.0)
+    return Digest(f"{head}\n{written or body}", [asdict(line) for line in shown], changes, importance)
+
+
+def _write(area: str, period: Period, lines: str, model: LanguageModel) -> str:
+    prompt = PROMPT.format(area=area, period=period.name, lines=lines)
+    return model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
+
+
+def _lines_of_versions(states: Sequence[MemoryState]) -> list[Line]:
+    """The last version of each topic says how the day ended."""
+    by_topic: dict[str, list[MemoryState]] = {}
+    for state in sorted(states, key=lambda one: (one.topic, one.version)):
+        by_topic.setdefault(state.topic, []).append(state)
+    return [
+        Line(topic, _news(versions), len(versions), max(one.importance_score for one in versions))
+        for topic, versions in by_topic.items()
+    ]
+
+
+def _news(versions: Sequence[MemoryState]) -> str:
+    """The first sentences of the last version that its forerunner of the same day did not hold."""
+    *before, last = versions
+    known = set(sentences_of(before[-1].content)) if before else set()
+    sentences = sentences_of(last.content)
+    fresh = [sentence for sentence in sentences if sentence not in known] or sentences
+    said = " ".join(" ".join(fresh).split())
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST].rsplit(' ', 1)[0]} ..."
+
+
+def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
+    """Of each topic what was said last, and how often it changed in all."""
+    lines: dict[str, Line] = {}
+    for summary in sorted(summaries, key=lambda one: one.topic):
+        for told in summary.metadata["lines"]:
+            line = Line(**told)
+            earlier = lines.get(line.topic)
+            if earlier is not None:
+                changes, importance = line.changes + earlier.changes, max(line.importance, earlier.importance)
+                line = replace(line, changes=changes, importance=importance)
+            lines[line.topic] = line
+    return list(lines.values())
+
+
+# Consolidation: what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`. A
+# topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week
+# of its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the
+# originals; these stay where they are. A summary is written when its period is over, and again when what it is made
+# of is no longer what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run
+# writes nothing. A summary that somebody erased is not written again.
+
 
 GENERAL = "general"  # the area of topics without a slash
 _RUN = 500  # summaries written in one transaction

@@ -1,26 +1,102 @@
-"""From numbers to what is shown: the facts of paths and passages are read here, best first, while the budget lasts."""
+"""Facts read, citations verified."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.graph import EdgeFacts, NodeFacts
-from hades.retrieval.answer.path_text import path_text, rationale
-from hades.retrieval.answer.token_bound import TokenCounter
-from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
-from hades.retrieval.ranking.path_score import DECAY_RATE
-from hades.retrieval.turn.types import FoundPassage, FoundPath
+from hades.ports.graph import EdgeFacts, NodeFacts, Passage, SourceFacts
+from hades.ports.view import GraphView
+from hades.retrieval.answer.path_text import TokenCounter, path_text, rationale
+from hades.retrieval.core.types import FoundPassage, FoundPath
+from hades.retrieval.walks.flow import DECAY_RATE
+from schemas.answer import CitedPassage, Path, PathEdge, PathNode, Source, Topic
+from schemas.ids import sha256_text
 from schemas.plan import Reason
-from schemas.retrieval import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 
 if TYPE_CHECKING:
-    from hades.retrieval.channels.narrow_topics import NarrowedTopic as FoundTopic
-    from hades.retrieval.turn.metered_view import MeteredView
+    from hades.retrieval.core.metered_view import MeteredView
+    from hades.retrieval.core.types import NarrowedTopic as FoundTopic
+
+
+# Every citation checked against the document it names: same characters, same hash.
+
+
+class Verdict(StrEnum):
+    """What a look into the document said."""
+
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"  # no document, place or hash to look at, or the reads of the turn were used up
+    MISMATCH = "mismatch"  # the document says something else there, or is not what was hashed: drop what cites it
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Words and where they are said to stand: `_id` of the document and [start, end) in characters of it."""
+
+    document_id: str
+    span: tuple[int, int] | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A verdict for each citation, in the order asked."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def mismatches(self) -> int:
+        """Citations that are wrong: a warning, for they should not exist."""
+        return self.verdicts.count(Verdict.MISMATCH)
+
+    @property
+    def unverified(self) -> int:
+        """Citations nobody could check."""
+        return self.verdicts.count(Verdict.UNVERIFIED)
+
+
+def verify_spans(view: GraphView, citations: Sequence[Citation]) -> Verification:
+    """Compare each citation with its document, and the document with its hash; each is read once, by first mention.
+
+    Through a metered view the reads are the turn's: documents it denies leave their citations unverified.
+    """
+    asked = list(dict.fromkeys(one.document_id for one in citations if one.document_id and one.span is not None))
+    found = view.sources(asked) if asked else []  # shorter than asked where the budget ends it
+    sources = {source.id: source for source in found if source is not None}
+    whole = {key: sha256_text(source.text) == source.sha256 for key, source in sources.items()}
+    return Verification(
+        tuple(_verdict(one, sources.get(one.document_id), whole.get(one.document_id, False)) for one in citations)
+    )
+
+
+def passage_citation(passage: Passage) -> Citation:
+    """What a passage claims."""
+    return Citation(passage.document_id, passage.span, passage.text)
+
+
+def edge_citation(edge: EdgeFacts) -> Citation:
+    """What an edge claims: the words it was read from."""
+    return Citation(edge.document_id, edge.span, edge.snippet)
+
+
+def _verdict(citation: Citation, source: SourceFacts | None, is_whole: bool) -> Verdict:
+    if source is None or citation.span is None:
+        return Verdict.UNVERIFIED
+    start, end = citation.span
+    stands_there = 0 <= start <= end <= len(source.text) and source.text[start:end] == citation.text
+    if not stands_there or (source.sha256 and not is_whole):
+        return Verdict.MISMATCH
+    return Verdict.VERIFIED if is_whole else Verdict.UNVERIFIED
+
+
+# From numbers to what is shown: the facts of paths and passages are read here, best first, while the budget lasts.
+
 
 NOT_SHOWN = "the path that leads to it is not among those shown"
 
@@ -211,3 +287,19 @@ def _topics(view: MeteredView, topics: Sequence[FoundTopic]) -> tuple[Topic, ...
         Topic(id=fact.id, level=topic.level, summary=fact.summary or fact.name)
         for topic, fact in zip(topics, facts, strict=False)
     )
+
+
+# Answers of one domain: every vertex of a path and every passage belongs to it, or it is not shown.
+
+
+def paths_inside(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
+    """The paths whose vertices all belong to the domain of the turn, in their order."""
+    nodes = np.unique(np.array([node for path in paths for node in path.nodes], np.int64))
+    inside = set(nodes[view.is_inside(nodes)].tolist())
+    return tuple(path for path in paths if inside.issuperset(path.nodes))
+
+
+def passages_inside(view: MeteredView, passages: Sequence[FoundPassage]) -> tuple[FoundPassage, ...]:
+    """The passages whose documents belong to the domain of the turn, in their order."""
+    inside = view.is_inside(np.array([one.node for one in passages], np.int64))
+    return tuple(one for one, is_kept in zip(passages, inside.tolist(), strict=True) if is_kept)

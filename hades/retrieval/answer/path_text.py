@@ -1,14 +1,89 @@
-"""A path in words: `A --[rel; snippet: "..."]--> B`, an edge that is walked against its direction `A <--[rel]-- B`."""
+"""A path in words; token bounds."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from hades.ports.graph import EdgeFacts, NodeFacts
-from hades.retrieval.answer.token_bound import TokenCounter, shares, shorten
-from hades.retrieval.turn.types import EXPLAIN
+from hades.ports.services import Tokenizer
+from hades.retrieval.core.types import EXPLAIN
+
+# What packing asks of a tokenizer, and the ceiling that stands in where there is none.
+
+
+BYTES_PER_TOKEN = 3
+
+
+class TokenCounter(Protocol):
+    """The part of a `Tokenizer` that budgets need."""
+
+    def count(self, text: str) -> int:
+        """Number of tokens in the text."""
+        ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens in each text."""
+        ...
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """The longest prefix of the text within a number of tokens."""
+        ...
+
+
+class ByteCeiling:
+    """Three bytes to a token, rounded up: more than English and code need, so a budget held here holds anywhere."""
+
+    def count(self, text: str) -> int:
+        """Bytes over three, rounded up; only the empty text is free."""
+        return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Each by itself."""
+        return [self.count(text) for text in texts]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """The prefix that fits, never half a character."""
+        kept = text.encode("utf-8", "surrogatepass")[: BYTES_PER_TOKEN * max(tokens, 0)]
+        while True:
+            try:
+                return kept.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                kept = kept[:-1]
+
+
+CEILING = ByteCeiling()
+
+
+def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
+    """The text, or as many whole words of it as fit with an ellipsis behind them; empty when none does."""
+    if counter.count_many([text])[0] <= tokens:
+        return text
+    for room in range(tokens - 1, 0, -1):
+        prefix = counter.truncate(text, room)
+        if not text[len(prefix) : len(prefix) + 1].isspace():
+            prefix = prefix.rpartition(" ")[0] or prefix  # one long word is cut inside
+        cut = prefix.rstrip(" ,;:.") + "…"
+        if len(cut) > 1 and counter.count(cut) <= tokens:
+            return cut
+    return ""
+
+
+def shares(wanted: Sequence[int], room: int) -> list[int]:
+    """How much each may have of a room: all it wants while that fits, else the longest are levelled first."""
+    given = [0] * len(wanted)
+    left = max(0, room)
+    order = sorted(range(len(wanted)), key=lambda place: (wanted[place], place))
+    for served, place in enumerate(order):
+        given[place] = min(wanted[place], left // (len(order) - served))
+        left -= given[place]
+    return given
+
+
+# A path in words: `A --[rel; snippet: "..."]--> B`, an edge that is walked against its direction `A <--[rel]-- B`.
+
 
 MAX_PATH_TOKENS = 120
 DECAY = 0.85  # of what flows, a hop
@@ -151,3 +226,36 @@ def plain(text: str) -> str:
     """A name or a quotation on one line, without anything that reads as an arrow."""
     line = " ".join(text.split())
     return _ARROW_LIKE.sub("–", line) if "--" in line else line
+
+
+# Token counts by the word: packing counts hundreds of short texts a turn, mostly of words it has met before.
+
+
+class QuickCounts:
+    """A `TokenCounter` over a tokenizer's memory of words; its counts are the tokenizer's own.
+
+    Made for one turn: a line that is weighed, fitted and added is counted once.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._known: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        """Number of tokens in the text."""
+        number = self._known.get(text)
+        if number is None:
+            number = self._known[text] = self._tokenizer.count_many([text])[0]
+        return number
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens in each text."""
+        return [self.count(text) for text in texts]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """As many whole words as fit; only a word that is too long by itself is cut inside."""
+        ends, counts = self._tokenizer.word_ends(text, max(0, tokens) + 1)
+        if counts and counts[-1] <= tokens:
+            return text
+        fitting = bisect_right(counts, tokens)
+        return text[: ends[fitting - 1]] if fitting else self._tokenizer.truncate(text, tokens)

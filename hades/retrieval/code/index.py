@@ -1,24 +1,188 @@
-"""A repository as it is searched: code units with path, symbol and lines, their words, names, imports and history."""
+"""Units, history, use graph, postings."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.retrieval.code.file_shape import describe_paths
-from hades.retrieval.code.history import History, PastChanges
-from hades.retrieval.code.postings import Postings, build_postings
-from hades.retrieval.code.unit_words import Words
-from hades.retrieval.code.words import code_terms
+from hades.ports.graph import Numbers
+from hades.retrieval.code.words import Words, code_terms, describe_paths
 
-if TYPE_CHECKING:
-    from hades.retrieval.code.graph import UseGraph
+# BM25 over rows of terms, in arrays: each posting holds its finished share, so that a question only adds.
+
+
+Scores = NDArray[np.float64]
+K1 = 1.2
+B = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """Term `t` stands in rows `row[starts[t]:starts[t + 1]]` with BM25 share `share[...]` before its rarity."""
+
+    starts: Numbers
+    row: NDArray[np.int32]
+    share: NDArray[np.float32]
+    rarity: Scores
+    rows: int
+
+    def score(self, query: Mapping[int, float]) -> Scores:
+        """The BM25 score of each row for weighted terms."""
+        scores = np.zeros(self.rows)
+        for term, weight in query.items():
+            if 0 <= term < len(self.rarity):
+                here = slice(int(self.starts[term]), int(self.starts[term + 1]))
+                scores[self.row[here]] += self.share[here] * (weight * self.rarity[term])
+        return scores
+
+    def rows_of(self, term: int) -> NDArray[np.int32]:
+        """The rows that hold a term."""
+        if not 0 <= term < len(self.rarity):
+            return self.row[:0]
+        return self.row[int(self.starts[term]) : int(self.starts[term + 1])]
+
+
+def build_postings(
+    term: NDArray[np.int64], row: NDArray[np.int64], times: NDArray[np.float64], terms: int, rows: int
+) -> Postings:
+    """Postings of (term, row, times) triples; repeats of a pair are added together."""
+    pairs, group = np.unique(term * max(rows, 1) + row, return_inverse=True)
+    counts = np.bincount(group, weights=times, minlength=len(pairs))
+    term, row = pairs // max(rows, 1), pairs % max(rows, 1)
+    lengths = np.bincount(row, weights=counts, minlength=rows)
+    mean = lengths.mean() if rows and lengths.any() else 1.0
+    share = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths[row] / mean))
+    with_term = np.bincount(term, minlength=terms)
+    rarity = np.log1p((rows - with_term + 0.5) / (with_term + 0.5))
+    starts = np.concatenate(([0], np.cumsum(with_term)))
+    return Postings(starts, row.astype(np.int32), share.astype(np.float32), rarity, rows)
+
+
+def count_terms(numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Distinct terms and how often each stands in a list."""
+    term, times = np.unique(np.asarray(numbers, np.int64), return_counts=True)
+    return term, times.astype(np.float64)
+
+
+# What earlier commits say: messages like the question, and which files change often, lately and together.
+
+
+_WIDEST = 30  # a commit that touches more files says little about any of them
+_LIKE = 40  # commits whose messages are most like the question
+_LONGEST_MESSAGE = 2_000
+_RECENT = 300  # commits that count for frequency of change
+_LATEST = 2_000  # commits that count for how lately and with which others
+_FADE = 0.998  # what a commit is worth beside the one after it
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit: its message, when it was made (seconds since 1970), the files that it touched, by their paths now."""
+
+    id: str
+    time: float
+    message: str
+    paths: tuple[str, ...]
+
+
+class History:
+    """Commits, newest first, in whatever order they are given."""
+
+    def __init__(self, commits: Sequence[Commit]) -> None:
+        self.commits = tuple(sorted(commits, key=lambda one: (-one.time, one.id)))
+        self._terms: dict[str, int] = {}
+
+    def only(self, files: Collection[str]) -> History:
+        """The commits that touched files which are there, with those files alone; others say nothing of them."""
+        kept = ((one, tuple(sorted({path for path in one.paths if path in files}))) for one in self.commits)
+        return History([replace(one, paths=paths) for one, paths in kept if paths])
+
+    @cached_property
+    def _postings(self) -> Postings:
+        term: list[NDArray[np.int64]] = []
+        times: list[NDArray[np.float64]] = []
+        for commit in self.commits:
+            words = _message_terms(commit.message)
+            numbers = [self._terms.setdefault(word, len(self._terms)) for word in words]
+            found, count = count_terms(numbers)
+            term.append(found)
+            times.append(count)
+        row = np.repeat(np.arange(len(term)), [len(found) for found in term])
+        nothing = np.empty(0)
+        every = np.concatenate(term) if term else nothing.astype(np.int64)
+        return build_postings(every, row, np.concatenate(times) if times else nothing, len(self._terms), len(term))
+
+    def similar(self, words: Mapping[str, float], file_row: Mapping[str, int]) -> Scores:
+        """What commits with messages like the question give to the files that they touched."""
+        scores = np.zeros(len(file_row))
+        if not self.commits:
+            return scores
+        postings = self._postings
+        likeness = postings.score({self._terms[word]: weight for word, weight in words.items() if word in self._terms})
+        for place in np.argsort(-likeness, kind="stable")[:_LIKE].tolist():
+            rows = [file_row[path] for path in self.commits[place].paths if path in file_row]
+            if likeness[place] > 0 and 0 < len(rows) <= _WIDEST:
+                scores[rows] += likeness[place] / len(rows) ** 0.5
+        return scores
+
+    def changes_of(self, file_row: Mapping[str, int]) -> PastChanges:
+        """What the latest commits say of each file, whatever the question."""
+        often, recent, total = np.zeros(len(file_row)), np.zeros(len(file_row)), np.ones(len(file_row))
+        rows: list[int] = []
+        sizes: list[int] = []
+        worths: list[float] = []
+        for place, commit in enumerate(self.commits[:_LATEST]):
+            own = [file_row[path] for path in commit.paths if path in file_row]
+            if len(commit.paths) <= _WIDEST:
+                often[own] += place < _RECENT
+                recent[own] = np.maximum(recent[own], 1.0 / (1.0 + place / 20.0))
+            if 1 < len(own) <= _WIDEST:
+                worth = _FADE**place / (len(own) - 1)
+                total[own] += worth
+                rows += own
+                sizes.append(len(own))
+                worths.append(worth)
+        return PastChanges(
+            np.log1p(often), recent, total, np.array(rows, np.int64), np.array(sizes, np.int64), np.array(worths)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PastChanges:
+    """By file: how often it changed lately, in log; 1 where the newest commit touched it, falling with each since.
+
+    Of each commit with several files: their `rows` one after the other, how many, and what the commit is worth.
+    """
+
+    frequency: Scores
+    recency: Scores
+    total: Scores
+    rows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    worth: Scores
+
+    def together(self, weights: Scores) -> Scores:
+        """What files lend to those that changed in the same commits; each commit shares what it gets."""
+        if not len(self.rows):
+            return np.zeros(len(self.total))
+        own = weights[self.rows]
+        lent = np.add.reduceat(own, np.cumsum(self.sizes) - self.sizes)
+        shares = np.repeat(self.worth, self.sizes) * (np.repeat(lent, self.sizes) - own)
+        return np.bincount(self.rows, weights=shares, minlength=len(self.total)) / self.total**0.5
+
+
+@lru_cache(1 << 14)
+def _message_terms(message: str) -> tuple[str, ...]:
+    return tuple(code_terms(message[:_LONGEST_MESSAGE]))
+
+
+# A repository as it is searched: code units with path, symbol and lines, their words, names, imports and history.
 
 
 @dataclass(frozen=True)
@@ -142,7 +306,6 @@ class CodeIndex:
     @cached_property
     def use_graph(self) -> UseGraph:
         """Which files use which."""
-        from hades.retrieval.code.graph import build_use_graph
 
         return build_use_graph(self)
 
@@ -180,3 +343,104 @@ def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
             rows[unit.path, unit.symbol].append(row)
             kinds.setdefault((unit.path, unit.symbol), unit.kind)
     return tuple(Symbol(path, name, kinds[path, name], tuple(found)) for (path, name), found in rows.items())
+
+
+# Files that use each other: a weighted graph by imports and by names, and PageRank that starts from the hits.
+
+
+_IMPORT = re.compile(
+    r"^\s*(?:from\s+([\w.]+)\s+import\s+([\w, ]+|\()|import\s+([\w.]+(?:\s*,\s*[\w.]+)*))"
+    r"|(?:require|from)\s*\(?[\"']([^\"'\n]+)[\"']",
+    re.M,
+)
+_WIDEST_NAME = 8  # a name that more files define tells them apart no more
+_SHORTEST_NAME = 4
+_IMPORT_WEIGHT = 2.0
+_STEPS = 12
+_DAMPING = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class UseGraph:
+    """Edge i says that file `user[i]` uses file `used[i]`, `weight[i]` much."""
+
+    user: Numbers
+    used: Numbers
+    weight: Scores
+    files: int
+
+    def spread(self, start: Scores, *, to_users: bool) -> Scores:
+        """What the start lends to others by personalized PageRank, along uses or against them."""
+        total = float(start.sum())
+        if not total or not len(self.user):
+            return np.zeros(self.files)
+        source, target = (self.used, self.user) if to_users else (self.user, self.used)
+        sums = np.bincount(source, weights=self.weight, minlength=self.files)
+        share = self.weight / sums[source]
+        base = start / total
+        rank = base.copy()
+        for _ in range(_STEPS):
+            arrived = np.bincount(target, weights=share * rank[source], minlength=self.files)
+            rank = (1 - _DAMPING) * base + _DAMPING * arrived
+        return np.asarray(rank - (1 - _DAMPING) * base)
+
+
+def build_use_graph(index: CodeIndex) -> UseGraph:
+    """The graph of an index: an edge where a file imports another or uses a name that only few files define."""
+    weights: dict[tuple[int, int], float] = {}
+    for edge, worth in (*_edges_by_name(index), *_edges_by_import(index)):
+        if edge[0] != edge[1]:
+            weights[edge] = weights.get(edge, 0.0) + worth
+    where = np.array(list(weights), np.int64).reshape(-1, 2)
+    return UseGraph(where[:, 0], where[:, 1], np.log1p(np.array(list(weights.values()))), len(index.files))
+
+
+def import_targets(index: CodeIndex, path: str, text: str) -> set[int]:
+    """The files of the repository that the import lines of a text name."""
+    found: set[int] = set()
+    package = path.split("/")[:-1]
+    for base, names, plain, script in _IMPORT.findall(text):
+        if base:
+            dots = len(base) - len(base.lstrip("."))
+            root = package[: len(package) - dots + 1] if dots else []
+            stem = root + [part for part in base.split(".") if part]
+            wanted = [stem, *([*stem, name.strip()] for name in names.split(",") if name.strip().isidentifier())]
+        elif plain:
+            wanted = [name.strip().split(".") for name in plain.split(",")]
+        else:
+            wanted = [[part for part in script.split("/") if part not in (".", "..", "")]]
+        found.update(row for row in (_file_of(index, parts) for parts in wanted) if row is not None)
+    return found
+
+
+def _edges_by_name(index: CodeIndex) -> Iterator[tuple[tuple[int, int], float]]:
+    owners: dict[str, set[int]] = {}
+    for place, symbol in enumerate(index.symbols):
+        name = symbol.name.rsplit(".", 1)[-1]
+        if len(name) >= _SHORTEST_NAME and not name.startswith("__"):
+            owners.setdefault(name, set()).add(int(index.symbol_file[place]))
+    telling = {name: files for name, files in owners.items() if len(files) <= _WIDEST_NAME}
+    for file, uses in enumerate(index.file_uses):
+        for name in uses & telling.keys():
+            for owner in telling[name]:
+                yield (file, owner), 1.0 / len(telling[name])
+
+
+def _edges_by_import(index: CodeIndex) -> Iterator[tuple[tuple[int, int], float]]:
+    for file, unit in zip(index.unit_file.tolist(), index.units, strict=True):
+        if "import" in unit.text or "require" in unit.text:
+            for target in import_targets(index, unit.path, unit.text):
+                yield (file, target), _IMPORT_WEIGHT
+
+
+def _file_of(index: CodeIndex, parts: list[str]) -> int | None:
+    """The file that a module name means: the one whose path ends with it."""
+    best, length = None, 0
+    for row in index.stems.get(parts[-1].lower(), ()) if parts else ():
+        own = index.files[row].rsplit(".", 1)[0].removesuffix("/__init__").removesuffix("/index").split("/")
+        shared = 0
+        while shared < min(len(own), len(parts)) and own[-1 - shared] == parts[-1 - shared]:
+            shared += 1
+        if shared > length and (shared == len(parts) or shared >= 2):
+            best, length = row, shared
+    return best

@@ -1,17 +1,456 @@
-"""One search of code, whoever asks: a question in, files, symbols and units out, best first, near-duplicates merged."""
+"""What a question says of a file; rank files and symbols."""
 
 from __future__ import annotations
 
+import json
+import logging
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hades.retrieval.code.index import CodeIndex
-from hades.retrieval.code.postings import Scores
-from hades.retrieval.code.ranker import CodeScores, score_code
-from hades.text.code_question import read_code_question
+import models
+from hades.errors import HadesError
+from hades.ports.graph import Numbers
+from hades.retrieval.code.index import CodeIndex, Scores
+from hades.retrieval.code.words import code_terms
+from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
+from models.code_ranker import Forest
+
+# What a question says of each file and symbol, as columns: words, names, paths, traces, phrases, history.
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
+_DECAY = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Columns by name: (files,) and (symbols,) float64 each; `units` are the words of the question in each unit."""
+
+    files: dict[str, Scores]
+    symbols: dict[str, Scores]
+    units: Scores
+
+
+def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
+    """Every feature of every file and symbol for one question."""
+    files: dict[str, Scores] = {}
+    symbols: dict[str, Scores] = {}
+    every = np.zeros(len(index.units))
+    texts = {
+        "all": f"{question.title}\n{question.title}\n{question.prose}\n{question.code}\n" + "\n".join(question.errors),
+        "title": question.title,
+        "prose": question.prose,
+        "code": question.code + "\n" + "\n".join(question.commands),
+        "inline": "\n".join(question.inline),
+    }
+    for part, text in texts.items():
+        query = _weigh(index, text)
+        files[f"words_{part}"] = index.file_postings.score(query)
+        units = index.unit_postings.score(query)
+        files[f"unit_{part}"] = _top_mean(units, index.unit_file, len(index.files), 1)
+        if part in ("all", "title"):
+            symbols[f"words_{part}"] = index.symbol_postings.score(query)[:-1]
+        if part == "all":
+            every = units
+            files["unit3_all"] = _top_mean(units, index.unit_file, len(index.files), 3)
+        if part in ("all", "title"):
+            files[f"path_{part}"] = index.path_postings.score(query)
+    _names(index, question, files, symbols)
+    _score_dotted_names(index, question, files, symbols)
+    _paths(index, question, files)
+    _stems(index, question, files)
+    _frames(index, question, files, symbols)
+    _phrases(index, question, files, symbols)
+    _past(index, question, files)
+    files |= index.file_shape
+    _neighbours(index, files, symbols)
+    return Evidence(files, symbols, every)
+
+
+def base_score(files: dict[str, Scores]) -> Scores:
+    """A score by hand, to start walks from; it also ranks where no fitted ranker is at hand."""
+    parts = (
+        (0.8, "words_all"), (0.4, "unit_all"), (0.8, "unit3_all"), (0.7, "words_title"), (0.5, "path_all"),
+        (0.3, "path_title"), (0.4, "stem_title"),
+        (1.0, "name_mark"),
+        (0.4, "name_code"), (0.5, "name_prose"), (1.0, "dotted"), (2.5, "path_exact"), (1.0, "frame_last"),
+        (0.5, "frame_any"), (0.6, "phrase"), (0.6, "past_like"), (0.1, "past_often"),
+    )  # fmt: skip
+    return np.asarray(sum(weight * unit_scale(files[name]) for weight, name in parts) * weigh_files(files))
+
+
+def weigh_files(files: dict[str, Scores]) -> Scores:
+    """What evidence of a file counts: less in tests, in what lies aside and in texts."""
+    shares = (("is_test", 0.3), ("is_aside", 0.6), ("is_text", 0.3))
+    return np.asarray(np.prod([np.where(files[name] > 0, share, 1.0) for name, share in shares], axis=0))
+
+
+def best_of_group(values: Scores, group: NDArray[np.int64], groups: int) -> Scores:
+    """The largest value of each group, at least 0; members of group -1 belong to none."""
+    best = np.zeros(groups)
+    inside = group >= 0
+    np.maximum.at(best, group[inside], values[inside])
+    return best
+
+
+def unit_scale(values: Scores) -> Scores:
+    """Values as shares of the largest; zeros stay zeros."""
+    top = float(values.max()) if len(values) else 0.0
+    return values / top if top > 0 else values
+
+
+def _weigh(index: CodeIndex, text: str) -> dict[int, float]:
+    counts = Counter(code_terms(text))
+    terms = index.words.terms
+    return {terms[word]: count**0.5 for word, count in counts.items() if word in terms}
+
+
+def _top_mean(values: Scores, group: NDArray[np.int64], groups: int, count: int) -> Scores:
+    """The mean of the best few values of each group, with zeros for those that a group lacks."""
+    total = np.zeros(groups)
+    if not len(values):
+        return total
+    order = np.lexsort((-values, group))
+    sorted_group = group[order]
+    first = np.concatenate(([True], sorted_group[1:] != sorted_group[:-1]))
+    run = np.flatnonzero(first)
+    place = np.arange(len(order)) - np.repeat(run, np.diff(np.append(run, len(order))))
+    kept = place < count
+    np.add.at(total, sorted_group[kept], values[order][kept])
+    return total / count
+
+
+def _names(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Names that the repository defines and the question spells, by where it spells them; rare names count more."""
+    spans = {
+        "mark": [*question.inline, *_marked(question.title), *_marked(question.prose)],
+        "title": [question.title],
+        "prose": [question.prose],
+        "code": [question.code, *question.commands],
+    }
+    for place, texts in spans.items():
+        own_files, own_symbols = np.zeros(len(index.files)), np.zeros(len(index.symbols))
+        for name, count in Counter(name for text in texts for name in _NAME.findall(text)).items():
+            hits = index.defined.get(name.lower(), ())
+            exact = [hit for hit in hits if index.symbols[hit].name.rsplit(".", 1)[-1] == name]
+            if not hits or len(name) < 3:
+                continue
+            chosen, worth = (exact, 1.0) if exact else (hits, 0.4)
+            if place in ("title", "prose") and name.islower() and "_" not in name:
+                worth *= 0.5  # an ordinary word that is a name by chance
+            homes = {int(index.symbol_file[hit]) for hit in chosen}
+            gain = worth * (1 + np.log(count)) / len(homes) ** 0.7
+            for home in homes:
+                own_files[home] += gain
+            for hit in chosen:
+                own_symbols[hit] = max(own_symbols[hit], worth * (1 + np.log(count)) / len(chosen) ** 0.5)
+        files[f"name_{place}"], symbols[f"name_{place}"] = own_files, own_symbols
+    used = np.zeros(len(index.files))
+    rare = {name for text in spans["mark"] for name in _NAME.findall(text) if len(name) > 3}
+    for name in rare:
+        users = [row for row, uses in enumerate(index.file_uses) if name in uses]
+        if 0 < len(users) <= 20:
+            used[users] += 1.0 / len(users) ** 0.7
+    files["name_used"] = used
+
+
+def _marked(text: str) -> list[str]:
+    return [word for word in re.findall(r"[\w.]+(?:\(\))?", text) if is_identifier(word)]
+
+
+def _score_dotted_names(
+    index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]
+) -> None:
+    """Dotted names such as `pkg.module.Class.method`: how many of their parts a symbol and its path agree with."""
+    own_files, own_symbols, modules = (
+        np.zeros(len(index.files)),
+        np.zeros(len(index.symbols)),
+        np.zeros(len(index.files)),
+    )
+    for dotted in question.dotted:
+        parts = dotted.split(".")
+        for depth in range(len(parts), 0, -1):
+            hits = index.defined.get(parts[depth - 1].lower(), ()) if depth > 1 else ()
+            agree = {hit: _agreement(index, hit, parts[: depth - 1]) for hit in hits}
+            best = max(agree.values(), default=0)
+            if best:
+                chosen = [hit for hit, value in agree.items() if value == best]
+                homes = {int(index.symbol_file[hit]) for hit in chosen}
+                for home in homes:
+                    own_files[home] += (1 + 0.5 * best) / len(homes) ** 0.7
+                for hit in chosen:
+                    own_symbols[hit] += (1 + 0.5 * best) / len(chosen) ** 0.5
+                break
+        for part in parts[1:]:
+            for row in index.stems.get(part.lower(), ()) if len(part) > 2 else ():
+                modules[row] += 1.0 / len(index.stems[part.lower()])
+    files["dotted"], files["module"], symbols["dotted"] = own_files, np.log1p(modules), own_symbols
+
+
+def _agreement(index: CodeIndex, hit: int, parts: Iterable[str]) -> int:
+    symbol = index.symbols[hit]
+    around = {*symbol.name.lower().split(".")[:-1], *symbol.path.lower().rsplit(".", 1)[0].split("/")}
+    return sum(part.lower() in around for part in parts)
+
+
+def _paths(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    """Paths that the question writes: the share of a file's path that agrees from its end."""
+    exact = np.zeros(len(index.files))
+    by_name: dict[str, list[int]] = {}
+    for row, path in enumerate(index.files):
+        by_name.setdefault(path.rsplit("/", 1)[-1].lower(), []).append(row)
+    for written in question.paths:
+        parts = written.lower().split("/")
+        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
+        best = max(shared.values(), default=0)
+        chosen = [row for row, value in shared.items() if value == best]
+        for row in chosen:
+            exact[row] += (1.0 + 0.5 * min(best - 1, 3)) / len(chosen)
+    files["path_exact"] = exact
+
+
+def _stems(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    """Words of the question that are the name of a file, such as a rule or a command; rare names count more."""
+    for place, texts in (("title", (question.title,)), ("any", (question.prose, *question.inline, *question.commands))):
+        named = np.zeros(len(index.files))
+        for word in {word.lower() for text in texts for word in _NAME.findall(text)}:
+            rows = index.stems.get(word, ())
+            if rows and len(word) > 2:
+                named[list(rows)] += 1.0 / len(rows)
+        files[f"stem_{place}"] = named
+
+
+def _share_tail(first: list[str], second: list[str]) -> int:
+    shared = 0
+    while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
+        shared += 1
+    return shared
+
+
+def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Frames of stack traces that lie in the repository; the innermost counts most."""
+    last, every, own_symbols = np.zeros(len(index.files)), np.zeros(len(index.files)), np.zeros(len(index.symbols))
+    depth = 0
+    for frame in reversed(question.frames):
+        parts = frame.path.lower().split("/")
+        rows = index.stems.get(
+            (parts[-2] if parts[-1].startswith("__init__") and len(parts) > 1 else parts[-1].rsplit(".", 1)[0]), ()
+        )
+        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in rows}
+        best = max(shared.values(), default=0)
+        if best < min(2, len(parts)):
+            continue
+        for row in (row for row, value in shared.items() if value == best):
+            last[row] = max(last[row], _DECAY**depth)
+            every[row] += 1
+            for hit in index.defined.get(frame.function.lower(), ()):
+                if index.symbol_file[hit] == row:
+                    own_symbols[hit] = max(own_symbols[hit], _DECAY**depth)
+        depth += 1
+    files["frame_last"], files["frame_any"], symbols["frame"] = last, np.log1p(every), own_symbols
+
+
+def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """Error messages and quotations that stand in string literals."""
+    told = (*question.errors, *question.quotes, question.title)
+    units = index.phrase_postings.score(index.phrase_terms(told))
+    files["phrase"] = _top_mean(units, index.unit_file, len(index.files), 1)
+    everything = f"{question.title}\n{question.prose}\n{question.code}"
+    wide = index.phrase_postings.score(index.phrase_terms([everything]))
+    files["phrase_all"] = _top_mean(wide, index.unit_file, len(index.files), 1)
+    symbols["phrase"] = _by_symbol(index, units)
+
+
+def _by_symbol(index: CodeIndex, units: Scores) -> Scores:
+    return best_of_group(units, index.unit_symbol, len(index.symbols))
+
+
+def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
+    history = index.history
+    counts = Counter(code_terms(f"{question.title}\n{question.title}\n{question.prose}"))
+    files["past_like"] = history.similar({word: count**0.5 for word, count in counts.items()}, index.file_row)
+    title = Counter(code_terms(question.title))
+    files["past_like_title"] = history.similar({word: count**0.5 for word, count in title.items()}, index.file_row)
+    files["past_often"] = index.past_changes.frequency
+    files["past_recent"] = index.past_changes.recency
+
+
+def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
+    """What hits lend along imports and names, and what their classes and files lend to symbols."""
+    base = base_score(files)
+    kept = np.where(base >= np.sort(base)[-min(10, len(base))], base, 0.0) if len(base) else base
+    files["uses_hits"] = index.use_graph.spread(kept, to_users=True)
+    files["used_by_hits"] = index.use_graph.spread(kept, to_users=False)
+    files["past_together"] = index.past_changes.together(kept / (kept.sum() or 1.0))
+    named = symbols["name_mark"] + symbols["dotted"] + 0.3 * symbols["name_code"]
+    symbols["in_named_class"] = np.where(index.outer >= 0, named[index.outer], 0.0) if len(named) else named
+
+
+# Evidence as a matrix: one row a file, columns that mean the same in every repository.
+
+
+_AS_THEY_ARE = frozenset(
+    (
+        "is_test",
+        "is_aside",
+        "is_text",
+        "is_package",
+        "size",
+        "past_often",
+        "past_recent",
+    )
+)
+_FILE_RANKS = (
+    *("base", "words_all", "unit_all", "words_title", "past_like", "name_mark"),
+    *("path_all", "used_by_hits", "uses_hits", "unit3_all"),
+)
+_RANK_OFFSET = 1.0
+
+
+def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
+    """Names and (files, columns) values."""
+    return _stack({**evidence.files, "base": base_score(evidence.files)}, _FILE_RANKS)
+
+
+def reciprocal_rank(values: Scores) -> Scores:
+    """1 for the best, 1/2 for the next; a value of zero counts as last."""
+    place = np.empty(len(values))
+    place[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return 1.0 / (_RANK_OFFSET + np.where(values > 0, place, len(values)))
+
+
+def _stack(found: Mapping[str, Scores], ranked: tuple[str, ...]) -> tuple[tuple[str, ...], Scores]:
+    columns: dict[str, Scores] = {}
+    for name, values in found.items():
+        columns[name] = values if name in _AS_THEY_ARE else unit_scale(values)
+        if name in ranked:
+            columns[f"{name}_rank"] = reciprocal_rank(values)
+    return tuple(columns), np.stack(list(columns.values()), 1)
+
+
+# The ranker of code as it is used: the fitted trees where they can be read, weights by hand where they cannot.
+
+
+logger = logging.getLogger(__name__)
+FORMAT = 1
+POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
+TEXT_PENALTY = 2.0  # the trees saw code only; a page or a table of settings stands behind code of equal evidence
+# What a cosine counts for files and for symbols of a single sentence, set by hand. 500 web questions: mean reciprocal
+# rank .34 without, .54 with. 223 titles of reports: right file first .642 and .675, symbol in the first ten .51, .46.
+NEAR_NAMED, NEAR_PLAIN = (1.0, 2.0), (8.0, 32.0)
+_BELOW = -1e6
+
+
+class DamagedRanker(HadesError):
+    """A file of fitted numbers that does not fit this version."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodeScores:
+    """A score for each file and each symbol of an index; only their order means something."""
+
+    files: Scores
+    symbols: Scores
+    evidence: Evidence
+
+
+def score_code(index: CodeIndex, question: CodeQuestion, cosines: Scores | None = None) -> CodeScores:
+    """Score every file and symbol for a question; `cosines` of the question with each unit, where there are vectors.
+
+    The trees were fitted on reports of several lines; a single sentence is ranked by hand, and by how near it is.
+    """
+    evidence = collect_evidence(index, question)
+    if question.prose.strip() or question.code.strip():
+        file_scores = score_files(evidence, fit("files"))
+        return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
+    file_scores = base_score(evidence.files)
+    if cosines is None:
+        return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
+    weights = NEAR_NAMED if _spells_names(evidence) else NEAR_PLAIN
+    counts = weigh_files(evidence.files)
+    file_scores = file_scores + weights[0] * counts * best_of_group(cosines, index.unit_file, len(index.files))
+    symbol_scores = score_symbols(index.symbol_file, evidence, file_scores)
+    near = best_of_group(cosines, index.unit_symbol, len(index.symbols))
+    return CodeScores(file_scores, symbol_scores + weights[1] * counts[index.symbol_file] * near, evidence)
+
+
+def _spells_names(evidence: Evidence) -> bool:
+    """Whether a question spells names, paths or frames of the code; else its words may all be other ones."""
+    found = (evidence.symbols["name_mark"], evidence.symbols["dotted"], evidence.files["path_exact"])
+    return any(column.any() for column in (*found, evidence.files["frame_any"]))
+
+
+def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
+    """By the trees for the best by hand, and by hand for the others, which stay behind them."""
+    base = base_score(evidence.files)
+    if forest is None:
+        return base
+    names, rows = file_columns(evidence)
+    scores = _rescore(base, rows[:, _places(forest, names)], forest, POOL_FILES)
+    return np.asarray(scores - TEXT_PENALTY * evidence.files["is_text"])
+
+
+def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
+    """Symbols by hand: what the question says of them, and how their file ranks."""
+    place = np.empty(len(file_scores))
+    place[np.argsort(-file_scores, kind="stable")] = np.arange(len(file_scores))
+    own = evidence.symbols
+    parts = (
+        (1.0, "words_all"), (0.7, "words_title"), (1.0, "name_mark"), (0.7, "name_title"), (0.4, "name_code"),
+        (0.3, "name_prose"), (1.0, "dotted"), (1.0, "frame"), (0.5, "phrase"), (0.3, "in_named_class"),
+    )  # fmt: skip
+    score = sum((weight * unit_scale(own[name]) for weight, name in parts), np.zeros(len(symbol_file)))
+    score = score + 2.0 / (1.0 + place[symbol_file])
+    return np.asarray(score * np.where(evidence.files["is_test"][symbol_file] > 0, 0.3, 1.0))
+
+
+@cache
+def fit(name: str) -> Forest | None:
+    """The trees of `models/code_ranker/<name>.json`; None, with a warning, where there are none that can be used."""
+    place = files(models).joinpath("fitted", f"code_{name}.json")
+    if not place.is_file():
+        logger.debug("no fitted ranker of code for %s; weights by hand rank", name)
+        return None
+    return read_fitted(json.loads(place.read_text("utf-8")), str(place))
+
+
+def read_fitted(stored: dict[str, Any], place: str) -> Forest:
+    """Check a file of fitted numbers and give its trees."""
+    if stored.get("format") != FORMAT:
+        raise DamagedRanker(f"{place} has format {stored.get('format')!r}; expected {FORMAT}; fit it again")
+    for key in ("version", "data_sha256", "metric", "command", "trees"):
+        if key not in stored:
+            raise DamagedRanker(f"{place} has no {key!r}; fit it again with benchmarks/fit_code_ranker.py")
+    try:
+        return Forest.from_json(stored["trees"])
+    except (KeyError, ValueError) as error:
+        raise DamagedRanker(f"{place} holds no usable trees: {error}; fit it again") from error
+
+
+def _places(forest: Forest, names: tuple[str, ...]) -> list[int]:
+    missing = [name for name in forest.columns if name not in names]
+    if missing:
+        raise DamagedRanker(f"the fitted ranker of code reads {missing[0]!r}, which is not measured; fit it again")
+    return [names.index(name) for name in forest.columns]
+
+
+def _rescore(base: Scores, rows: Scores, forest: Forest, pool: int) -> Scores:
+    scores = _BELOW + base
+    first = np.argsort(-base, kind="stable")[:pool]
+    scores[first] = forest.score(rows[first])
+    return scores
+
+
+# One search of code, whoever asks: a question in, files, symbols and units out, best first, near-duplicates merged.
+
 
 _SAYS_SOMETHING = ("words_all", "path_exact", "path_all", "frame_any", "name_mark", "dotted", "past_like")
 _NEAR_SHARE = 0.9  # of the distinct words of two units together, which both must hold to be near-duplicates

@@ -1,12 +1,21 @@
-"""Words of code: identifiers whole and in parts, and the phrases of string literals."""
+"""Terms of code and of paths."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from hades.text.stemmer import stem
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.graph import Numbers
+from hades.text.words import stem
+
+# Words of code: identifiers whole and in parts, and the phrases of string literals.
+
 
 CODE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -49,3 +58,127 @@ def literals(text: str) -> Iterator[str]:
 def literal_words(text: str) -> list[str]:
     """The words of a sentence or literal in lower case; words join across numbers and placeholders."""
     return _LITERAL_WORD.findall(text.lower())
+
+
+# The words of code units as numbers; a unit that was read before is not read again.
+
+
+_NAME_BOOST = 3.0  # a word of the symbol's own name counts as often as this many in its body
+_SHORTEST_NAME = 3
+_WORD_BITS = 21  # three words of a phrase fit into one number of 63 bits
+_MOST_WORDS = 1 << _WORD_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class UnitWords:
+    """What the index keeps of a text: terms with their counts, phrases as codes (sorted), and the names it uses."""
+
+    term: Numbers
+    times: NDArray[np.float64]
+    phrase: Numbers
+    uses: frozenset[str]
+
+
+class Vocabulary(dict[str, int]):
+    """Words numbered in the order in which they are met."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+@dataclass(eq=False)
+class Words:
+    """Vocabularies, and the words of units read before, so that the next build reads only what changed."""
+
+    terms: Vocabulary = field(default_factory=Vocabulary)
+    phrase_words: Vocabulary = field(default_factory=Vocabulary)
+    known: dict[tuple[str, str], UnitWords] = field(default_factory=dict)
+    _numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)  # words that may be the name of a symbol
+
+    def read(self, symbol: str, text: str) -> UnitWords:
+        """The words of a unit; the same symbol and text are read once."""
+        key = (symbol, text)
+        found = self.known.get(key)
+        if found is None:
+            counts = Counter(CODE_WORD.findall(text))
+            total = self._count(counts)
+            own = sorted({self.terms[word] for word in code_terms(symbol)})
+            found = self.known[key] = UnitWords(
+                np.array([*total, *own], np.int64),
+                np.array([*total.values(), *[_NAME_BOOST] * len(own)], np.float64),
+                self._read_phrases(text),
+                frozenset(self._names.intersection(counts)),
+            )
+        return found
+
+    def known_runs(self, texts: Iterable[str]) -> Numbers:
+        """Codes of the runs of three words of texts; runs with a word that no literal holds are left out."""
+        held = self.phrase_words
+        codes: set[int] = set()
+        for text in texts:
+            numbers = [held.get(word, -1) for word in literal_words(text)]
+            runs = zip(numbers, numbers[1:], numbers[2:], strict=False)
+            codes.update(_code(*run) for run in runs if min(run) >= 0)
+        return np.array(sorted(codes), np.int64)
+
+    def _count(self, counts: Counter[str]) -> dict[int, int]:
+        """How often each term stands in a text; a word that was met before is neither split nor judged again."""
+        numbers = self._numbers
+        total: dict[int, int] = {}
+        for word, count in counts.items():
+            parts = numbers.get(word)
+            if parts is None:
+                parts = self._number(word)
+            for part in parts:
+                total[part] = total.get(part, 0) + count
+        return total
+
+    def _number(self, word: str) -> tuple[int, ...]:
+        if len(word) >= _SHORTEST_NAME and not word[0].isdigit():
+            self._names.add(word)
+        parts = self._numbers[word] = tuple([self.terms[part] for part in split_identifier(word)])
+        return parts
+
+    def _read_phrases(self, text: str) -> Numbers:
+        """Runs of three words inside the string literals of code; words beyond the vocabulary's bound make none."""
+        held = self.phrase_words
+        codes: set[int] = set()
+        for literal in literals(text):
+            numbers = [held[word] for word in literal_words(literal)]
+            codes.update([_code(*run) for run in zip(numbers, numbers[1:], numbers[2:], strict=False)])
+            if len(held) >= _MOST_WORDS:
+                return np.empty(0, np.int64)
+        return np.array(sorted(codes), np.int64)
+
+
+def _code(first: int, second: int, third: int) -> int:
+    return first << 2 * _WORD_BITS | second << _WORD_BITS | third
+
+
+# What a path says of its file: a test, something aside of the code, a text, the front of a package.
+
+
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
+    re.I,
+)
+_ASIDE = re.compile(
+    r"(?:^|/)(?:docs?|examples?|benchmarks?|asv_bench|build_tools|scripts?|tools?|util(?:s|ities)?_scripts|vendor|third_party|plugins|tutorials?|doc|\.github|ci)(?:/)|(?:^|/)(?:setup|conf|versioneer|_version|noxfile|tasks)\.py$",
+    re.I,
+)
+_CODE = re.compile(
+    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$", re.I
+)
+_PACKAGE = ("__init__.py", "index.js", "index.ts", "mod.rs")
+
+
+def describe_paths(paths: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Columns of 0 and 1, a row for each path."""
+    return {
+        "is_test": np.array([float(bool(_TEST.search(path))) for path in paths]),
+        "is_aside": np.array([float(bool(_ASIDE.search(path))) for path in paths]),
+        "is_text": np.array([float(not _CODE.search(path)) for path in paths]),
+        "is_package": np.array([float(path.endswith(_PACKAGE)) for path in paths]),
+    }

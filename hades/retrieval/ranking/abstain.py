@@ -3,46 +3,22 @@
 Three signals of the passages that came first: the best cosine, how many of the question's key words any of them holds,
 and how many the best one holds together. A logistic rule weighs them (`models/abstain/default.json`, fitted by
 `benchmarks/fit_abstain.py`). Cosines of other models lie elsewhere, so for those (and where the question has no vector)
-the words decide alone.
-"""
+the words decide alone."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.fitted_files import abstain_rules
-from hades.retrieval.ranking.word_overlap import content_words, forms_of, passage_body, stem, words
-from hades.retrieval.turn.types import Question
+from hades.retrieval.core.types import Question
+from hades.retrieval.core.words import abstain_rules, content_words, forms_of, passage_body, stem, words
+from hades.retrieval.features.passages import Support
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
 CALIBRATED_MODEL = "all-MiniLM-L6-v2@"
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class Support:
-    """What speaks for answering. `margin` is above 0 where it suffices; `why` says it in a sentence."""
-
-    similarity: float | None
-    held: float
-    together: float
-    margin: float
-    why: str
-
-    @property
-    def should_abstain(self) -> bool:
-        """Whether no answer is better than this one."""
-        return self.margin < 0
-
-    @property
-    def confidence(self) -> float:
-        """How likely the passages support an answer, in [0, 1]; .5 is where the rule begins to answer."""
-        return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.margin))))
 
 
 def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:

@@ -3,8 +3,7 @@
 Base score: cosine, BM25 among the candidates, titles the question spells, and what earlier stages gave. Then greedily:
 a candidate gains by question words that nothing before it holds (coverage, as in maximal coverage selection) and by
 being named in a text already taken, for the second step of a question is named in the first. docs/context.md has the
-figures that chose the weights.
-"""
+figures that chose the weights."""
 
 from __future__ import annotations
 
@@ -16,8 +15,9 @@ import numpy as np
 
 from hades.ports.graph import Passage
 from hades.ports.view import GraphView
-from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, passage_body, wording, words
-from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
+from hades.retrieval.core.types import FoundPassage, FoundPath, Question
+from hades.retrieval.core.words import Array, Body, Wording, links, match_titles, passage_body, wording, words
+from hades.retrieval.features.passages import COMPLETION, Completion, in_turn, spread
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,7 @@ class Weights:
         return np.asarray(total / weight if weight > 0 else total, np.float64)
 
 
-@dataclass(frozen=True)
-class Completion:
-    """What a candidate gains by what was taken before it, in units of the worth."""
-
-    coverage: float = 0.33
-    link: float = 0.32
-
-
 BY_HAND = Weights()
-COMPLETION = Completion()
 
 
 def rerank(
@@ -121,29 +112,6 @@ def rerank_paths(
     return [best[place] for place in order] + list(paths[len(best) :])
 
 
-def in_turn(worth: Array, spoken: Wording, linked: Array, completion: Completion) -> tuple[list[int], list[float]]:
-    """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
-    uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
-    left, bonus = worth.copy(), np.zeros(len(worth))
-    covers = completion.coverage * (uncovered @ spoken.holds)
-    is_linking = np.asarray(linked.any(axis=1), np.bool_)
-    order: list[int] = []
-    gains: list[float] = []
-    for _ in range(len(worth)):
-        total = left + bonus + covers
-        place = int(total.argmax())
-        order.append(place)
-        gains.append(float(total[place]))
-        left[place] = -np.inf
-        remaining = uncovered * (1 - spoken.holds[:, place])
-        if (remaining != uncovered).any():  # the first few hold all words that any of them hold
-            uncovered = remaining
-            covers = completion.coverage * (uncovered @ spoken.holds)
-        if is_linking[place]:
-            bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
-    return order, gains
-
-
 def _similarity(view: GraphView, question: Question, passages: Sequence[FoundPassage]) -> Array:
     """Cosine of each passage with the question; 0 where either has no vector."""
     if question.vector is None:
@@ -154,13 +122,6 @@ def _similarity(view: GraphView, question: Question, passages: Sequence[FoundPas
     lengths = np.linalg.norm(vectors, axis=1)
     cosines = (vectors @ question.vector) / np.where(lengths > 0, lengths, 1.0)
     return np.where(there, cosines, 0.0).astype(np.float64)
-
-
-def spread(values: Array) -> Array:
-    """Values over [0, 1]; all 0 where they do not differ."""
-    if not len(values) or values.max() <= values.min():
-        return np.zeros(len(values))
-    return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
 
 
 def _rescore(taken: Sequence[FoundPassage], gains: Sequence[float], rest: Sequence[FoundPassage]) -> list[FoundPassage]:

@@ -1,20 +1,25 @@
-"""What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut."""
+"""What goes into the answer."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from hades.retrieval.channels.seeds import SeedHits
-from hades.retrieval.ranking.abstain import LOOKED_AT, Support
-from hades.retrieval.ranking.judge import Judge
-from hades.retrieval.turn.graph_steps import StepResult, blend
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.recipes import Recipe
-from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
+from hades.retrieval.core.words import ANY, PATH_TYPES
+from hades.retrieval.features.passages import Judge, Support
+from hades.retrieval.ranking.abstain import LOOKED_AT
+from hades.retrieval.search.code_passages import passages_of
+from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
+from models.weights.learn import propensities, swap_places
 from schemas.plan import Plan, Reason
+
+# What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut.
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,6 @@ def _pool(view: MeteredView, question: Question, found: SeedHits, reached: StepR
         return list(reached.passages[:m])
     if not reached.paths:
         return list(found.passages)
-    from hades.retrieval.ranking.supporting_passages import passages_of
-
     along = passages_of(view, question, {}, reached.paths, limit=m)
     view.turn.current.repeats = len({one.node for one in along} & {one.node for one in found.passages})
     return blend(view, found.passages, along, m)
@@ -128,3 +131,67 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
 def _doubt(support: Support) -> str:
     """Why nothing found supports an answer; empty when something does."""
     return f"abstained: {support.why}" if support.should_abstain else ""
+
+
+# Drop the paths that carry little flow: an option of every recipe that finds paths. The first node of a path gives
+# out one unit. Each edge passes on what its tail received, times its weight, divided by the number of edges that a
+# walk could take from the tail (both directions), times the decay. The mean over the edges must reach the
+# threshold. The score and the reliability of a path stay those of the walk that found it.
+
+
+@dataclass(frozen=True)
+class FlowPruning:
+    """How much flow each hop passes on, and how much a path must carry."""
+
+    decay_rate: float = DECAY_RATE
+    threshold: float = PRUNING_THRESHOLD
+
+
+def prune_by_flow(view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruning) -> tuple[FoundPath, ...]:
+    """The paths whose mean flow reaches the threshold, in their order; one that may not be read is kept."""
+    return tuple(path for path in paths if _mean_flow(view, path, rule.decay_rate) >= rule.threshold)
+
+
+def _mean_flow(view: MeteredView, path: FoundPath, decay_rate: float) -> float:
+    edges = view.edges(np.array(path.edges, np.int64))
+    if not path.edges or len(edges) < len(path.edges):
+        return 1.0
+    tails = np.array(path.nodes[:-1], np.int64)
+    degrees = view.degree(tails, direction=ANY, types=PATH_TYPES)
+    flow, total = 1.0, 0.0
+    for edge, degree in zip(edges, degrees.tolist(), strict=True):
+        weight = 1.0 if edge.weight is None else min(max(edge.weight, 0.0), 1.0)
+        flow *= weight / max(1, degree) * decay_rate
+        total += flow
+    return total / len(edges)
+
+
+# Answers that now and then show neighbours the other way round, so that logs can tell what a rank does from what a
+# result does. Off unless `learning.explore` is set; every result says with which chance it stands where it stands.
+
+
+Result = TypeVar("Result", FoundPath, FoundPassage)
+
+
+@dataclass(frozen=True)
+class ExplorationRules:
+    """The chance that two neighbours change places, and a seed; the same question of the same moment swaps the same."""
+
+    share: float = 0.0
+    seed: int = 0
+
+
+def swap_some(selected: Selection, swapping: ExplorationRules, query_id: str) -> Selection:
+    """What was selected, with some neighbours swapped and every propensity set."""
+    return replace(
+        selected,
+        paths=_swap(selected.paths, swapping, f"{swapping.seed} {query_id} paths"),
+        passages=_swap(selected.passages, swapping, f"{swapping.seed} {query_id} passages"),
+    )
+
+
+def _swap(results: Sequence[Result], swapping: ExplorationRules, name: str) -> tuple[Result, ...]:
+    chance = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]))
+    place = swap_places(1, len(results), swapping.share, chance)[0]
+    chances = propensities(place, swapping.share)
+    return tuple(replace(results[at], propensity=float(odds)) for at, odds in zip(place.tolist(), chances, strict=True))

@@ -1,32 +1,119 @@
-"""Resource flow from seeds, pruned where it runs thin, and the paths it takes between them (PathRAG, arXiv 2502.14902).
-
-Each seed gives out one unit. A node passes on alpha times what it received, split by weight over its edges; a walk that
-carries less than theta ends. The reliability of a path is the mean flow on its edges. What arrives at a node by all
-walks together is its resource, the paper's S(v); pruning looks at each walk by itself, which is stricter.
-"""
+"""Resource flow between seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hades.ports.graph import Numbers
-from hades.retrieval.ranking.path_score import DECAY_RATE, PRUNING_THRESHOLD
-from hades.retrieval.ranking.relevance import ANY, Floats, distinct, gains, moments
-from hades.retrieval.turn.types import FoundPath, Question, Seed
+from hades.retrieval.core.types import FoundPath, Question, Seed
+from hades.retrieval.core.words import ANY, Floats, distinct, gains, moments
+from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, Spread, spread
+from schemas.ids import Mask
 from schemas.plan import Reason
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
-    from hades.retrieval.channels.narrow_topics import CandidateGraph
-    from hades.retrieval.turn.metered_view import MeteredView
-    from hades.retrieval.walks.flow_kernel import Spread
+    from hades.retrieval.core.metered_view import MeteredView
+    from hades.retrieval.core.types import CandidateGraph
+
+
+# Reliability of paths given as documents, by the names and shapes that other tools already call. >>> path =
+# {"vertices": ["e/a", "e/b"], "edges": [{"_from": "e/a", "_to": "e/b", "weight": 0.5}]} >>>
+# calculate_path_score(path, "e/a") 0.425
+
+
+DECAY_RATE = 0.85
+PRUNING_THRESHOLD = 0.005  # chosen from data: docs/paths.md says how
+NO_PATH, NO_EDGES = 0.1, 0.3  # what an incomplete path scores: nothing is known; only its length is
+
+
+def calculate_path_score(
+    path: Mapping[str, Any] | None,
+    source_node: Mapping[str, Any] | str | None,
+    decay_rate: float = DECAY_RATE,
+    *,
+    scoring: Literal["flow", "v0"] = "flow",
+) -> float:
+    """The mean flow on the edges of a path, in [0, 1], when its source gives out one unit (A8 to A15).
+
+    An edge passes on what its tail received times its share times the decay, once a hop. Its share is its `share` if
+    it states one, else its weight over the `deg_out` of its tail where that document has it; a missing weight counts 1.
+    A path without vertices scores 0.1, one without edges 0.3 / (vertices - 1): values of an incomplete path.
+    `scoring` "v0" is the formula of specification 000: no split, and edge i decays by decay ** i once more.
+    """
+    vertices = list((path or {}).get("vertices") or ())
+    if path is None or not vertices:
+        return NO_PATH
+    edges = list(path.get("edges") or ())
+    if not edges:
+        return NO_EDGES / max(1, len(vertices) - 1)
+    degrees = {_id(one): int(one.get("deg_out") or 1) for one in vertices if isinstance(one, Mapping)}
+    resource = {_id(source_node if source_node is not None else vertices[0]): 1.0}
+    total = 0.0
+    for place, edge in enumerate(edges):
+        tail, head = _ends(edge, resource)
+        if tail is None:
+            continue
+        if scoring == "v0":
+            flow = resource[tail] * float(_weight(edge)) * decay_rate**place
+        else:
+            flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
+        resource[head] = resource.get(head, 0.0) + flow
+        total += flow
+    return total / len(edges)
+
+
+def prune_paths(
+    candidate_paths: Iterable[Mapping[str, Any]],
+    pruning_threshold: float = PRUNING_THRESHOLD,
+    *,
+    decay_rate: float = DECAY_RATE,
+    scoring: Literal["flow", "v0"] = "flow",
+) -> list[dict[str, Any]]:
+    """The paths whose reliability reaches the threshold, most reliable first, each a copy that says so (A16, A17)."""
+    kept = []
+    for path in candidate_paths:
+        vertices = path.get("vertices") or [None]
+        reliability = calculate_path_score(path, vertices[0], decay_rate, scoring=scoring)
+        if reliability >= pruning_threshold:
+            kept.append({**path, "reliability": reliability})
+    return sorted(kept, key=lambda path: -path["reliability"])
+
+
+def _id(node: Mapping[str, Any] | str) -> str:
+    return node if isinstance(node, str) else str(node.get("_id", node.get("id", "")))
+
+
+def _ends(edge: Mapping[str, Any], resource: Mapping[str, float]) -> tuple[str | None, str]:
+    """The end flow comes from and the end it goes to; None for the first where neither end has received any."""
+    tail, head = str(edge.get("_from", "")), str(edge.get("_to", ""))
+    return (tail if tail in resource else None), head
+
+
+def _weight(edge: Mapping[str, Any]) -> float:
+    weight = edge.get("weight")
+    return 1.0 if weight is None else float(weight)
+
+
+def _share(edge: Mapping[str, Any], deg_out: int) -> float:
+    stated = edge.get("share")
+    weight = min(max(_weight(edge), 0.0), 1.0)
+    return weight / max(1, deg_out) if stated is None else min(max(float(stated), 0.0), 1.0)
+
+
+# Resource flow from seeds, pruned where it runs thin, and the paths it takes between them (PathRAG, arXiv
+# 2502.14902). Each seed gives out one unit. A node passes on alpha times what it received, split by weight over its
+# edges; a walk that carries less than theta ends. The reliability of a path is the mean flow on its edges. What
+# arrives at a node by all walks together is its resource, the paper's S(v); pruning looks at each walk by itself,
+# which is stricter.
+
 
 ScorePath = Callable[[float, int, int], float]  # (reliability, first node, last node)
-
 SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisecond
 
 
@@ -125,25 +212,20 @@ def _spreads(
     by_type, splits = gains(view.type_names, rules.boosts), rules.scoring == "flow"
     adjacency = view.adjacency()
     if adjacency is None:
-        from hades.retrieval.walks.flow_remote import spread_by_expand
-
         return [
             spread_by_expand(
                 view, sources, shares, targets, gains=by_type, direction=rules.direction, within=allowed,
                 mask=question.mask, alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops, splits=splits,
             )
         ]  # fmt: skip
-    from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, spread
-
     ways = {"any": BOTH_WAYS, "outbound": OUTWARDS, "inbound": INWARDS}[rules.direction]
     found: list[Spread] = []
     while len(sources) and not view.turn.expired():
-        with view.walking():
-            one = spread(
-                adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
-                moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
-                splits=splits, max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
-            )  # fmt: skip
+        one = spread(
+            adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
+            moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
+            splits=splits, max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
+        )  # fmt: skip
         view.turn.worked(one.work, capped=one.capped)
         found.append(one)
         if one.capped:
@@ -174,3 +256,125 @@ def _paths_of(found: Spread, score: ScorePath) -> list[FoundPath]:
 def _rank(path: FoundPath) -> tuple[float, int, tuple[int, ...]]:
     """Highest score first, then fewest edges, then by edge."""
     return -round(path.score, 12), len(path.edges), path.edges
+
+
+# The flow of `flow_kernel` where the adjacency is not in memory: one question to the view a hop, equal results.
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Edges of a node that flow may take, heaviest first, and the sum of their weights."""
+
+    targets: list[int]
+    edges: list[int]
+    outbound: list[bool]
+    weights: list[float]
+    total: float
+
+
+@dataclass(frozen=True)
+class _Walk:
+    turn: int  # which source it came from
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    outbound: tuple[bool, ...]
+    flows: tuple[float, ...]
+
+    @property
+    def carried(self) -> float:
+        return self.flows[-1] if self.flows else 1.0
+
+
+def spread_by_expand(
+    view: MeteredView,
+    sources: Numbers,
+    shares: Floats,
+    targets: Numbers,
+    *,
+    gains: Floats,
+    direction: Direction,
+    within: Numbers | None,
+    mask: Mask,
+    alpha: float,
+    theta: float,
+    max_hops: int,
+    splits: bool,
+) -> Spread:
+    """See `flow_kernel.spread`. The view counts the work, and ends it where the turn's budget does."""
+    rows: dict[int, _Row] = {}
+    ends, allowed = set(targets.tolist()), None if within is None else set(within.tolist())
+    arrived: dict[int, float] = defaultdict(float)
+    found: list[_Walk] = []
+    frontier = [_Walk(turn, (source,), (), (), ()) for turn, source in enumerate(sources.tolist())]
+    for depth in range(max_hops):
+        if view.turn.expired():
+            break
+        frontier = [walk for walk in frontier if walk.carried * alpha >= theta or not splits]
+        _fetch(view, frontier, rows, gains, direction, mask)
+        grown: list[_Walk] = []
+        for walk in frontier:
+            row = rows.get(walk.nodes[-1])
+            if row is None or row.total <= 0.0:
+                continue
+            scale = walk.carried * alpha / row.total if splits else walk.carried * alpha**depth
+            for target, edge, outward, weight in zip(row.targets, row.edges, row.outbound, row.weights, strict=True):
+                flow = scale * weight
+                if flow >= theta and flow > 0.0 and target not in walk.nodes and (allowed is None or target in allowed):
+                    arrived[target] += flow * shares[walk.turn]
+                    grown.append(
+                        _Walk(
+                            walk.turn,
+                            (*walk.nodes, target),
+                            (*walk.edges, edge),
+                            (*walk.outbound, outward),
+                            (*walk.flows, flow),
+                        )
+                    )
+        found += [walk for walk in grown if walk.nodes[-1] in ends]
+        frontier = grown
+    return _pack(found, arrived, max_hops, len(sources))
+
+
+def _fetch(
+    view: MeteredView,
+    frontier: list[_Walk],
+    rows: dict[int, _Row],
+    gains: Floats,
+    direction: Direction,
+    mask: Mask,
+) -> None:
+    """The rows of the nodes walks stand on, those that carry most first; a row the budget cut is left out."""
+    carried: dict[int, float] = defaultdict(float)
+    for walk in frontier:
+        if walk.nodes[-1] not in rows:
+            carried[walk.nodes[-1]] = max(carried[walk.nodes[-1]], walk.carried)
+    asked = sorted(carried, key=lambda node: (-carried[node], node))
+    if not asked:
+        return
+    types = [name for name, gain in zip(view.type_names, gains.tolist(), strict=True) if gain > 0.0]
+    found = view.expand(np.array(asked, np.int64), direction=direction, types=types, mask=mask)
+    complete = len(asked) if not found.capped else int(found.row.max(initial=0))
+    weights = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains[found.type]
+    for place, node in enumerate(asked[:complete]):
+        own = np.flatnonzero((found.row == place) & (found.target != node))
+        rows[node] = _Row(
+            found.target[own].tolist(),
+            found.edge[own].tolist(),
+            found.outbound[own].tolist(),
+            weights[own].tolist(),
+            float(weights[own].sum()),
+        )
+
+
+def _pack(found: list[_Walk], arrived: dict[int, float], max_hops: int, n_sources: int) -> Spread:
+    nodes, edges = np.zeros((len(found), max_hops + 1), np.int64), np.zeros((len(found), max_hops), np.int64)
+    outbound, flows = np.zeros((len(found), max_hops), np.bool_), np.zeros((len(found), max_hops))
+    for row, walk in enumerate(found):
+        nodes[row, : len(walk.nodes)] = walk.nodes
+        edges[row, : len(walk.edges)] = walk.edges
+        outbound[row, : len(walk.edges)] = walk.outbound
+        flows[row, : len(walk.edges)] = walk.flows
+    length = np.array([len(walk.edges) for walk in found], np.int64)
+    reached = np.array(sorted(arrived), np.int64)
+    resource = np.array([arrived[node] for node in sorted(arrived)], np.float64)
+    return Spread(nodes, edges, outbound, flows, length, reached, resource, n_sources, 0, False)

@@ -3,8 +3,7 @@
 A walk that carries `s` into a node passes `s * alpha * w / W` along each edge, where W is the sum of the node's edge
 weights. The flows of all walks of one length add up to at most alpha ** length, so at most 1 / theta of them carry
 theta or more: the search is bounded by the threshold and not by the graph. Rows stand heaviest first, which ends a
-row at the first edge that carries too little, and ends the summing of W as soon as even the heaviest edge would.
-"""
+row at the first edge that carries too little, and ends the summing of W as soon as even the heaviest edge would."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers
-from hades.retrieval.walks.compile_kernel import compiled, compiled_loop
+from models.kernels import compile_loop
 
 Floats = NDArray[np.float64]
 BOTH_WAYS, OUTWARDS, INWARDS = range(3)
@@ -89,14 +88,14 @@ def _arrays(rows: Csr) -> tuple[Any, ...]:
     return rows.starts, rows.target, rows.edge, rows.type, rows.weight
 
 
-@compiled
+@compile_loop
 def _double(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
     grown = np.zeros((2 * rows.shape[0], rows.shape[1]), rows.dtype)
     grown[: rows.shape[0]] = rows
     return grown
 
 
-@compiled
+@compile_loop
 def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Where a node stands in an open-addressed table, or where it would."""
     last = len(keys) - 1
@@ -106,7 +105,7 @@ def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     return place
 
 
-@compiled
+@compile_loop
 def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
@@ -172,7 +171,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     )  # fmt: skip
 
 
-@compiled_loop
+@compile_loop
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,

@@ -1,20 +1,28 @@
-"""The baseline that path search is compared with: everything near the seeds, by summed weight (GraphRAG style)."""
+"""What surrounds a node; subgraph; compare; explain a passage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 
-from hades.ports.graph import KINDS, Kind
-from hades.retrieval.ranking.relevance import ANY, MENTIONS, PATH_TYPES
-from hades.retrieval.turn.types import FoundPassage, Question, Seed
+from hades.errors import HadesError
+from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Passage
+from hades.ports.store import Direction, GraphStore
+from hades.ports.view import GraphView
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
+from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
+from hades.retrieval.walks.flow import FlowRules, spread_flow
+from hades.telemetry.turn import Caps, Turn
+from schemas.ids import Mask, iso
 from schemas.plan import Reason
 
-if TYPE_CHECKING:
-    from hades.retrieval.turn.metered_view import MeteredView
+# The baseline that path search is compared with: everything near the seeds, by summed weight (GraphRAG style).
+
 
 _CHUNK = KINDS.index(Kind.CHUNK)
 
@@ -63,3 +71,356 @@ def neighbourhood(
     chunks = numbers[view.kinds(numbers) == _CHUNK] if len(numbers) else numbers
     best = sorted(chunks.tolist(), key=lambda node: (-total[node], node))[:limit]
     return tuple(FoundPassage(node, total[node], {"graph": total[node]}) for node in best)
+
+
+# Walking the graph by hand: a node, what surrounds it, and the piece of graph around a few nodes, within a budget.
+
+
+MAX_WORK = 200_000
+MAX_MS = 2000
+_TOPIC_COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "drift"]
+_WITH_TEXT = frozenset({Kind.CHUNK, Kind.FUNC, Kind.FILE})
+
+
+class UnknownNode(HadesError):
+    """An id that the graph does not have."""
+
+    http_status = 404
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The limits of a walk: hops, edges followed from each node, nodes and edges in the result."""
+
+    hops: int = 1
+    fanout: int = 16
+    nodes: int = 100
+    edges: int = 400
+    direction: Direction = Direction.ANY
+    types: tuple[str, ...] | None = None
+
+
+def node_shown(view: GraphView, identifier: str) -> dict[str, Any]:
+    """Everything the graph says about one node: facts, degrees, its topic, its text where it has one."""
+    number = _numbers(view, [identifier])
+    facts = view.nodes(number)[0]
+    kind = KINDS[int(view.kinds(number)[0])]
+    topic = int(view.clusters_of(number)[0])
+    shown = {
+        **as_json(facts),
+        "degree": {
+            "out": int(view.degree(number, direction=Direction.OUT)[0]),
+            "in": int(view.degree(number, direction=Direction.IN)[0]),
+        },
+        "topic": view.ids(np.array([topic], np.int64))[0] if topic >= 0 else None,
+        "snapshot": view.info.snapshot,
+    }
+    if kind in _WITH_TEXT:
+        passage = view.passages(number)[0]
+        shown |= {"text": passage.text, "title": passage.title, "headings": list(passage.headings)}
+    return shown
+
+
+def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Mask = Mask()) -> dict[str, Any]:
+    """The nodes and edges within reach, heaviest first; `capped` says that there was more."""
+    turn = Turn(Caps(reach.nodes + reach.edges, MAX_WORK, MAX_MS))
+    metered = MeteredView(view, turn)
+    start = _numbers(view, identifiers)
+    depth = dict.fromkeys(start.tolist(), 0)
+    handles: dict[int, None] = {}
+    frontier, capped = start, False
+    for hop in range(1, reach.hops + 1):
+        if not len(frontier) or turn.expired():
+            break
+        found = metered.expand(frontier, direction=reach.direction, types=reach.types, fanout=reach.fanout, mask=mask)
+        capped = capped or found.capped
+        fresh: list[int] = []
+        for target, edge in zip(found.target.tolist(), found.edge.tolist(), strict=True):
+            if target not in depth and len(depth) < reach.nodes:
+                depth[target] = hop
+                fresh.append(target)
+            if target in depth and len(handles) < reach.edges:
+                handles[edge] = None
+            else:
+                capped = True
+        frontier = np.array(fresh, np.int64)
+    nodes = metered.nodes(np.array(list(depth), np.int64))
+    edges = metered.edges(np.array(list(handles), np.int64))
+    return {
+        "snapshot": view.info.snapshot,
+        "nodes": [{**as_json(facts), "depth": hop} for facts, hop in zip(nodes, depth.values(), strict=False)],
+        "edges": [edge_as_json(edge) for edge in edges],
+        "capped": capped or turn.expired() or len(nodes) < len(depth),
+        "spent": {"reads": turn.reads_spent, "work": turn.work_spent, "ms": round(turn.ms, 3)},
+    }
+
+
+def topics_shown(store: GraphStore, view: GraphView, limit: int) -> dict[str, Any]:
+    """Super-topics and topics that the view has, largest first."""
+    rows = [row for batch in store.scan("clusters", columns=_TOPIC_COLUMNS) for row in batch.to_pylist()]
+    numbers = view.number([f"clusters/{row['_key']}" for row in rows])
+    topics = [
+        {"id": f"clusters/{row.pop('_key')}", **row, "parent": f"clusters/{row['parent']}" if row["parent"] else None}
+        for row, number in zip(rows, numbers.tolist(), strict=True)
+        if number >= 0
+    ]
+    topics.sort(key=lambda topic: (-topic["level"], -topic["size"], topic["id"]))
+    return {"snapshot": view.info.snapshot, "topics": topics[:limit], "total": len(topics)}
+
+
+def as_json(facts: NodeFacts) -> dict[str, Any]:
+    """A node as callers see it."""
+    return {
+        "id": facts.id,
+        "kind": str(facts.kind),
+        "name": facts.name,
+        "type": facts.type,
+        "summary": facts.summary,
+        "document": facts.document,
+        "span": None if facts.span is None else list(facts.span),
+        "domain": facts.domain,
+    }
+
+
+def edge_as_json(edge: EdgeFacts) -> dict[str, Any]:
+    """An edge as callers see it, with where it was read and both its intervals."""
+    return {
+        "id": edge.id,
+        "from": edge.source,
+        "to": edge.target,
+        "type": edge.type,
+        "label": edge.label,
+        "weight": edge.weight,
+        "snippet": edge.snippet,
+        "document": edge.document,
+        "span": None if edge.span is None else list(edge.span),
+        "valid_from": _moment(edge.valid_from),
+        "valid_until": _moment(edge.valid_until),
+        "recorded_at": _moment(edge.recorded_at),
+        "retracted_at": _moment(edge.retracted_at),
+    }
+
+
+def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    asked = list(dict.fromkeys(identifiers))
+    numbers = view.number(asked)
+    for identifier, number in zip(asked, numbers.tolist(), strict=True):
+        if number < 0:
+            raise UnknownNode(
+                f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such as entities/name"
+            )
+    return numbers
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+# What differs between two published graphs: nodes and edges by kind, with the names of some that came and went.
+
+
+MAX_NAMED = 30
+_PAGE = 50_000
+
+
+def compare_views(before: GraphView, after: GraphView, named: int = MAX_NAMED) -> dict[str, Any]:
+    """Counts of both sides, and for each kind of node what was added and removed; at most `named` names each."""
+    ids = {side: _ids(view) for side, view in (("before", before), ("after", after))}
+    added, removed = ids["after"].keys() - ids["before"].keys(), ids["before"].keys() - ids["after"].keys()
+    kinds = sorted({*before.info.nodes, *after.info.nodes})
+    return {
+        "before": before.info.snapshot,
+        "after": after.info.snapshot,
+        "nodes": {
+            kind: {
+                "before": before.info.nodes.get(kind, 0),
+                "after": after.info.nodes.get(kind, 0),
+                "added": sum(one.startswith(f"{kind}/") for one in added),
+                "removed": sum(one.startswith(f"{kind}/") for one in removed),
+                "added_names": _names(after, ids["after"], [one for one in added if one.startswith(f"{kind}/")], named),
+                "removed_names": _names(
+                    before, ids["before"], [one for one in removed if one.startswith(f"{kind}/")], named
+                ),
+            }
+            for kind in kinds
+        },
+        "edges": {
+            kind: {"before": before.info.edges.get(kind, 0), "after": after.info.edges.get(kind, 0)}
+            for kind in sorted({*before.info.edges, *after.info.edges})
+        },
+        "parts": {
+            part: {"before": before.info.parts.get(part, ""), "after": after.info.parts.get(part, "")}
+            for part in sorted({*before.info.parts, *after.info.parts})
+        },
+    }
+
+
+def _ids(view: GraphView) -> dict[str, int]:
+    total = sum(view.info.nodes.values())
+    found: dict[str, int] = {}
+    for start in range(0, total, _PAGE):
+        numbers = np.arange(start, min(start + _PAGE, total), dtype=np.int64)
+        found.update(zip(view.ids(numbers), numbers.tolist(), strict=True))
+    return found
+
+
+def _names(view: GraphView, numbers: dict[str, int], ids: Sequence[str], most: int) -> list[str]:
+    """Names of some nodes, those that most texts mention first."""
+    facts = view.nodes(np.array([numbers[one] for one in sorted(ids)], dtype=np.int64)) if ids else []
+    best = sorted(facts, key=lambda node: (-node.frequency, node.name, node.id))
+    return list(dict.fromkeys(" ".join((node.name or node.document or node.id).split())[:120] for node in best))[:most]
+
+
+# The path that explains each of the first passages: from what the question names to what the passage is about. Flow
+# runs from the entities that the question names (of the best passage where it names none) to the entities of the
+# ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
+# reliable path with an edge that the passage states explains it; where no such path is among the first few, the
+# most reliable one that touches it does. A passage of code is about the function or class that it holds. A path may
+# explain several passages; it is returned once, with the rank of the best of them.
+
+
+NAMES = 24  # entities of a passage that a path may end in
+TITLE_VOICE = 10.0  # what the entity of its title, or the function that it holds, counts against one it mentions
+NEXT_STEPS = 3  # first passages whose own entities a path may also start from
+NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
+LOOKED_AT = 8  # paths of a passage whose edges are read, to find one that the passage states
+READS_SHARE = 4  # at most one read in this many of those left is spent on that
+BEHIND = "paths were looked for to the first {first} passages only"
+NO_NAME = "the passage names no entity of the graph"
+NO_START = "the question names no entity of the graph, and neither do the first passages"
+NO_TIME = "no time was left to look for a path"
+NO_WAY = "no path of {hops} leads from what the question names to the passage"
+
+
+@dataclass(frozen=True)
+class PassagePaths:
+    """Paths in the order of the passages that they explain; for each passage its path, or why it has none."""
+
+    paths: tuple[FoundPath, ...] = ()
+    path_of: tuple[int | None, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def mark(self, passages: Sequence[FoundPassage]) -> list[FoundPassage]:
+        """The passages with the path that leads to each, or with the reason why none does."""
+        marked = list(passages)
+        for place, (number, reason) in enumerate(zip(self.path_of, self.missing, strict=True)):
+            edges = () if number is None else self.paths[number].edges
+            marked[place] = replace(marked[place], explained_by=edges, no_path=reason)
+        looked = len(self.path_of)
+        return [*marked[:looked], *(replace(one, no_path=BEHIND.format(first=looked)) for one in marked[looked:])]
+
+
+def explain_passages(
+    view: MeteredView,
+    question: Question,
+    sources: Sequence[Seed],
+    passages: Sequence[FoundPassage],
+    read: Sequence[Passage],
+    rules: FlowRules,
+) -> PassagePaths:
+    """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
+    ends, held = _ends(view, question, passages, read)
+    starts = _starts(sources, ends, held)
+    targets = sorted({node for own in ends for node in own})
+    if view.turn.expired():
+        return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
+    if not starts or not targets:
+        return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
+    found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
+    best_paths = _choose_paths(view, found, ends, read)
+    hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
+    chosen: dict[frozenset[int], int] = {}
+    paths: list[FoundPath] = []
+    path_of: list[int | None] = []
+    missing: list[str] = []
+    for rank, (passage, own, best) in enumerate(zip(passages, ends, best_paths, strict=True), 1):
+        if best is None:
+            path_of.append(None)
+            missing.append(NO_WAY.format(hops=hops) if own else NO_NAME)
+            continue
+        key = frozenset(best.edges)
+        if key not in chosen:
+            chosen[key] = len(paths)
+            paths.append(replace(best, score=passage.score, origin=EXPLAIN, why=f"leads to passage {rank}; {best.why}"))
+        path_of.append(chosen[key])
+        missing.append("")
+    return PassagePaths(tuple(paths), tuple(path_of), tuple(missing))
+
+
+def _ends(
+    view: MeteredView, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]
+) -> tuple[list[dict[int, float]], list[set[int]]]:
+    """For each passage the entities that it names, with what a path counts that touches them; and what code it holds.
+
+    The module of a piece of code says nothing of it: every other piece of the file names it too.
+    """
+    nodes = np.array([one.node for one in passages[: len(read)]], np.int64)
+    ends: list[dict[int, float]] = [{} for _ in passages]
+    held: list[set[int]] = [set() for _ in passages]
+    if not len(nodes):
+        return ends, held
+    types = [name for name in (MENTIONS, DESCRIBES) if name in view.type_names]
+    found = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
+    holds = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
+    titled = [set(found.tolist()) for found in view.match_whole([short_title(one.title) for one in read])]
+    modules = [_module_entities(view, one) for one in read]
+    columns = (found.row, found.target, found.weight, found.type)
+    for row, target, weight, kind in zip(*(column.tolist() for column in columns), strict=True):
+        if kind == holds:
+            held[row].add(target)
+        elif target in modules[row]:
+            continue
+        voice = TITLE_VOICE if kind == holds or target in titled[row] else 1.0
+        ends[row][target] = voice * min(1.0, weight)
+    return ends, held
+
+
+def _module_entities(view: MeteredView, passage: Passage) -> set[int]:
+    """The entities that are called as the module of a piece of code, whole or without its first folders."""
+    if not (passage.path and passage.lines):
+        return set()
+    name = passage.path.rpartition(".")[0].replace("/", ".")
+    found = view.match_names(name)
+    return {node for node, end in zip(found.numbers.tolist(), found.ends.tolist(), strict=True) if end == len(name)}
+
+
+def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]], held: Sequence[set[int]]) -> list[Seed]:
+    """What the question names, then what the first passages are about: a second step starts where the first ended.
+
+    Each function or class that a passage holds is a start: what joins it to another passage explains it.
+    """
+    starts = {seed.node: seed for seed in sources}
+    for own, functions in zip(ends[:NEXT_STEPS], held, strict=False):
+        for node in functions or [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]:
+            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
+    for own, functions in zip(ends, held, strict=True):
+        for node in functions:
+            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
+    return list(starts.values())
+
+
+def _choose_paths(
+    view: MeteredView, found: Sequence[FoundPath], ends: Sequence[Mapping[int, float]], read: Sequence[Passage]
+) -> list[FoundPath | None]:
+    """For each passage the best path that it states an edge of, else the best one that touches it; None without one."""
+    ranked = [_rank_paths(found, own) for own in ends]
+    edges = dict.fromkeys(edge for paths in ranked for path in paths for edge in path.edges)
+    handles = np.array(list(edges)[: view.turn.reads_left // READS_SHARE], np.int64)
+    facts = view.edges(handles) if len(handles) else []
+    stated_in = {handle: one.document_id for handle, one in zip(handles.tolist(), facts, strict=False)}
+    chosen: list[FoundPath | None] = []
+    for place, paths in enumerate(ranked):
+        document = read[place].document_id if place < len(read) else ""
+        stated = (path for path in paths if any(stated_in.get(edge) == document for edge in path.edges))
+        chosen.append(next(stated, paths[0] if paths else None) if document else None)
+    return chosen
+
+
+def _rank_paths(found: Sequence[FoundPath], own: Mapping[int, float]) -> list[FoundPath]:
+    """The few paths with the most flow that touch what the passage is about, in their end, their start or between.
+
+    The score of a path is its flow by the weight of where it starts.
+    """
+    flows = [(path.score * max(own.get(node, 0.0) for node in path.nodes), path) for path in found]
+    best = sorted((-flow, place) for place, (flow, _) in enumerate(flows) if flow > 0.0)[:LOOKED_AT]
+    return [flows[place][1] for _, place in best]

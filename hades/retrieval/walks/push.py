@@ -1,15 +1,4 @@
-"""Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung and Lang, 2006).
-
-The graph is the undirected weighted one that both directions of the adjacency form together; an edge counts its weight
-times the factor of its type, and nothing where the mask hides it. A node that holds more residual than epsilon times
-its degree keeps a share and pushes the rest to its neighbours, so that at the end, for every node v,
-
-    0 <= exact(v) - estimate(v) <= epsilon * degree(v)
-
-because the walk is reversible: degree(u) * ppr(u -> v) = degree(v) * ppr(v -> u). Degrees are not stored. A row is read
-only until its sum shows that the node need not push, so a hub is never read for the sake of its degree alone, and all
-reading together stays within a constant of 1 / (epsilon * (1 - damping)).
-"""
+"""Forward push, compiled."""
 
 from __future__ import annotations
 
@@ -21,16 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr
-from hades.retrieval.walks.compile_kernel import compiled_loop
+from models.kernels import compile_loop
+
+# Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung and Lang, 2006).
+# The graph is the undirected weighted one that both directions of the adjacency form together; an edge counts its
+# weight times the factor of its type, and nothing where the mask hides it. A node that holds more residual than
+# epsilon times its degree keeps a share and pushes the rest to its neighbours, so that at the end, for every node
+# v, 0 <= exact(v) - estimate(v) <= epsilon * degree(v) because the walk is reversible: degree(u) * ppr(u -> v) =
+# degree(v) * ppr(v -> u). Degrees are not stored. A row is read only until its sum shows that the node need not
+# push, so a hub is never read for the sake of its degree alone, and all reading together stays within a constant of
+# 1 / (epsilon * (1 - damping)).
+
 
 ESTIMATE, RESIDUAL, DEGREE, CURSOR = range(4)  # columns of the state; the row of a node is half a cache line
 _QUEUED, _TOUCHED = 1, 2
 _NOT_QUEUED = 0xFF ^ _QUEUED
 _HEAD, _LENGTH, _N_TOUCHED, _WORK = range(4)  # what the kernel counts
-
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
-
 _of_thread = threading.local()
 
 
@@ -124,18 +121,8 @@ class Walk:
         self.close()
 
 
-def write_code(adjacency: Adjacency) -> None:
-    """Keep the kernel's machine code for processes that ask once; any adjacency shows its types."""
-    with Walk(adjacency, np.zeros(1, np.int64), np.ones(1), factors=np.ones(256)) as walk:
-        _push.write_code(*walk.arguments(1.0, 0.5, 0))
-
-
-def read_code() -> None:
-    """Push by the machine code that is kept, where there is some, until the compiler is loaded."""
-    _push.read_code()
-
-
 _NO_BOUNDS = np.empty(0, np.int64)
+_NO_BOUNDS.setflags(write=False)  # the same type as the arrays of a snapshot: one compiled kernel serves both
 _NO_VERDICTS = np.empty(0, np.uint8)
 _UNASKED, _HIDDEN, _SEEN = range(3)  # what is known of an edge at a moment
 
@@ -177,7 +164,7 @@ def _borrow(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32],
     )
 
 
-@compiled_loop
+@compile_loop
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
     out_starts,
     out_target,

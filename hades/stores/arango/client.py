@@ -1,40 +1,344 @@
-"""One session with the server: where every query gets its limits, its retries and its errors in our words."""
+"""Session, endpoints, HTTP, errors, retry."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
+import numpy as np
 import orjson
+import pyarrow as pa
+import requests
 from arango.client import ArangoClient
 from arango.cursor import Cursor
 from arango.database import Database, StandardDatabase
 from arango.exceptions import AQLQueryValidateError, ArangoServerError
+from arango.http import HTTPClient
 from arango.request import Request
+from arango.response import Response
+from numpy.typing import NDArray
+from pydantic import SecretStr
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from aql import load
-from hades.errors import ReadOnly, StoreError, StoreUnavailable
+from hades.errors import ReadOnly, SettingsError, StoreError, StoreUnavailable
 from hades.ports.store import Mode
-from hades.stores.arango.costs import DEFAULT_LIMIT_BYTES, DEFAULT_SHARE, UnitSize, default_limit, limit_of
-from hades.stores.arango.endpoints import ArangoEndpoints
-from hades.stores.arango.faults import TransportError, in_our_words
-from hades.stores.arango.retry import CircuitBreaker, RetryPolicy, may_repeat, may_repeat_unit, may_wait
-from hades.stores.arango.unix_http import SingleShotClient
+from hades.settings.tree import DATABASE
+from hades.stores.arango.encode import json_bytes
+from hades.stores.arango.errors import (
+    CircuitBreaker,
+    Lost,
+    NotArango,
+    NotSent,
+    RetryPolicy,
+    TimedOut,
+    TransportError,
+    in_our_words,
+    may_repeat,
+    may_repeat_unit,
+    may_wait,
+)
+from schemas.catalogue import Collection
+
+# What a write costs of the server's transaction limit, and how much of the limit one unit of work may take. The
+# server counts, for every key that a transaction writes, the lock (about 230 bytes), the document, and every index
+# entry that is removed and written again. The figures here lie above those of a 3.12 server (a mention 1.8 KB, a
+# relation 2.6 KB, an entity with its vector 5.1 KB), and a unit takes only a share of the limit: `journal` halves
+# one that the server refuses all the same.
+
+
+DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # up to 3.12.3
+LATER_LIMIT_BYTES, LATER_LIMIT_SINCE = 512 * 1024 * 1024, (3, 12, 4)
+LARGEST_UNIT_BYTES = 32 * 1024 * 1024  # the client holds one unit, and the journal keeps it as one document
+DEFAULT_SHARE = 0.25
+WHOLE_SHARE = 0.6  # of the limit, for a write of several units that is applied in one transaction
+OPTION = "transaction.streaming-max-transaction-size"
+_LOCK_BYTES = 230
+_ENTRY_BYTES = 160
+_DOCUMENT_BYTES = 200
+_VECTOR_BYTES = 4_096  # of a stored vector that a patch of another column writes again
+_TEXT_BYTES = 2_048  # of a stored text that a patch of another column writes again
+Bytes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class UnitSize:
+    """How much one unit of work may cost: a share of the server's limit, and where the limit is known from."""
+
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
+    share: float = DEFAULT_SHARE
+    source: str = "assumed"
+
+    @property
+    def unit_bytes(self) -> int:
+        """What the writes of one unit may cost together."""
+        return max(1, min(int(self.limit_bytes * self.share), LARGEST_UNIT_BYTES))
+
+    @property
+    def whole_bytes(self) -> int:
+        """What a write of several units may cost to be applied in one transaction, not piece by piece."""
+        return int(self.limit_bytes * max(self.share, WHOLE_SHARE))
+
+
+def put_costs(collection: Collection, table: pa.Table) -> Bytes:
+    """What writing each row whole costs."""
+    return json_bytes(table) + _fix(collection)
+
+
+def change_costs(collection: Collection, table: pa.Table) -> Bytes:
+    """What patching each row costs: the server writes the whole document again."""
+    held = _TEXT_BYTES if collection.text_fields else 512
+    held += _VECTOR_BYTES if collection.vector_field else 0
+    return json_bytes(table) + _fix(collection) + held
+
+
+def remove_costs(collection: Collection, table: pa.Table) -> Bytes:
+    """What removing each row costs."""
+    return np.full(table.num_rows, _fix(collection), dtype=np.int64)
+
+
+def default_limit(version: tuple[int, ...]) -> int:
+    """The limit of a server of this version that nobody configured."""
+    return LATER_LIMIT_BYTES if version >= LATER_LIMIT_SINCE else DEFAULT_LIMIT_BYTES
+
+
+def limit_of(options: dict[str, Any]) -> int | None:
+    """The server's limit among the options it tells, or None."""
+    held = options.get(OPTION)
+    return held if isinstance(held, int) and held > 0 else None
+
+
+def _fix(collection: Collection) -> int:
+    entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
+    return _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
+
+
+# Where the server is, per mode: an AF_UNIX socket when one is named, else the URL.
+
+
+_SOCKET_VARIABLE = {
+    Mode.READ_ONLY: "ARANGO_RO_UDS",
+    Mode.READ_WRITE: "ARANGO_RW_UDS",
+    Mode.ADMIN: "ARANGO_ADMIN_UDS",
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One place to talk to: a base URL, and the socket to reach it by when it is not TCP."""
+
+    url: str
+    unix_socket: Path | None = None
+
+    def __str__(self) -> str:
+        return f"unix:{self.unix_socket}" if self.unix_socket else self.url
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user that `hades provision` makes; `right` is what it may do with the database: `rw` or `ro`."""
+
+    user: str
+    password: str = field(repr=False)
+    right: Literal["rw", "ro"]
+
+
+@dataclass(frozen=True)
+class ArangoEndpoints:
+    """The server's addresses and the account; the password never shows in a text of it."""
+
+    url: str | None = None
+    database: str = DATABASE
+    user: str | None = None
+    password: SecretStr | str | None = field(default=None, repr=False)
+    ro_socket: Path | str | None = None
+    rw_socket: Path | str | None = None
+    admin_socket: Path | str | None = None
+    accounts: tuple[Account, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.url is None:
+            return
+        parts = urlsplit(self.url)
+        if parts.username is not None or parts.password is not None:
+            raise SettingsError(
+                "HADES_ARANGO_URL holds a user or password; put them in HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
+            )
+        if parts.scheme not in ("http", "https") or not parts.hostname or "," in parts.netloc:
+            raise SettingsError(
+                "HADES_ARANGO_URL must be one address that begins with http:// or https:// and names a host"
+            )
+
+    def of(self, mode: Mode) -> Endpoint:
+        """The endpoint that serves a mode, or `SettingsError` naming what to set."""
+        socket = {
+            Mode.READ_ONLY: self.ro_socket,
+            Mode.READ_WRITE: self.rw_socket,
+            Mode.ADMIN: self.admin_socket,
+        }[mode]
+        if socket is not None:
+            return Endpoint("http://localhost", Path(socket))
+        if self.url is not None:
+            return Endpoint(self.url.rstrip("/"))
+        raise SettingsError(
+            f"there is no ArangoDB endpoint for mode {mode.value!r}; set {_SOCKET_VARIABLE[mode]} to a socket, "
+            "or HADES_ARANGO_URL to an address"
+        )
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """User and password as the driver wants them."""
+        held = self.password
+        secret = held.get_secret_value() if isinstance(held, SecretStr) else held
+        return self.user or "root", secret or ""
+
+
+# The driver's HTTP, over AF_UNIX or TCP: every request goes out once, and failures keep what is known about them.
+
+
+_CONNECTIONS = 10
+
+
+class SingleShotClient(HTTPClient):
+    """Sends each request exactly once, through the circuit breaker; what to repeat is decided above, by meaning.
+
+    The driver's own client repeats GETs, and its host resolver repeats every method, so a lost insert runs twice.
+    """
+
+    def __init__(self, endpoint: Endpoint, request_timeout_s: float, breaker: CircuitBreaker) -> None:
+        self._endpoint = endpoint
+        self._breaker = breaker
+        self.request_timeout = request_timeout_s
+
+    def create_session(self, host: str) -> requests.Session:
+        """A session for one host whose adapter never retries."""
+        session = requests.Session()
+        # Proxies and .netrc of the environment must not see database traffic; TLS may need its certificate bundle.
+        session.trust_env = host.startswith("https://")
+        path = self._endpoint.unix_socket
+        adapter = _UnixAdapter(path) if path else HTTPAdapter(pool_maxsize=_CONNECTIONS, max_retries=0)
+        session.mount("https://", adapter)
+        session.mount("http://", adapter)
+        return session
+
+    def send_request(
+        self,
+        session: requests.Session,
+        method: str,
+        url: str,
+        headers: MutableMapping[str, str] | None = None,
+        params: MutableMapping[str, str] | None = None,
+        data: Any = None,
+        auth: tuple[str, str] | None = None,
+    ) -> Response:
+        """One request, one answer, or a `TransportError`."""
+        self._breaker.before_request()
+        body = data.encode() if isinstance(data, str) else data
+        try:
+            answer = session.request(
+                method, url, params=params, data=body, headers=headers, auth=auth, timeout=self.request_timeout
+            )
+        except requests.RequestException as error:
+            self._breaker.failed()
+            raise _failure(error, self._endpoint, self.request_timeout) from error
+        problem = _not_an_answer(answer, self._endpoint)
+        if problem is not None:
+            self._breaker.failed()
+            raise problem
+        self._breaker.succeeded()
+        answer.encoding = "utf-8"  # guessing it reads the whole body once more
+        return Response(
+            method=method,
+            url=answer.url,
+            headers=answer.headers,
+            status_code=answer.status_code,
+            status_text=answer.reason,
+            raw_body=answer.text,
+        )
+
+
+def _failure(error: requests.RequestException, endpoint: Endpoint, timeout_s: float) -> TransportError:
+    reason = error.args[0] if error.args else None
+    if isinstance(reason, MaxRetryError):
+        reason = reason.reason
+    if isinstance(error, requests.ConnectTimeout) or isinstance(reason, NewConnectionError):
+        return NotSent(f"nothing listens at {endpoint}")
+    if isinstance(error, requests.Timeout):
+        return TimedOut(f"{endpoint} did not answer within {timeout_s:g} s")
+    return Lost(f"the connection to {endpoint} broke before the answer came")
+
+
+def _not_an_answer(answer: requests.Response, endpoint: Endpoint) -> TransportError | None:
+    """What an HTTP answer that is not the database's own means, or None when it is."""
+    is_json = not answer.content or "json" in answer.headers.get("content-type", "")
+    if answer.status_code == 503 and (not is_json or answer.json().get("errorNum", 503) == 503):
+        # The driver would resend on this one: the server starts, stops or is in maintenance.
+        return NotSent(f"{endpoint} says that it does not serve at the moment (503)")
+    if is_json:
+        return None
+    if answer.status_code in (502, 504):
+        return Lost(f"the proxy at {endpoint} got no answer from the server ({answer.status_code})")
+    return NotArango(f"{endpoint} answers, but not as ArangoDB does; check the address")
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, *arguments: Any, unix_socket: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unix_socket = unix_socket
+
+    def connect(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(self.timeout if isinstance(self.timeout, (int, float)) else None)
+        try:
+            connection.connect(self._unix_socket)
+        except OSError as error:
+            connection.close()
+            raise NewConnectionError(self, f"cannot connect to {self._unix_socket}: {error}") from error
+        self.sock = connection
+
+
+class _UnixPool(HTTPConnectionPool):
+    ConnectionCls = _UnixConnection
+
+
+class _UnixAdapter(HTTPAdapter):
+    """Hands every request to one pool of connections to a socket file."""
+
+    def __init__(self, path: Path) -> None:
+        self._pool = _UnixPool("localhost", maxsize=_CONNECTIONS, unix_socket=str(path))
+        super().__init__(max_retries=0)
+
+    def get_connection_with_tls_context(
+        self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
+    ) -> HTTPConnectionPool:
+        return self._pool
+
+    def close(self) -> None:
+        self._pool.close()
+        super().close()
+
+
+# One session with the server: where every query gets its limits, its retries and its errors in our words.
+
 
 __all__ = ["ArangoEndpoints", "ArangoSession"]
-
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
-
 PATIENCE_S = 600.0
 _UNKNOWN_FUNCTION = 1540
 _MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
 _WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILINE)
-
 logger = logging.getLogger(__name__)
 
 

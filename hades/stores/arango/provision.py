@@ -1,22 +1,183 @@
-"""Everything the catalogue declares, from the database to the graphs, made where it is missing."""
+"""Create the catalogue, indexes and users; check the server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+import pyarrow as pa
 from arango.database import StandardDatabase
 from arango.exceptions import ArangoServerError
 
-from hades.errors import NotProvisioned, StoreError
-from hades.ports.store import ProvisionReport
-from hades.stores.arango import checks, journal, vectors
-from hades.stores.arango.accounts import make_accounts
-from hades.stores.arango.client import ArangoSession
-from schemas.catalogue import ANALYZER, NAME_ANALYZER, Collection, Graph, collection_named
-from schemas.parts import collections_in, graphs_in, notes_on, part_of
+from aql import load
+from hades.errors import BadRows, NotProvisioned, StoreDamaged, StoreError
+from hades.ports.store import ProvisionReport, RowStore
+from hades.stores import row_checks
+from hades.stores.arango import vector_index as vectors
+from hades.stores.arango import write
+from hades.stores.arango.client import Account, ArangoSession
+from schemas.catalogue import (
+    ANALYZER,
+    NAME_ANALYZER,
+    Collection,
+    Graph,
+    collection_named,
+    collections_in,
+    graphs_in,
+    notes_on,
+    part_of,
+)
+
+# What the server is and whether HADES can rely on it: version, sharding, rights, clock, limits, unfinished writes.
+
+
+OLDEST, ADVISED = (3, 12, 0), (3, 12, 4)
+CLOCK_S = 5.0
+_COORDINATOR = "COORDINATOR"
+
+
+class WrongServer(StoreError):
+    """A server that HADES cannot keep its promises on."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the examination: what, how it stands, what was found, what to do."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    next: str = ""
+
+
+def check_version(session: ArangoSession) -> list[str]:
+    """Refuse a server that is too old; say what is off on one that is older than advised."""
+    if session.version_numbers < OLDEST:
+        raise WrongServer(
+            f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or newer: upgrade the server"
+        )
+    if session.version_numbers < ADVISED:
+        return [_old(session)]
+    return []
+
+
+def check_sharding(session: ArangoSession) -> None:
+    """Refuse a database of a cluster that spreads collections over servers: order and atomic commits need one."""
+    sharding = _sharding(session)
+    if sharding is not None and sharding != "single":
+        raise WrongServer(
+            f"the database {session.database_name} is sharded ({sharding or 'flexible'}), expected OneShard; "
+            "move it away or choose another HADES_ARANGO_DATABASE, and let `hades provision` create it"
+        )
+
+
+def findings(session: ArangoSession) -> Iterator[Finding]:
+    """Everything that can be asked with this account."""
+    old = session.version_numbers < ADVISED
+    yield Finding("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
+    sharding = _sharding(session)
+    if sharding is None:
+        yield Finding("sharding", "ok", "a single server")
+    else:
+        wrong = sharding != "single"
+        step = "let `hades provision` create a database of its own" if wrong else ""
+        yield Finding("sharding", "fail" if wrong else "ok", sharding or "flexible", step)
+    yield _clock(session)
+    yield _rights(session)
+    size = session.unit_size
+    yield Finding(
+        "transaction limit",
+        "ok",
+        f"{size.limit_bytes // 2**20} MiB ({size.source}); one unit writes at most {size.unit_bytes // 2**20} MiB",
+    )
+    left = write.complete_writes(session)
+    if left is None:
+        yield Finding("write journal", "fail", "missing", "hades provision")
+    elif left:
+        yield Finding(
+            "write journal", "warn", f"{len(left)} unfinished writes", "the next build or ingest finishes them"
+        )
+    else:
+        yield Finding("write journal", "ok", "nothing unfinished")
+
+
+def _clock(session: ArangoSession) -> Finding:
+    began = time.time()
+    said = session.query(load("maintenance/read_clock"), {}, action="asking the server's time")[0] / 1000
+    skew = said - (began + time.time()) / 2
+    if abs(skew) > CLOCK_S:
+        step = "set both clocks by NTP: validity intervals are compared with the time of this machine"
+        return Finding("clock", "warn", f"the server's clock differs by {skew:+.1f} s", step)
+    return Finding("clock", "ok", f"within {CLOCK_S:.0f} s")
+
+
+def _rights(session: ArangoSession) -> Finding:
+    user = session.user
+    try:
+        held = session.db.permission(user, session.database_name)
+    except ArangoServerError:
+        return Finding("rights", "ok", f"{user}; which rights, the server does not tell this account")
+    if held == "none":
+        step = f"grant {user} `ro` (questions) or `rw` (builds) on {session.database_name}"
+        return Finding("rights", "fail", f"{user} may not read the database", step)
+    return Finding("rights", "ok", f"{user} has {held} on {session.database_name}")
+
+
+def _sharding(session: ArangoSession) -> str | None:
+    """How a cluster's database is sharded; None on a single server or where the account may not ask."""
+    try:
+        if session.db.role() != _COORDINATOR:
+            return None
+        properties = cast(dict[str, Any], session.db.properties())
+    except ArangoServerError:
+        return None
+    return str(properties.get("sharding") or "")
+
+
+def _old(session: ArangoSession) -> str:
+    return (
+        f"the server is ArangoDB {session.version}. Off on it: the vector index (searches compare every vector), and "
+        "transactions larger than 128 MiB unless the server allows more. A deployment created before 3.12.4 can become "
+        "read-only later: upgrade to 3.12.9 or newer before production"
+    )
+
+
+# Accounts with few rights, which provisioning makes: one that builds and one that only reads.
+
+
+_EVERY_COLLECTION = "*"
+
+
+def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterator[str]:
+    """Make the accounts that are missing, give each its password and its rights on this database; names of new ones."""
+    wanted = [account for account in accounts if account.user != session.user]
+    if not wanted:
+        return
+    system = session.system_database()
+    listed = session.run("listing users", lambda: cast(list[Any], system.users()), again=True)
+    held = {one["username"] for one in listed}
+    for account in wanted:
+        write = system.update_user if account.user in held else system.create_user
+        session.run(
+            f"making the user {account.user}",
+            partial(write, account.user, password=account.password, active=True),
+            again=False,
+            writes=True,
+        )
+        for collection in (None, _EVERY_COLLECTION):  # a right on the database alone says nothing of its collections
+            grant = partial(
+                system.update_permission, account.user, account.right, session.database_name, collection=collection
+            )
+            session.run(f"granting {account.user} {account.right}", grant, again=True, writes=True)
+        if account.user not in held:
+            yield f"user {account.user} ({account.right} on {session.database_name})"
+
+
+# Everything the catalogue declares, from the database to the graphs, made where it is missing.
+
 
 _NO_DATABASE = 1228
 _THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
@@ -67,7 +228,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         session.run(f"creating {one.name}", _repeatable(one.make), again=True, writes=True)
         created.append(one.name)
     part = hold_part(session)
-    notes = [*checks.check_version(session), *notes_on(part), *_strange_graphs(session, part)]
+    notes = [*check_version(session), *notes_on(part), *_strange_graphs(session, part)]
     if vector_index:
         notes += vectors.make_missing(session, created, part)
     else:
@@ -101,8 +262,8 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
     if not _database_exists(session):
         yield Missing(f"database {session.database_name}", partial(_create_database, session))
-    checks.check_version(session)
-    checks.check_sharding(session)
+    check_version(session)
+    check_sharding(session)
     db = session.patient_db
     part = only or hold_part(session)
     yield from _missing_collections(session, db, part)
@@ -170,17 +331,17 @@ def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: C
 
 def _missing_journal(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
     """The store's own collection for writes that take several transactions."""
-    if journal.COLLECTION not in _collection_kinds(session, db):
-        yield Missing(f"collection {journal.COLLECTION}", partial(db.create_collection, journal.COLLECTION))
-    documents = db.collection(journal.COLLECTION)
+    if write.COLLECTION not in _collection_kinds(session, db):
+        yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
+    documents = db.collection(write.COLLECTION)
     try:
         listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
     except NotProvisioned:  # asked without making it
         return
     held = {tuple(one["fields"]) for one in listed if one["type"] == "persistent"}
-    for fields, sparse in journal.INDEXES:
+    for fields, sparse in write.INDEXES:
         if fields not in held:
-            name = f"index {journal.COLLECTION}({', '.join(fields)})"
+            name = f"index {write.COLLECTION}({', '.join(fields)})"
             yield Missing(name, partial(documents.add_index, _persistent(fields, sparse)))
 
 
@@ -286,3 +447,55 @@ def _comparable(definitions: list[dict[str, Any]]) -> set[tuple[str, frozenset[s
         )
         for one in definitions
     }
+
+
+# What is wrong with the store: things that are missing, edges that dangle, rows that break a rule.
+
+
+def dangling(session: ArangoSession, part: str) -> dict[str, list[str]]:
+    """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
+    edges = [collection for collection in collections_in(part) if collection.edge]
+    found = {collection.name: sorted(_dangling_keys(session, collection)) for collection in edges}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
+    """What is wrong, in sentences."""
+    try:
+        for one in missing(session):
+            yield f"{one.name} is missing; run `hades provision`"
+        part = hold_part(session)
+        for collection in collections_in(part):
+            yield from _bad_rows(collection, store)
+        for name, keys in dangling(session, part).items():
+            yield f"{name}: {len(keys)} edges without an end"
+    except (NotProvisioned, Stranger) as error:
+        yield str(error)
+
+
+def _dangling_keys(session: ArangoSession, collection: Collection) -> set[str]:
+    assert collection.edge is not None
+    keys: set[str] = set()
+    for end, homes in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
+        for home in homes:
+            keys.update(
+                session.query(
+                    load("maintenance/list_dangling"),
+                    {"@edges": collection.name, "@nodes": home, "end": end, "home": home},
+                    action=f"looking for edges of {collection.name} without an end",
+                    patient=True,
+                )
+            )
+    return keys
+
+
+def _bad_rows(collection: Collection, store: RowStore) -> Iterator[str]:
+    """The first row of each batch that does not keep the catalogue's rules."""
+    try:
+        for batch in store.scan(collection.name):
+            try:
+                row_checks.prepare(collection, pa.Table.from_batches([batch]))
+            except BadRows as error:
+                yield f"{collection.name} (_key {error.key!r}): {error.rule}"
+    except StoreDamaged as error:
+        yield str(error)

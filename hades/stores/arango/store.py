@@ -11,19 +11,17 @@ import pyarrow as pa
 
 from hades.errors import StoreBusy, StoreError
 from hades.ports.store import Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
-from hades.stores import rows as rules
-from hades.stores.arango import health, journal, provision, reading
-from hades.stores.arango.bulk import BulkRows
-from hades.stores.arango.checks import Finding, findings
-from hades.stores.arango.client import ArangoEndpoints, ArangoSession
-from hades.stores.arango.costs import DEFAULT_SHARE
-from hades.stores.arango.faults import TooLarge
-from hades.stores.arango.retry import CircuitBreaker, RetryPolicy
-from hades.stores.arango.row_store import ArangoRows, refuse_both
-from hades.stores.arango.scope import Scope
+from hades.stores import row_checks as rules
+from hades.stores.arango import provision, read
+from hades.stores.arango import provision as health
+from hades.stores.arango import write as journal
+from hades.stores.arango.client import DEFAULT_SHARE, ArangoEndpoints, ArangoSession
+from hades.stores.arango.errors import CircuitBreaker, RetryPolicy, TooLarge
+from hades.stores.arango.provision import Finding, findings
+from hades.stores.arango.read import Scope
+from hades.stores.arango.rows import ArangoRows, BulkRows, refuse_both
 from hades.stores.arango.transaction import begin, commit, give_up
-from schemas.catalogue import NAMES
-from schemas.parts import ALL, names_in
+from schemas.catalogue import ALL, NAMES, names_in
 
 _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bulk` reckons exactly
 
@@ -160,7 +158,7 @@ class ArangoStore(ArangoRows):
         """See `GraphStore.counts`."""
         held = names_in(self._part)
         if held == NAMES:
-            return reading.count_collections(self._scope)
+            return read.count_collections(self._scope)
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:

@@ -12,11 +12,9 @@ from arango.exceptions import TransactionAbortError, TransactionCommitError, Tra
 
 from hades.errors import StoreUnavailable
 from hades.stores.arango.client import ArangoSession
-from hades.stores.arango.faults import Lost, NotSent, TimedOut, TransportError
-from hades.stores.arango.retry import may_repeat
+from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
 
 Result = TypeVar("Result")
-
 IDLE_S = 55.0  # the server gives a transaction up after 60 idle seconds, and may answer a later commit with success
 _SETTLED_S = 0.25
 _ASKED = 20

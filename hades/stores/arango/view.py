@@ -1,15 +1,12 @@
-"""The graph as retrieval reads it, over AQL: one query a hop, nothing kept but the ids that were met.
-
-For graphs that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. A
-snapshot also finds names that are spelled with other signs than stored, for which the server has no index.
-"""
+"""The graph over AQL, one query a hop."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -24,34 +21,262 @@ from hades.ports.graph import (
     KINDS,
     Adjacency,
     Codes,
+    EdgeFacts,
     Expansion,
     Flags,
     Hits,
     Kind,
     NameMatches,
+    NodeFacts,
     Numbers,
+    Passage,
+    SourceFacts,
     ViewInfo,
     Weights,
 )
 from hades.ports.store import Direction, Term
 from hades.ports.view import GraphView
-from hades.snapshot.names import outermost
-from hades.snapshot.publish_inputs import edge_types, parts_of
+from hades.snapshot.facts import outermost
 from hades.snapshot.vectors import unit_vector
-from hades.stores.arango import view_facts as facts
-from hades.stores.arango.row_store import ArangoRows
-from hades.stores.arango.searching import find_named
+from hades.snapshot.write_vectors import edge_types, parts_of
+from hades.stores.arango.read import find_named
+from hades.stores.arango.rows import ArangoRows
 from hades.stores.arango.store import ArangoStore
-from hades.stores.arango.view_tables import IdTable
 from schemas.catalogue import Collection, collection_named
-from schemas.ids import split_id
-from schemas.intervals import Mask, iso
+from schemas.ids import Mask, iso, split_id
+
+# Documents of the server as the records that `hades.ports.graph` names.
+
+
+NODE_COLUMNS = (
+    *("name", "title", "qualified_name", "path", "type", "kind", "level", "summary", "docstring", "document", "span"),
+    *("cluster_id", "deg_out", "domain", "frequency"),
+)
+EDGE_COLUMNS = (
+    *("_from", "_to", "type", "weight", "provenance", "label"),
+    *("valid_from", "valid_until", "recorded_at", "retracted_at"),
+)
+PASSAGE_COLUMNS = (
+    *("title", "qualified_name", "path", "kind", "document", "span", "headings", "token_count", "timestamp"),
+    *("file_path", "symbol", "start_line", "end_line"),
+)
+SOURCE_COLUMNS = ("_key", "origin", "title", "text", "sha256")
+_NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
+_SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstring"}
+Fields = dict[str, Any]
+
+
+def node(identifier: str, fields: Fields) -> NodeFacts:
+    """One node."""
+    kind = Kind(identifier.partition("/")[0])
+    return NodeFacts(
+        id=identifier,
+        kind=kind,
+        name=fields.get(_NAME.get(kind, "name")) or "",
+        type=_type(kind, fields),
+        summary=fields.get(_SUMMARY.get(kind, "")) or "",
+        document=_origin(fields, fields.get("document")),
+        span=_span(fields.get("span")),
+        cluster_id=fields.get("cluster_id"),
+        deg_out=fields.get("deg_out") or 0,
+        domain=fields.get("domain"),
+        frequency=fields.get("frequency") or 0,
+    )
+
+
+def edge(identifier: str, fields: Fields) -> EdgeFacts:
+    """One edge."""
+    provenance = fields.get("provenance") or {}
+    weight = fields.get("weight")
+    moments = {name: _moment(fields.get(name)) for name in ("valid_from", "valid_until", "recorded_at", "retracted_at")}
+    return EdgeFacts(
+        id=identifier,
+        source=fields["_from"],
+        target=fields["_to"],
+        type=fields["type"],
+        weight=None if weight is None else float(weight),
+        document=_origin(fields, provenance.get("doc")),
+        document_id=provenance.get("doc") or "",
+        span=_span(provenance.get("span")),
+        snippet=fields["snippet"],
+        label=fields.get("label") or "",
+        **moments,
+    )
+
+
+def passage(identifier: str, fields: Fields) -> Passage:
+    """The text of a chunk, a function or a file."""
+    kind = Kind(identifier.partition("/")[0])
+    text = fields["text"]
+    return Passage(
+        id=identifier,
+        text=text,
+        document=_origin(fields, fields.get("document")),
+        document_id=fields["document"],
+        span=_span(fields.get("span")) or (0, len(text)),
+        title=fields.get(_NAME[kind]) or fields.get("source_title") or "",
+        headings=tuple(fields.get("headings") or ()),
+        kind=_type(kind, fields),
+        token_count=fields.get("token_count") or 0,
+        timestamp=_moment(fields.get("timestamp")),
+        **(_place_in_file(fields) if kind is Kind.CHUNK else {}),
+    )
+
+
+def _place_in_file(fields: Fields) -> Fields:
+    first = fields.get("start_line") or 0
+    return {
+        "path": fields.get("file_path") or "",
+        "symbol": fields.get("symbol") or "",
+        "lines": (first, fields.get("end_line") or first) if first else None,
+    }
+
+
+def source(fields: Fields) -> SourceFacts:
+    """A whole document."""
+    return SourceFacts(
+        id=f"documents/{fields['_key']}",
+        origin=fields.get("origin") or "",
+        title=fields.get("title") or "",
+        text=fields.get("text") or "",
+        sha256=fields.get("sha256") or "",
+    )
+
+
+def _type(kind: Kind, fields: Fields) -> str:
+    if kind is Kind.CLUSTER:
+        return f"L{fields['level']}"
+    if kind is Kind.FILE:
+        return "file"
+    return str(fields["type" if kind is Kind.ENTITY else "kind"])
+
+
+def _origin(fields: Fields, document: str | None) -> str:
+    """What a citation shows: the document's origin, or for one that is not stored the name it goes by."""
+    if document is None:
+        return ""
+    return fields.get("origin") or document.partition("/")[2] or document
+
+
+def _span(span: list[int] | None) -> tuple[int, int] | None:
+    return (span[0], span[1]) if span is not None and len(span) == 2 else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+# Tables that a view over AQL keeps in memory: ids as small integers, and the edges of nodes for one turn.
+
+
+ROW_EDGES = 400  # the heaviest edges of a node that a turn keeps; few nodes have more
+
+
+class IdTable:
+    """Two-way table of ids and numbers."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._numbers
+
+    def add(self, names: Sequence[str]) -> Numbers:
+        """The number of each id, a new one where it is met for the first time."""
+        for name in names:
+            if name not in self._numbers:
+                self._numbers[name] = len(self._names)
+                self._names.append(name)
+        return self.find(names)
+
+    def find(self, names: Sequence[str]) -> Numbers:
+        """The number of each id, -1 where it has none."""
+        return np.fromiter((self._numbers.get(name, -1) for name in names), np.int64, len(names))
+
+    def names(self, numbers: Numbers) -> list[str]:
+        """The id of each number; refuses one that was never given out."""
+        asked = np.asarray(numbers, np.int64)
+        wrong = asked[(asked < 0) | (asked >= len(self._names))]
+        if wrong.size:
+            raise BadQuery(
+                f"{int(wrong[0])} is not a {self._what} of this view; numbers come from the view that is asked"
+            )
+        return [self._names[number] for number in asked.tolist()]
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """Edges that touch one node, heaviest first."""
+
+    target: Numbers
+    edge: Numbers
+    type: Codes
+    weight: Weights
+    outbound: Flags
+
+    def select(self, node: int, direction: Direction, types: Codes | None, fanout: int | None) -> NodeRow:
+        """The edges of a direction and of these type codes, at most `fanout`."""
+        kept = np.ones(len(self.target), np.bool_)
+        outbound = self.outbound
+        if direction == Direction.OUT:
+            kept &= self.outbound
+        elif direction == Direction.IN:
+            kept &= ~self.outbound | (self.target == node)
+            outbound = np.zeros(len(self.outbound), np.bool_)
+        if types is not None:
+            kept &= np.isin(self.type, types)
+        rows = np.flatnonzero(kept)[:fanout]
+        return NodeRow(self.target[rows], self.edge[rows], self.type[rows], self.weight[rows], outbound[rows])
+
+
+def split_rows(found: Expansion, nodes: int) -> list[NodeRow]:
+    """The rows by asked node; where the expansion was capped, the row that was cut and later ones are left out."""
+    whole = nodes if not found.capped else max(1, int(found.row.max(initial=0)))
+    bounds = np.searchsorted(found.row, np.arange(whole + 1))
+    return [
+        NodeRow(found.target[a:b], found.edge[a:b], found.type[a:b], found.weight[a:b], found.outbound[a:b])
+        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+
+
+def join_rows(rows: Sequence[NodeRow], places: Sequence[int], limit: int | None) -> Expansion:
+    """One expansion of the rows of the asked places, cut after `limit` edges."""
+    row = np.repeat(np.array(places, np.int64), [len(one.target) for one in rows])
+    parts = [
+        np.concatenate([np.empty(0, kind), *(getattr(one, name) for one in rows)])
+        for name, kind in (
+            ("target", np.int64),
+            ("edge", np.int64),
+            ("type", np.uint8),
+            ("weight", np.float32),
+            ("outbound", np.bool_),
+        )
+    ]
+    capped = limit is not None and len(row) >= limit
+    cut = slice(0, limit)
+    return Expansion(
+        row[cut],
+        parts[0][cut],
+        parts[1][cut],
+        parts[2][cut].astype(np.uint8),
+        parts[3][cut].astype(np.float32),
+        parts[4][cut].astype(np.bool_),
+        len(row[cut]),
+        capped,
+    )
+
+
+# The graph as retrieval reads it, over AQL: one query a hop, nothing kept but the ids that were met. For graphs
+# that no machine maps into memory. It reads the store as it is now, so its answers change when rows do. A snapshot
+# also finds names that are spelled with other signs than stored, for which the server has no index.
+
 
 _UNBOUNDED = 2**31 - 1
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
-
 logger = logging.getLogger(__name__)
 
 
@@ -186,30 +411,30 @@ class ArangoView:
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
         ids = self.node_ids.names(numbers)
-        binds = {"ids": ids, "columns": facts.NODE_COLUMNS}
+        binds = {"ids": ids, "columns": NODE_COLUMNS}
         found = self.ask(load("view/list_nodes"), binds, "reading nodes")
-        return [facts.node(one, document) for one, document in zip(ids, found, strict=True)]
+        return [node(one, document) for one, document in zip(ids, found, strict=True)]
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
         ids = self.edge_ids.names(handles)
-        binds = {"ids": ids, "columns": facts.EDGE_COLUMNS}
+        binds = {"ids": ids, "columns": EDGE_COLUMNS}
         found = self.ask(load("view/list_edges"), binds, "reading edges")
-        return [facts.edge(one, document) for one, document in zip(ids, found, strict=True)]
+        return [edge(one, document) for one, document in zip(ids, found, strict=True)]
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
         ids = self.node_ids.names(numbers)
         self.check_readable(ids)
-        binds = {"ids": ids, "columns": facts.PASSAGE_COLUMNS}
+        binds = {"ids": ids, "columns": PASSAGE_COLUMNS}
         found = self.ask(load("view/list_passages"), binds, "reading passages")
-        return [facts.passage(one, document) for one, document in zip(ids, found, strict=True)]
+        return [passage(one, document) for one, document in zip(ids, found, strict=True)]
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""
         keys = [key for name, _, key in (one.partition("/") for one in document_ids) if name == "documents"]
-        rows = self.store.get("documents", keys, columns=facts.SOURCE_COLUMNS).to_pylist()
-        held = {f"documents/{row['_key']}": facts.source(row) for row in rows}
+        rows = self.store.get("documents", keys, columns=SOURCE_COLUMNS).to_pylist()
+        held = {f"documents/{row['_key']}": source(row) for row in rows}
         return [held.get(one) for one in document_ids]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:

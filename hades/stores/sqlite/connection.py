@@ -1,15 +1,19 @@
-"""Connections to one SQLite file: pragmas, one writer, readers that never block it, errors in our words."""
+"""File, connections, migrations, copies, counts."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from hades.errors import NotProvisioned, ReadOnly, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode
+
+# Connections to one SQLite file: pragmas, one writer, readers that never block it, errors in our words.
+
 
 BUSY_TIMEOUT_SECONDS = 60.0
 # Pages of ours are tens of kilobytes: large database pages keep their overflow chains short.
@@ -140,3 +144,122 @@ def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterato
         raise StoreError(f"{path}: {text}; run `hades doctor`") from error
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(f"{path}: {error}; restore a backup or rebuild the store from its sources") from error
+
+
+# Ordered changes to the file's own tables, each applied once, each in a transaction.
+
+
+# Collections are data here, not tables: a new field or index needs no migration (see registry.py). Append only.
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    (
+        "pages",
+        """
+        CREATE TABLE tree (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL DEFAULT 0) STRICT;
+        CREATE TABLE layout (
+          id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, schema BLOB NOT NULL, UNIQUE (tree, schema)
+        ) STRICT;
+        CREATE TABLE page (
+          id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, first TEXT NOT NULL, rows INTEGER NOT NULL,
+          layout INTEGER NOT NULL, absent INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX page_by_fence ON page (tree, first);
+        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO counter VALUES ('revision', 0);
+        """,
+    ),
+    # The first files kept edges by node in a table of its own; they are look-ups of pages since, built from the rows.
+    ("edges by node are pages", "DROP TABLE IF EXISTS adjacency;"),
+    (
+        "changes of followed collections",
+        """
+        CREATE TABLE change (revision INTEGER NOT NULL, tree INTEGER NOT NULL, key TEXT) STRICT;
+        CREATE INDEX change_by_tree ON change (tree, revision);
+        INSERT INTO counter SELECT 'changes_after', value FROM counter WHERE name = 'revision';
+        """,
+    ),
+)
+
+
+def migrate(connection: sqlite3.Connection) -> list[str]:
+    """Bring the file to the newest version; the names of what was applied. The caller holds the transaction."""
+    current = known_version(connection)
+    applied = []
+    for number, (name, script) in enumerate(MIGRATIONS[current:], start=current + 1):
+        for statement in script.split(";"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number:d}")
+        applied.append(f"migration {number} ({name})")
+    return applied
+
+
+def known_version(connection: sqlite3.Connection) -> int:
+    """The file's version; one that a later HADES wrote is refused, because nobody here knows what it means."""
+    current = version(connection)
+    if current > len(MIGRATIONS):
+        raise StoreError(
+            f"the file is at version {current}, this HADES knows {len(MIGRATIONS)}; upgrade HADES or use the older file"
+        )
+    return current
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The number of migrations the file has seen."""
+    number: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return number
+
+
+# A copy of a SQLite file as it was at one moment, while others go on writing it.
+
+
+_BEGINNING = b"SQLite format 3\x00"
+
+
+def copy_as_of_now(source: Path, target: Path) -> None:
+    """Copy a file of any kind to the new file `target`; a database as it is at one moment."""
+    with source.open("rb") as file:
+        is_database = file.read(len(_BEGINNING)) == _BEGINNING
+    (copy_database if is_database else shutil.copy2)(source, target)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Write what `source` holds now to the new file `target`, by SQLite's own backup.
+
+    All pages are read in one step under one read lock: writers of a write-ahead log go on, and the copy has none of
+    what they commit meanwhile. The copy stands alone, without a log beside it.
+    """
+    with (
+        translate(source),
+        closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as old,
+        closing(sqlite3.connect(target, isolation_level=None)) as new,
+    ):
+        old.backup(new)
+        new.execute("PRAGMA journal_mode=DELETE")
+
+
+def rows_of(path: Path) -> dict[str, int]:
+    """Rows by collection, as the file counts them itself; also of a file that an older version wrote."""
+    with translate(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+        if file.execute("SELECT 1 FROM sqlite_master WHERE name = 'tree'").fetchone() is None:
+            return {}
+        counts = file.execute("SELECT name, rows FROM tree WHERE rows > 0 AND instr(name, '#') = 0 ORDER BY name")
+        return dict(counts.fetchall())
+
+
+# How many rows a collection has, read from the file alone: no catalogue, no Arrow.
+
+
+class RowCounts:
+    """Counts rows of one file. None stands for a file or a collection that is not there or cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._connections = Connections(path, Mode.READ_ONLY)
+
+    def __call__(self, collection: str) -> int | None:
+        """The number of rows of a collection."""
+        try:
+            with self._connections.reading() as connection:
+                row = connection.execute("SELECT rows FROM tree WHERE name = ?", (collection,)).fetchone()
+        except StoreError:
+            return None
+        return None if row is None else int(row[0])

@@ -1,32 +1,195 @@
-"""Look-up tables beside the rows: what goes into them, and how a predicate is answered from one."""
+"""Look-ups, adjacency and full text beside the rows."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.errors import BadQuery, NotProvisioned
 from hades.ports.store import Term
-from hades.stores.sqlite import adjacency, pages
-from hades.stores.sqlite.adjacency import NUMBERS, VALIDITY, VALUE
+from hades.stores.row_checks import REV
+from hades.stores.sqlite import neighbours, pages
+from hades.stores.sqlite.neighbours import NUMBERS, VALIDITY, VALUE, EdgePages, lookup_schema
 from hades.stores.sqlite.pages import SEPARATOR
-from hades.stores.sqlite.registry import Lookup, Registry, lookups_of
-from hades.stores.sqlite.trees import Tree
-from schemas.arrays import make_scalar, make_table
-from schemas.catalogue import Collection, EdgeShape
+from hades.stores.sqlite.trees import ArrowPages, Codec, HeldPages, Tree
+from hades.text.words import with_identifiers
+from schemas.catalogue import Collection, EdgeShape, Index, collections_in, edge_collections, part_of
+from schemas.record import make_scalar, make_table
+
+# Which sorted tables a collection is kept in: its rows, its look-ups, its full text; and how they are made.
+# Everything follows from the catalogue. A field added there becomes a new layout (older pages are read with the
+# default), an index added there is built from the rows when `provision` runs.
+
+
+ROW_PAGE_BYTES = 128 * 1024
+LOOKUP_PAGE_BYTES = 16 * 1024
+EDGE_PAGE_BYTES = 6 * 1024  # some fifty edges: a traversal reads a page for each of its nodes
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A sorted table beside the rows: of (value, key), of keys alone, or of edges by one of their ends."""
+
+    name: str
+    fields: tuple[str, ...]
+    far: str | None = None  # of an edge look-up: the column of the other end
+
+    @property
+    def sort(self) -> tuple[str, ...]:
+        """What it is sorted by: keys alone, or value then key."""
+        return (VALUE, "_key") if self.fields else ("_key",)
+
+    def schema(self, collection: Collection) -> pa.Schema:
+        """Its columns."""
+        if self.far and collection.edge:
+            return lookup_schema(self.far, collection.edge.type_field)
+        return pa.schema([pa.field(name, pa.string()) for name in self.sort])
+
+    @property
+    def codec(self) -> Codec:
+        """How its pages are kept."""
+        return EdgePages() if self.far else ArrowPages()
+
+    @property
+    def page_bytes(self) -> int:
+        """How large its pages are."""
+        return EDGE_PAGE_BYTES if self.far else LOOKUP_PAGE_BYTES
+
+
+def lookups_of(collection: Collection) -> tuple[Lookup, ...]:
+    """The look-ups the embedded store keeps for a collection."""
+    found = [_lookup(index) for index in collection.indexes if not index.broad]
+    if collection.edge:
+        found += [Lookup("#from", ("_from",), "_to"), Lookup("#to", ("_to",), "_from")]
+    if any(collection.name in (*edge.edge.sources, *edge.edge.targets) for edge in edge_collections() if edge.edge):
+        found.append(Lookup("#keys", ()))
+    return tuple(found)
+
+
+def _lookup(index: Index) -> Lookup:
+    return Lookup("#" + "+".join(index.fields), index.fields)
+
+
+def row_schema(collection: Collection) -> pa.Schema:
+    """Rows as kept: the catalogue's columns and the revision. Rules on absence are checked before, not here."""
+    fields = [pa.field(field.name, field.type) for field in collection.schema]
+    return pa.schema([*fields, pa.field(REV, pa.int64())])
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How a sorted table is to be."""
+
+    schema: pa.Schema
+    sort: tuple[str, ...]
+    page_bytes: int
+    codec: Codec
+    defaults: dict[str, object]
+
+
+def tree_specs(part: str) -> Mapping[str, Spec]:
+    """Every sorted table of a part of the catalogue, by name."""
+    specs: dict[str, Spec] = {}
+    for collection in collections_in(part):
+        defaults = {column.name: column.default for column in collection.columns}
+        specs[collection.name] = Spec(row_schema(collection), ("_key",), ROW_PAGE_BYTES, ArrowPages(), defaults)
+        for lookup in lookups_of(collection):
+            specs[collection.name + lookup.name] = Spec(
+                lookup.schema(collection), lookup.sort, lookup.page_bytes, lookup.codec, {}
+            )
+    return specs
+
+
+class Registry:
+    """The trees of one file, read once per handle."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        ids = dict(connection.execute("SELECT name, id FROM tree").fetchall())
+        layouts: dict[int, dict[int, pa.Schema]] = {}
+        encoded: dict[tuple[int, bytes], int] = {}
+        for number, tree, schema in connection.execute("SELECT id, tree, schema FROM layout"):
+            layouts.setdefault(tree, {})[number] = pa.ipc.read_schema(pa.py_buffer(schema))
+            encoded[tree, bytes(schema)] = number
+        self.part = part_of(ids)
+        self._trees: dict[str, Tree] = {}
+        held = HeldPages()
+        for name, spec in tree_specs(self.part).items():
+            layout = encoded.get((ids.get(name, -1), spec.schema.serialize().to_pybytes()))
+            if layout is None:
+                raise NotProvisioned(f"{name} is not as the catalogue declares it; run `hades provision`")
+            self._trees[name] = Tree(
+                ids[name],
+                name,
+                spec.sort,
+                layout,
+                layouts[ids[name]],
+                spec.defaults,
+                spec.page_bytes,
+                spec.codec,
+                held=held,
+            )
+
+    def rows(self, collection: Collection) -> Tree:
+        """The tree of a collection's rows."""
+        return self._tree(collection.name)
+
+    def lookup(self, collection: Collection, lookup: Lookup) -> Tree:
+        """The tree of one of its look-ups."""
+        return self._tree(collection.name + lookup.name)
+
+    @cached_property
+    def trees(self) -> tuple[Tree, ...]:
+        """All of them."""
+        return tuple(self._trees.values())
+
+    def _tree(self, name: str) -> Tree:
+        if name not in self._trees:
+            raise NotProvisioned(
+                f"this database is made for {self.part} and has no {name.partition('#')[0]}; "
+                "`hades provision --only all` makes the rest"
+            )
+        return self._trees[name]
+
+
+def hold_part(connection: sqlite3.Connection) -> str:
+    """What a file was made for, from the collections it keeps."""
+    return part_of({row[0] for row in connection.execute("SELECT name FROM tree")})
+
+
+def register(connection: sqlite3.Connection, part: str | None = None) -> list[str]:
+    """Declare trees and layouts of a part that are not there yet; without one, of what the file was made for.
+
+    The names of the new trees.
+    """
+    known = {row[0] for row in connection.execute("SELECT name FROM tree")}
+    created = []
+    for name, spec in tree_specs(part or part_of(known)).items():
+        if name not in known:
+            connection.execute("INSERT INTO tree (name) VALUES (?)", (name,))
+            created.append(name)
+        connection.execute(
+            "INSERT OR IGNORE INTO layout (tree, schema) SELECT id, ? FROM tree WHERE name = ?",
+            (spec.schema.serialize().to_pybytes(), name),
+        )
+    return created
+
+
+# Look-up tables beside the rows: what goes into them, and how a predicate is answered from one.
+
 
 _OFFSET = 1 << 62  # makes every time and count a positive number, so that padded text sorts like the number
 _DIGITS = 19
 _MANY_ROWS = 20_000
-
-
 Entries = list[Callable[[], pa.Table | None]]  # one for each look-up concerned, in order
 
 
@@ -54,7 +217,7 @@ def prepare(
             yield [pool.submit(make_entries, tree, collection, lookup, rows).result for tree, lookup in kept]
 
 
-def maintain(
+def maintain_lookups(
     connection: sqlite3.Connection,
     registry: Registry,
     collection: Collection,
@@ -169,7 +332,7 @@ def _patch_weights(
     old, new = gone.take(held), entries.take(pa.array(there))
     same = _are_equal(old, new, rest)
     reweighed = np.flatnonzero(same & ~_are_equal(old, new, NUMBERS))
-    is_patched = adjacency.patch_weights(connection, tree, new.take(pa.array(reweighed)))
+    is_patched = neighbours.patch_weights(connection, tree, new.take(pa.array(reweighed)))
     same[reweighed[~is_patched]] = False
     stays[there[~same]] = False
     settled = np.zeros(gone.num_rows, bool)
@@ -236,3 +399,114 @@ def _order(values: pa.ChunkedArray) -> pa.Array:
     rank = np.empty(len(encoded.dictionary), dtype=np.int32)
     rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary), dtype=np.int32)
     return pa.array(np.argsort(rank[encoded.indices.to_numpy()], kind="stable"))
+
+
+# Full text by FTS5: an index without a copy of the text, kept in step with the rows.
+
+
+_WORD = re.compile(r"\w+")
+
+
+def create(connection: sqlite3.Connection, collection: Collection) -> bool:
+    """Create the index of a collection with text, or rebuild it when its fields changed; whether it is empty."""
+    held = tuple(name for _, name, *_ in connection.execute(f"PRAGMA table_info({_table(collection)})"))
+    if held == collection.text_fields:
+        return False
+    if held:
+        connection.execute(f"DROP TABLE {_table(collection)}")
+        connection.execute(f"DROP TABLE {_table(collection)}_key")
+    if not collection.text_fields:
+        return False
+    fields = ", ".join(collection.text_fields)
+    connection.execute(
+        f"CREATE VIRTUAL TABLE {_table(collection)} USING fts5"
+        f"({fields}, content='', tokenize='porter unicode61 remove_diacritics 2')"
+    )
+    connection.execute(
+        f"CREATE TABLE {_table(collection)}_key (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT"
+    )
+    return True
+
+
+def maintain_fulltext(
+    connection: sqlite3.Connection, collection: Collection, old: pa.Table, new: pa.Table | None
+) -> None:
+    """Make the index follow a change of rows from `old` to `new`; rows whose text stayed are left alone."""
+    if not collection.text_fields:
+        return
+    columns = ["_key", *collection.text_fields]
+    old, new = old.select(columns), new.select(columns) if new is not None else None
+    if new is not None and old.num_rows:
+        same = _find_unchanged(old, new)
+        if same:
+            kept = pa.array(sorted(same))
+            old = old.filter(pc.invert(pc.is_in(old.column("_key"), value_set=kept)))
+            new = new.filter(pc.invert(pc.is_in(new.column("_key"), value_set=kept)))
+    if old.num_rows:
+        _remove(connection, collection, old)
+    if new is not None and new.num_rows:
+        _add(connection, collection, new)
+
+
+def search(connection: sqlite3.Connection, collection: Collection, text: str) -> list[tuple[str, float]]:
+    """Every matching key with its BM25 (higher is better), best first, then by key."""
+    if not collection.text_fields:
+        raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
+    if not text.strip():
+        raise BadQuery("the text to search for is empty")
+    words = dict.fromkeys(_WORD.findall(with_identifiers(text)))
+    if not words:
+        return []
+    table = _table(collection)
+    return connection.execute(
+        f"SELECT k.key, -bm25({table}) AS score FROM {table} JOIN {table}_key AS k ON k.id = {table}.rowid "
+        f"WHERE {table} MATCH ? ORDER BY score DESC, k.key",
+        (" OR ".join(f'"{word}"' for word in words),),
+    ).fetchall()
+
+
+def optimize(connection: sqlite3.Connection, collection: Collection) -> None:
+    """Merge the index into one segment, which drops the words of rows that were removed."""
+    if collection.text_fields:
+        connection.execute(f"INSERT INTO {_table(collection)} ({_table(collection)}) VALUES ('optimize')")
+
+
+def _find_unchanged(old: pa.Table, new: pa.Table) -> set[str]:
+    before = dict(zip(old.column("_key").to_pylist(), zip(*_texts(old), strict=True), strict=True))
+    after = zip(new.column("_key").to_pylist(), zip(*_texts(new), strict=True), strict=True)
+    return {key for key, texts in after if before.get(key) == texts}
+
+
+def _texts(rows: pa.Table) -> list[list[str]]:
+    return [pc.fill_null(column, "").to_pylist() for column in rows.columns[1:]]
+
+
+def _add(connection: sqlite3.Connection, collection: Collection, rows: pa.Table) -> None:
+    table = _table(collection)
+    top = connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}_key").fetchone()[0]
+    ids = range(top + 1, top + 1 + rows.num_rows)
+    connection.executemany(
+        f"INSERT INTO {table}_key (id, key) VALUES (?, ?)", zip(ids, rows.column("_key").to_pylist(), strict=True)
+    )
+    names, marks = ", ".join(collection.text_fields), ", ".join("?" * len(collection.text_fields))
+    connection.executemany(
+        f"INSERT INTO {table} (rowid, {names}) VALUES (?, {marks})", zip(ids, *_texts(rows), strict=True)
+    )
+
+
+def _remove(connection: sqlite3.Connection, collection: Collection, rows: pa.Table) -> None:
+    table = _table(collection)
+    ids = [
+        connection.execute(f"DELETE FROM {table}_key WHERE key = ? RETURNING id", (key,)).fetchone()[0]
+        for key in rows.column("_key").to_pylist()
+    ]
+    names, marks = ", ".join(collection.text_fields), ", ".join("?" * len(collection.text_fields))
+    # An index without content must be told the very text that it forgets.
+    connection.executemany(
+        f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', ?, {marks})",
+        zip(ids, *_texts(rows), strict=True),
+    )
+
+
+def _table(collection: Collection) -> str:
+    return f"fts_{collection.name}"

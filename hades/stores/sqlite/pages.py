@@ -3,8 +3,7 @@
 A page holds some hundreds of neighbouring rows; its fence is the smallest sort key it may hold.
 SQLite's B-tree finds pages, the tree's codec reads them: a scan is as fast as reading a columnar file, and a write
 re-makes only the pages its keys fall in. The first page's fence is always empty, so every key has exactly one page. See
-ADR 0004.
-"""
+ADR 0004."""
 
 from __future__ import annotations
 
@@ -21,20 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.stores.sqlite.held_pages import PageVersion
-from hades.stores.sqlite.trees import MAX_PAGE_ROWS, Tree
-from schemas.arrays import make_array, make_scalar, make_table
+from hades.stores.sqlite.trees import MAX_PAGE_ROWS, PageVersion, Tree
+from schemas.record import make_array, make_scalar, make_table
 
 SEPARATOR = "\x1f"  # no key holds it, and it sorts before every letter
 LAST = "\U0010ffff"
 MARK_BYTES = 8
-
 _GROUP_PAGES = 64
 _GROUP_BYTES = 8 * 1024 * 1024  # of pages that are rewritten together
 _SHORT_GAP = 8  # pages
 _FEW_KEYS = 64
 _KEYS_PER_LOOKUP = 1_000
-
 _CHECKSUMS = "SELECT first, rows, layout, absent, crc FROM page WHERE tree = ? ORDER BY first"
 _FENCES = "SELECT first FROM page WHERE tree = ? ORDER BY first"
 _FENCE_OF = "SELECT max(first) FROM page WHERE tree = ? AND first <= ?"

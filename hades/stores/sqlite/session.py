@@ -11,15 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, LostUpdate
-from hades.ports.store import BATCH_ROWS, Changes, Direction, MarkedRows, Mode, Predicate, Rows, Term, WriteReport
-from hades.ports.store_tables import HIT_SCHEMA
-from hades.stores import questions, rows
-from hades.stores.sqlite import change_log, fulltext, lookups, pages, traversal
-from hades.stores.sqlite.held_pages import PageVersion
-from hades.stores.sqlite.later_rows import LaterRows
-from hades.stores.sqlite.patched_rows import find_rows, patch_rows
-from hades.stores.sqlite.registry import Registry, lookups_of
-from hades.stores.sqlite.row_batches import (
+from hades.ports.store import (
+    BATCH_ROWS,
+    HIT_SCHEMA,
+    Changes,
+    Direction,
+    MarkedRows,
+    Mode,
+    Predicate,
+    Rows,
+    Term,
+    WriteReport,
+)
+from hades.stores import row_checks
+from hades.stores.sqlite import lookups, neighbours, pages, patches
+from hades.stores.sqlite import lookups as fulltext
+from hades.stores.sqlite.lookups import Registry, lookups_of
+from hades.stores.sqlite.patches import LaterRows, find_rows, patch_rows
+from hades.stores.sqlite.trees import (
+    PageVersion,
+    Tree,
     declare_columns,
     distinct_heads,
     keys_within,
@@ -30,11 +41,9 @@ from hades.stores.sqlite.row_batches import (
     row_of,
     sort_by_key,
 )
-from hades.stores.sqlite.trees import Tree
-from schemas.catalogue import Collection, collection_named
-from schemas.columns import repeated
-from schemas.intervals import Mask
-from schemas.parts import names_in
+from schemas.catalogue import Collection, collection_named, names_in
+from schemas.ids import Mask
+from schemas.record import repeated
 
 _FEW = 1_000  # rows that are always found one by one
 _MANY = 8  # reading every page is faster than finding more than one row in this number
@@ -55,15 +64,15 @@ class Session:
 
     def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""
-        target = rows.require(collection)
+        target = row_checks.require(collection)
         written = batches = 0
         is_one = isinstance(rows_given, pa.Table | pa.RecordBatch)
         later = None if is_one else LaterRows(self._connection, self._registry, target)
-        for table in rows.as_tables(rows_given):
-            checked = rows.prepare(target, table, with_rev=check_rev)
+        for table in row_checks.as_tables(rows_given):
+            checked = row_checks.prepare(target, table, with_rev=check_rev)
             if check_rev:
                 self._check_revisions(target, checked)
-                checked = checked.drop_columns([rows.REV])
+                checked = checked.drop_columns([row_checks.REV])
             if target.edge:
                 self._check_ends(target, checked)
             self._put(target, sort_by_key(checked), later=later)
@@ -74,10 +83,10 @@ class Session:
 
     def patch(self, collection: str, rows_given: Rows) -> WriteReport:
         """See `RowStore.patch`."""
-        target = rows.require(collection)
+        target = row_checks.require(collection)
         written = batches = 0
-        for table in rows.as_tables(rows_given):
-            given = rows.prepare(target, table, partial=True)
+        for table in row_checks.as_tables(rows_given):
+            given = row_checks.prepare(target, table, partial=True)
             changes = sort_by_key(given)
             touched = find_rows(self._connection, self._registry.rows(target), changes.column("_key").to_pylist())
             if touched is None:
@@ -89,7 +98,7 @@ class Session:
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
-        target = rows.require(collection)
+        target = row_checks.require(collection)
         wanted = list(keys)
         if bool(wanted) == bool(where):
             if not wanted and not where:
@@ -109,8 +118,8 @@ class Session:
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
         """See `RowStore.get`."""
-        target = rows.require(collection)
-        names = [*questions.check_columns(target, columns), *([rows.REV] if with_rev else [])]
+        target = row_checks.require(collection)
+        names = [*row_checks.check_columns(target, columns), *([row_checks.REV] if with_rev else [])]
         found = list(self._rows_by_key(target, sorted(set(keys)), names))
         schema = declare_columns(target, names)
         if len(found) == 1:
@@ -126,10 +135,10 @@ class Session:
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
-        target = rows.require(collection)
-        terms = questions.check_terms(target, where)
-        names = questions.check_columns(target, columns)
-        questions.check_limit("batch_rows", batch_rows)
+        target = row_checks.require(collection)
+        terms = row_checks.check_terms(target, where)
+        names = row_checks.check_columns(target, columns)
+        row_checks.check_limit("batch_rows", batch_rows)
         schema = declare_columns(target, names)
         return (make_outward(batch, schema) for batch in rebatch(self._matching(target, terms, names), batch_rows))
 
@@ -137,12 +146,12 @@ class Session:
         self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
     ) -> Iterator[MarkedRows]:
         """See `RowStore.scan_marked`: a part is a page."""
-        target = rows.require(collection)
+        target = row_checks.require(collection)
         tree = self._registry.rows(target)
         if not columns:
             yield from (MarkedRows(*page, None) for page in pages.mark_pages(self._connection, tree))
             return
-        names = questions.check_columns(target, columns)
+        names = row_checks.check_columns(target, columns)
         schema, marks = declare_columns(target, names), dict[str, str]()
 
         def is_new(fence: str, version: PageVersion) -> bool:
@@ -164,10 +173,10 @@ class Session:
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """See `RowStore.last`."""
-        target = rows.require(collection)
-        equality, bound = questions.check_last(target, same, by, at_most)
-        questions.check_limit("limit", limit)
-        names = questions.check_columns(target, columns)
+        target = row_checks.require(collection)
+        equality, bound = row_checks.check_last(target, same, by, at_most)
+        row_checks.check_limit("limit", limit)
+        names = row_checks.check_columns(target, columns)
         lookup = lookups.last_lookup(target, equality.column, by)
         if lookup is None:  # a broad index, which this store answers by a scan
             found = pa.Table.from_batches(self._matching(target, (equality, bound), list(target.schema.names)))
@@ -179,17 +188,17 @@ class Session:
 
     def changes(self, collection: str, since: int) -> Changes | None:
         """See `RowStore.changes`."""
-        return change_log.changes(self._connection, self._registry.rows(rows.require(collection)), since)
+        return patches.changes(self._connection, self._registry.rows(row_checks.require(collection)), since)
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """See `RowStore.marks`: a hash over the checksums of the pages."""
         held = names_in(self._registry.part)
-        trees = {name: self._registry.rows(rows.require(name)) for name in collections if name in held}
+        trees = {name: self._registry.rows(row_checks.require(name)) for name in collections if name in held}
         return {name: pages.mark(self._connection, tree) for name, tree in trees.items()}
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
-        target = rows.require(collection)
+        target = row_checks.require(collection)
         if not where:
             tree = self._registry.rows(target)
             total: int = self._connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]
@@ -198,9 +207,9 @@ class Session:
 
     def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
         """See `RowStore.search`."""
-        target = rows.require(collection)
-        questions.check_limit("limit", limit)
-        terms = questions.check_terms(target, where)
+        target = row_checks.require(collection)
+        row_checks.check_limit("limit", limit)
+        terms = row_checks.check_terms(target, where)
         hits = fulltext.search(self._connection, target, text)
         if terms:
             allowed = self._keys_matching(target, [key for key, _ in hits], terms)
@@ -211,12 +220,14 @@ class Session:
         self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
     ) -> pa.Table:
         """See `RowStore.nearest`."""
-        target = rows.require(collection)
-        asked = questions.check_vector(target, vector)
-        questions.check_limit("limit", limit)
-        if rows.declare_dimension(model) not in (None, asked.size):
-            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {rows.declare_dimension(model)}")
-        terms = (*questions.check_terms(target, where), Term("embedding_model", "==", model))
+        target = row_checks.require(collection)
+        asked = row_checks.check_vector(target, vector)
+        row_checks.check_limit("limit", limit)
+        if row_checks.declare_dimension(model) not in (None, asked.size):
+            raise BadQuery(
+                f"the vector has dimension {asked.size}, {model} makes {row_checks.declare_dimension(model)}"
+            )
+        terms = (*row_checks.check_terms(target, where), Term("embedding_model", "==", model))
         field = str(target.vector_field)
         keys: list[str] = []
         scores: list[np.ndarray] = []
@@ -225,7 +236,7 @@ class Session:
             matrix = held.flatten().to_numpy().reshape(-1, len(held[0]))
             if matrix.shape[1] != asked.size:
                 raise BadQuery(f"vectors of {model} in {collection} have dimension {matrix.shape[1]}, not {asked.size}")
-            scores.append(questions.cosines(matrix, asked))
+            scores.append(row_checks.cosines(matrix, asked))
             keys.extend(batch.column("_key").to_pylist())
         best = np.concatenate(scores) if scores else np.empty(0, np.float32)
         order = np.argsort(-best, kind="stable")[:limit]
@@ -243,9 +254,9 @@ class Session:
     ) -> pa.Table:
         """See `RowStore.neighbours`."""
         target = _edges(edges)
-        questions.check_limit("fanout", fanout)
-        question = traversal.Question(*self._edge_lookups(target), direction, types, mask)
-        return traversal.neighbours(self._connection, question, nodes, fanout)
+        row_checks.check_limit("fanout", fanout)
+        question = neighbours.Question(*self._edge_lookups(target), direction, types, mask)
+        return neighbours.neighbours(self._connection, question, nodes, fanout)
 
     def missing_nodes(self, identifiers: pa.Array) -> pa.Array:
         """Those of these distinct `_id`s that name nothing that is stored."""
@@ -270,7 +281,7 @@ class Session:
         revision = self._connection.execute(
             "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()[0]
-        return table.append_column(rows.REV, repeated(revision, pa.int64(), table.num_rows))
+        return table.append_column(row_checks.REV, repeated(revision, pa.int64(), table.num_rows))
 
     def _put(self, collection: Collection, table: pa.Table, later: LaterRows | None = None) -> None:
         """Write rows. With `later`, rows that are new enter the look-ups with those of the batches after them."""
@@ -291,10 +302,10 @@ class Session:
             with lookups.prepare(self._registry, collection, concerned, new) as entries:
                 old, grown = pages.write(self._connection, tree, new, drop)
                 self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
-                lookups.maintain(self._connection, self._registry, collection, concerned, old, entries)
-        fulltext.maintain(self._connection, collection, old, new)
+                lookups.maintain_lookups(self._connection, self._registry, collection, concerned, old, entries)
+        fulltext.maintain_fulltext(self._connection, collection, old, new)
         if collection.followed:
-            change_log.record(
+            patches.record(
                 self._connection, tree, [*(new.column("_key").to_pylist() if new is not None else ()), *drop]
             )
         return grown
@@ -310,7 +321,7 @@ class Session:
         else:
             source = self._rows_by_key(collection, keys, needed)
         for batch in source:
-            keep = questions.matches(batch, terms)
+            keep = row_checks.matches(batch, terms)
             kept = batch if len(needed) == len(names) else batch.select(names)
             kept = kept if keep is None else kept.filter(keep)
             if kept.num_rows:
@@ -353,8 +364,8 @@ class Session:
     def _check_revisions(self, collection: Collection, table: pa.Table) -> None:
         keys = table.column("_key").to_pylist()
         now = self.get(collection.name, keys, columns=["_key"], with_rev=True)
-        held = dict(zip(now.column("_key").to_pylist(), now.column(rows.REV).to_pylist(), strict=True))
-        for key, expected in zip(keys, table.column(rows.REV).to_pylist(), strict=True):
+        held = dict(zip(now.column("_key").to_pylist(), now.column(row_checks.REV).to_pylist(), strict=True))
+        for key, expected in zip(keys, table.column(row_checks.REV).to_pylist(), strict=True):
             if held.get(key) != expected:
                 raise LostUpdate(collection.name, key, expected, held.get(key))
 
@@ -380,7 +391,7 @@ class Session:
 
 
 def _edges(name: str) -> Collection:
-    collection = rows.require(name)
+    collection = row_checks.require(name)
     if collection.edge is None:
         raise BadQuery(f"{name} holds no edges; name an edge collection")
     return collection

@@ -26,14 +26,15 @@ from hades.ports.store import (
     Term,
     WriteReport,
 )
-from hades.stores import questions, rows
-from hades.stores.sqlite import fulltext, lookups, migrations, pages
+from hades.stores import row_checks
+from hades.stores.sqlite import connection as migrations
+from hades.stores.sqlite import lookups, pages
+from hades.stores.sqlite import lookups as fulltext
 from hades.stores.sqlite.connection import Connections
-from hades.stores.sqlite.registry import Registry, hold_part, lookups_of, register
+from hades.stores.sqlite.lookups import Registry, hold_part, lookups_of, register
 from hades.stores.sqlite.session import Session
-from schemas.catalogue import NAMES
-from schemas.intervals import Mask
-from schemas.parts import ALL, collections_in, names_in, notes_on
+from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on
+from schemas.ids import Mask
 
 
 class SqliteStore:
@@ -68,7 +69,7 @@ class SqliteStore:
                 if fulltext.create(connection, collection):
                     for batch in pages.scan(connection, self._registry.rows(collection)):
                         table = pa.Table.from_batches([batch])
-                        fulltext.maintain(connection, collection, table.slice(0, 0), table)
+                        fulltext.maintain_fulltext(connection, collection, table.slice(0, 0), table)
             notes = notes_on(self._registry.part)
         return ProvisionReport(tuple(created), notes)
 
@@ -76,7 +77,7 @@ class SqliteStore:
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
         """See `GraphStore.transaction`."""
         for name in collections:
-            rows.require(name)
+            row_checks.require(name)
         with self._writing() as session:
             yield session
 
@@ -119,10 +120,10 @@ class SqliteStore:
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
-        target = rows.require(collection)  # bad questions fail now, not at the first batch
-        questions.check_terms(target, where)
-        questions.check_columns(target, columns)
-        questions.check_limit("batch_rows", batch_rows)
+        target = row_checks.require(collection)  # bad questions fail now, not at the first batch
+        row_checks.check_terms(target, where)
+        row_checks.check_columns(target, columns)
+        row_checks.check_limit("batch_rows", batch_rows)
         return self._scan(collection, where, columns, batch_rows)
 
     def _scan(
@@ -239,7 +240,7 @@ class SqliteStore:
         """See `GraphStore.compact`."""
         with self._connections.writing() as connection:
             for name in collections:
-                fulltext.optimize(connection, rows.require(name))
+                fulltext.optimize(connection, row_checks.require(name))
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
@@ -270,7 +271,7 @@ class SqliteStore:
 
     def _each_batch(self, rows_given: Rows, write: Callable[[Session, pa.Table], WriteReport]) -> WriteReport:
         written = batches = 0
-        for table in rows.as_tables(rows_given):
+        for table in row_checks.as_tables(rows_given):
             with self._writing() as session:
                 written += write(session, table).rows
             batches += 1

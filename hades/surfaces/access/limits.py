@@ -1,9 +1,200 @@
-"""Limits of one request, one connection and one client."""
+"""Tokens, callers, rate, sizes, sockets."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import hmac
+import json
 import os
-from dataclasses import dataclass
+import re
+import secrets
+import socket
+import stat
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hades.errors import HadesError
+from hades.ports.store import Mode
+
+# Callers of a service, the socket they came through, and what they may do.
+
+
+_ORDER = (Mode.READ_ONLY, Mode.READ_WRITE, Mode.ADMIN)
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class CallerRefused(HadesError):
+    """A caller without the mode that a call needs."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller: a name for the audit, the mode they may use, and their tenant."""
+
+    name: str
+    mode: Mode
+    tenant: str | None = None
+
+    def may(self, needed: Mode) -> bool:
+        """Whether their mode covers what is needed."""
+        return _ORDER.index(self.mode) >= _ORDER.index(needed)
+
+
+@dataclass(frozen=True)
+class Door:
+    """One listening socket: what its service offers, whether it asks for a token, and the tenant behind it.
+
+    `hosts` are the only names it answers to; a door without a token that a browser can reach has them, so that no page
+    of another site can talk through it. None: any name.
+    """
+
+    mode: Mode
+    needs_token: bool = False
+    tenant: str | None = None
+    hosts: frozenset[str] | None = None
+
+
+def covers(mode: Mode, needed: Mode) -> bool:
+    """Whether a service of this mode has what needs that one."""
+    return _ORDER.index(mode) >= _ORDER.index(needed)
+
+
+def require(caller: Caller, needed: Mode) -> None:
+    """Let the caller pass, or say what they would need."""
+    if not caller.may(needed):
+        raise CallerRefused(
+            f"{caller.name} may use this service as {caller.mode.value!r}, this call needs {needed.value!r}; "
+            "use a token of that mode (`hades token add`)"
+        )
+
+
+# Bearer tokens: 256 random bits each, kept as a hash, compared in constant time. A token is random enough that a
+# plain SHA-256 of it cannot be searched; a slow hash would only slow every request. The file is read again when it
+# changes, so a token that is revoked is refused from the next request on.
+
+
+FILE = "tokens.json"
+_TOKEN = re.compile(r"hades_([0-9a-f]{8})_[A-Za-z0-9_-]{43}")
+_ANY_TOKEN = re.compile(r"hades_[0-9a-f]{8}_[A-Za-z0-9_%-]+")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+
+
+class TokenError(HadesError):
+    """A token that cannot be made, found or read."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """What is kept of a token: never its text."""
+
+    id: str
+    name: str
+    mode: str
+    tenant: str | None
+    sha256: str
+    created_at: str
+
+
+class Tokens:
+    """The tokens of a home, in one file that only its owner can read."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / FILE
+        self._lock = threading.Lock()
+        self._read: tuple[tuple[int, int, int], dict[str, Token]] | None = None
+
+    def add(self, name: str, mode: Mode, at: datetime, tenant: str | None = None) -> tuple[str, Token]:
+        """A new token, whose text is shown this once."""
+        if not _NAME.fullmatch(name):
+            raise TokenError(f"{name!r} cannot name a token; use up to 64 letters, digits, dots, dashes and @")
+        if tenant is not None and not _NAME.fullmatch(tenant):
+            raise TokenError(f"{tenant!r} cannot name a tenant; use up to 64 letters, digits, dots and dashes")
+        with self._changing() as held:
+            if any(token.name == name for token in held.values()):
+                raise TokenError(f"there is a token called {name} already; revoke it first or choose another name")
+            identifier = secrets.token_hex(4)
+            text = f"hades_{identifier}_{secrets.token_urlsafe(32)}"
+            made = Token(identifier, name, mode.value, tenant, _hash(text), at.isoformat(timespec="seconds"))
+            held[identifier] = made
+        return text, made
+
+    def revoke(self, name: str) -> Token:
+        """Let a token, by name or id, open nothing any more."""
+        with self._changing() as held:
+            found = next((token for token in held.values() if name in (token.name, token.id)), None)
+            if found is None:
+                raise TokenError(f"no token is called {name!r}; `hades token list` shows those there are")
+            del held[found.id]
+        return found
+
+    def all(self) -> list[Token]:
+        """Every token, by name."""
+        return sorted(self._current().values(), key=lambda token: token.name)
+
+    def caller(self, text: str) -> Caller | None:
+        """Whose token this is; None when it is nobody's. Takes as long for a wrong one as for a right one."""
+        shape = _TOKEN.fullmatch(text)
+        token = self._current().get(shape[1]) if shape else None
+        if not hmac.compare_digest(_hash(text), token.sha256 if token else _NOBODY) or token is None:
+            return None
+        return Caller(token.name, Mode(token.mode), token.tenant)
+
+    def _current(self) -> dict[str, Token]:
+        with self._lock:
+            try:
+                stat = self._path.stat()
+            except FileNotFoundError:
+                return {}
+            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if self._read is None or self._read[0] != version:
+                self._read = (version, self._load())
+            return self._read[1]
+
+    def _load(self) -> dict[str, Token]:
+        try:
+            rows = json.loads(self._path.read_text("utf-8"))["tokens"]
+            return {row["id"]: Token(**row) for row in rows}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise TokenError(f"{self._path} cannot be read ({error}); fix or remove it, then add tokens") from error
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Token]]:
+        """The tokens, to be changed in place by one process at a time and put on the disk at the end."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.with_name(f".{FILE}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = self._load()
+            yield held
+            partial = self._path.with_name(f".{FILE}.new")
+            partial.unlink(missing_ok=True)
+            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"tokens": [asdict(token) for _, token in sorted(held.items())]}, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._path)
+
+
+def without_tokens(text: str) -> str:
+    """A text with every token in it masked, for logs."""
+    return _ANY_TOKEN.sub("hades_********", text)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# Limits of one request, one connection and one client.
 
 
 @dataclass(frozen=True)
@@ -30,3 +221,126 @@ class Limits:
     def answering(self) -> int:
         """Number of threads: as set, or one for each core."""
         return self.threads or max(2, os.cpu_count() or 1)
+
+
+# How often a client may come: a bucket of permits each, filled at a steady rate.
+
+
+_CLIENTS = 10_000  # buckets held; a flood of made-up clients must not fill the memory
+
+
+class Rates:
+    """At most `per_second` calls of a client in the long run, `burst` at once. 0 a second: no limit."""
+
+    def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait(self, client: str, cost: float = 1.0) -> float:
+        """Take permits and return 0.0; or, when there are not enough, the seconds until there would be."""
+        if self._per_second <= 0:
+            return 0.0
+        now = self._clock()
+        with self._lock:
+            permits, last = self._buckets.pop(client, (self._burst, now))
+            permits = min(self._burst, permits + (now - last) * self._per_second)
+            short = cost - permits
+            self._buckets[client] = (permits if short > 0 else permits - cost, now)
+            while len(self._buckets) > _CLIENTS:
+                self._buckets.popitem(last=False)
+        return max(0.0, short / self._per_second)
+
+
+# Listening sockets, with their rights set before anybody can connect; or those that systemd hands over.
+
+
+RIGHTS = {Mode.READ_ONLY: 0o660, Mode.READ_WRITE: 0o600, Mode.ADMIN: 0o600}
+BACKLOG = 1024
+_FIRST_HANDED_OVER = 3  # file number of the first socket that systemd passes, by sd_listen_fds(3)
+
+
+class CannotListen(HadesError):
+    """An address that cannot be listened on."""
+
+
+def unix_socket(path: Path, mode: Mode) -> socket.socket:
+    """A listening Unix socket that only those may reach whom its mode allows, from the first moment on.
+
+    A socket that a dead service left behind is replaced; one with a listener, or a file, is not.
+    """
+    _make_room(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o777 & ~RIGHTS[mode])
+    try:
+        listening.bind(str(path))
+        path.chmod(RIGHTS[mode])
+    except OSError as error:
+        listening.close()
+        raise CannotListen(f"{path} cannot be listened on ({error}); make its folder or choose another path") from error
+    finally:
+        os.umask(before)
+    listening.listen(BACKLOG)
+    return listening
+
+
+def hand_over(path: Path, mode: Mode, env: Mapping[str, str]) -> socket.socket | None:
+    """The socket of this path that systemd opened for this process, if it did; one with wider rights is refused."""
+    if env.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    for number in range(_FIRST_HANDED_OVER, _FIRST_HANDED_OVER + int(env.get("LISTEN_FDS", "0"))):
+        given = socket.socket(fileno=os.dup(number))
+        if given.family == socket.AF_UNIX and given.getsockname() == str(path):
+            rights = stat.S_IMODE(path.stat().st_mode)
+            if rights & ~RIGHTS[mode]:
+                given.close()
+                raise CannotListen(
+                    f"{path} has the rights {rights:04o}, mode {mode.value} allows {RIGHTS[mode]:04o}; "
+                    "set SocketMode= in its unit"
+                )
+            return given
+        given.close()
+    return None
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one.
+
+    The protocol is named: only then does asyncio send small answers at once instead of waiting for the last one's
+    receipt (TCP_NODELAY), which costs 40 ms.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise CannotListen(f"{host}:{port} cannot be listened on ({error}); choose another port") from error
+    listening.listen(BACKLOG)
+    return listening
+
+
+def tcp_door(mode: Mode, host: str, *, needs_token: bool, tenant: str | None = None) -> Door:
+    """A door on TCP. Without a token only this machine may come, and only by its own name."""
+    if not needs_token and host not in LOOPBACK:
+        raise CannotListen(f"{host} is reached from other machines, so callers need tokens; leave out --no-token")
+    return Door(mode, needs_token, tenant, None if needs_token else LOOPBACK)
+
+
+def _make_room(path: Path) -> None:
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(kind):
+        raise CannotListen(f"{path} exists and is not a socket; choose another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise CannotListen(f"{path} cannot be looked at ({error}); choose another path") from error
+    raise CannotListen(f"another process listens on {path}; stop that service first")

@@ -1,20 +1,35 @@
-"""How a capability is declared: its request, its call, and where each surface offers it.
-
-Declarations stay light: `hades --help` reads all of them. A call imports what it needs when it runs.
-"""
+"""How a capability is declared."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from hades.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hades.surfaces.capabilities.context import CallContext
+    from hades.api import Hades
+    from hades.memory.memory import Memory
+    from hades.ports.services import Embedder
+    from hades.ports.store import GraphStore
+    from hades.retrieval.answer.prompt import WindowSize
+    from hades.retrieval.answers import Answers
+    from hades.settings.tree import Settings
+    from hades.surfaces.capabilities.questions import QueryRequest
+    from schemas.telemetry import QueryLog
+
+
+# How a capability is declared: its request, its call, and where each surface offers it. Declarations stay light:
+# `hades --help` reads all of them. A call imports what it needs when it runs.
+
 
 AccessMode = Literal["ro", "rw", "admin"]
 Document = Mapping[str, Any]
@@ -208,3 +223,137 @@ def load(name: str) -> Any:
 
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+# What a call may use: the open graph, the stores, the memory, and who calls.
+
+
+class CallContext(Protocol):
+    """Opened by the surface: lazily for one command, once for all calls of a service."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this graph."""
+        ...
+
+    @property
+    def who(self) -> str:
+        """The person or program responsible, for histories and audits."""
+        ...
+
+    @property
+    def answers(self) -> Answers:
+        """What answers questions."""
+        ...
+
+    @property
+    def embedder(self) -> Embedder:
+        """What turns text into vectors."""
+        ...
+
+    @property
+    def readable(self) -> GraphStore:
+        """The store, to read."""
+        ...
+
+    @property
+    def writable(self) -> GraphStore:
+        """The store, to write; only for a capability of mode `rw` or `admin`."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, opened for what the capability may do."""
+        ...
+
+    def open_hades(self) -> AbstractContextManager[Hades]:
+        """The whole library, to ingest and build."""
+        ...
+
+    def ask(self, request: QueryRequest, version: str | None = None, window: WindowSize | None = None) -> JsonReply:
+        """Answer a question and log the turn; `version` is the id of a snapshot or a time.
+
+        With a `window`, the prompt holds the question and the paths that fit it.
+        """
+        ...
+
+    def find_turn(self, query_id: str) -> QueryLog:
+        """The log of a turn."""
+        ...
+
+    def flush_turns(self) -> None:
+        """Wait until every logged turn can be read from the store."""
+        ...
+
+
+OpenContext = Callable[[], AbstractContextManager[CallContext]]
+# Fields that several requests share: their types, limits and descriptions.
+QUESTION_CHARACTERS = 40_000  # an issue report with its stack trace
+ID_CHARACTERS = 320
+CONTENT_CHARACTERS = 100_000
+REASON_CHARACTERS = 500
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A moment without a zone is UTC; one outside the years 1 to 9999 is refused."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    try:
+        return aware.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time lies outside the years 1 to 9999 in UTC") from None
+
+
+def check_storable(value: dict[str, Any]) -> dict[str, Any]:
+    """An object that every store can keep: finite numbers below 2^64, Unicode texts."""
+    import orjson
+
+    try:
+        json.dumps(value, allow_nan=False)
+        orjson.dumps(value)
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError("numbers must be finite and below 2^64, texts must be Unicode") from None
+    return value
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """A JSON object from the command line."""
+    expected = 'give an object such as \'{"source": "review"}\''
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"--metadata is not JSON ({error}); {expected}") from error
+    if not isinstance(value, dict):
+        raise SettingsError(f"--metadata is {type(value).__name__}, not an object; {expected}")
+    return value
+
+
+def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs from the command line; a value is JSON, or else plain text."""
+    return dict(_read_pair(pair) for pair in pairs)
+
+
+def _read_pair(pair: str) -> tuple[str, Any]:
+    name, equals, value = pair.partition("=")
+    if not equals or not name:
+        raise SettingsError(f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or aliases='[\"Ada\"]'")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _date_text(value: Any) -> Any:
+    """A bare number is not a time: `2026` must not be read as seconds since 1970."""
+    if isinstance(value, int | float) or (isinstance(value, str) and value.strip().lstrip("-").isdigit()):
+        raise ValueError("not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(_date_text), AfterValidator(in_utc)]
+FreeForm = Annotated[dict[str, Any], AfterValidator(check_storable)]
+Id = Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Reason = Annotated[str, Field(max_length=REASON_CHARACTERS)]
+Metadata = Annotated[FreeForm, Shell(metavar="JSON", read=read_object)]
+AS_OF = "Only what was true at this time, for example 2026-01-31; UTC when it has no zone."
+KNOWN_AT = "Only what was known at this time; UTC when it has no zone."

@@ -7,10 +7,27 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hades.surfaces.capabilities.capability import Capability, Cli, Mcp, OmittedSurface, Request, Rest, Shell, Task
-from hades.surfaces.capabilities.context import CallContext
-from hades.surfaces.capabilities.fields import CONTENT_CHARACTERS, REASON_CHARACTERS, Id, Moment, Reason, Share
-from hades.surfaces.capabilities.memory_records import (
+from hades.memory.history.facts import Fact
+from hades.memory.history.rows import MemoryRefused
+from hades.memory.upkeep.learn import known_trust, learn_trust
+from hades.surfaces.capabilities.capability import (
+    CONTENT_CHARACTERS,
+    REASON_CHARACTERS,
+    CallContext,
+    Capability,
+    Cli,
+    Id,
+    Mcp,
+    Moment,
+    OmittedSurface,
+    Reason,
+    Request,
+    Rest,
+    Share,
+    Shell,
+    Task,
+)
+from hades.surfaces.capabilities.memory_states import (
     NO_TASK,
     NO_TOOL,
     TOPIC,
@@ -36,8 +53,6 @@ def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _read_fact(text: str) -> dict[str, Any]:
-    from hades.memory.history.names import MemoryRefused
-
     relation, equals, rest = text.partition("=")
     target, _, replaces = rest.partition("@")
     if not equals or not target:
@@ -156,8 +171,6 @@ def promote(request: PromoteRequest, context: CallContext) -> dict[str, Any]:
 
 def change(request: ChangeRequest, context: CallContext) -> dict[str, Any]:
     """Write the version, the edges that began and the ends of those that it makes untrue."""
-    from hades.memory.history.change import Fact
-
     memory = context.memory
     facts = [Fact(**fact.arguments()) for fact in request.facts]
     done = memory.change(
@@ -180,8 +193,6 @@ def change(request: ChangeRequest, context: CallContext) -> dict[str, Any]:
 
 def assert_fact(request: FactRequest, context: CallContext) -> dict[str, Any]:
     """Write the fact; conflicts are decided and recorded."""
-    from hades.memory.upkeep.learning import known_trust
-
     given = request.arguments()
     subject, relation, target = given.pop("subject"), given.pop("relation"), given.pop("object")
     if given.get("trust") is None:
@@ -198,8 +209,6 @@ def conflicts(request: ConflictsRequest, context: CallContext) -> dict[str, Any]
 
 def resolve(request: ResolveRequest, context: CallContext) -> dict[str, Any]:
     """Write the decision; the sources of both facts are trusted more and less for it."""
-    from hades.memory.upkeep.learning import learn_trust
-
     memory = context.memory
     done = memory.resolve(request.conflict_id, request.keep, who=context.who, why=request.why)
     facts = (done.new_edge, done.old_edge) if request.keep == "new" else (done.old_edge, done.new_edge)
@@ -230,7 +239,7 @@ def compact(request: CompactRequest, context: CallContext) -> dict[str, Any]:
     return {"compacted": context.memory.compact()}
 
 
-_VIEWS = "hades.surfaces.cli.memory.version_views"
+_VIEWS = "hades.surfaces.cli.show_memory"
 PROMOTE = Capability(
     "memory.promote", "rw", PromoteRequest, promote,
     cli=Cli(("memory", "promote"), ("topic", "reason"), f"{_VIEWS}:show_state", who="--who"),
@@ -271,7 +280,7 @@ ERASE = Capability(
     cli=Cli(("memory", "erase"), ("names",), f"{_VIEWS}:show_certificate", who="--who",
             succeeds=lambda document: bool(document["complete"])),
     rest=Rest("POST", "/memory/erase", "memory", "Erase permanently"),
-    mcp=Mcp("memory_erase", "Erase permanently", "hades.surfaces.mcp.replies:MemoryErasureReply"), task=NO_TASK,
+    mcp=Mcp("memory_erase", "Erase permanently", "hades.surfaces.mcp.tools:MemoryErasureReply"), task=NO_TASK,
 )  # fmt: skip
 CHECK = Capability(
     "memory.check", "rw", CheckRequest, check,

@@ -1,7 +1,6 @@
 """Where every capability and command is declared. A new one is a file beside this one and a line here.
 
-A command imports its own declaration alone: reading all of them costs as long as a search.
-"""
+A command imports its own declaration alone: reading all of them costs as long as a search."""
 
 from __future__ import annotations
 
@@ -24,30 +23,30 @@ class Place(NamedTuple):
 
 
 _COMMANDS = (
-    Place("first_steps", "FIRST_STEPS", "completion init"),
+    Place("local_commands", "FIRST_STEPS", "completion init"),
     Place("local_commands", "LOCAL_COMMANDS", "demo doctor forget ingest provision publish status"),
-    Place("build_commands", "BUILD_COMMANDS", "build repair run"),
-    Place("backup_commands", "BACKUP_COMMANDS", "backup export import restore"),
-    Place("services", "SERVICE_COMMANDS", "mcp serve token watch"),
-    Place("evaluation", "EVALUATIONS", "eval"),
+    Place("local_commands", "BUILD_COMMANDS", "build repair run"),
+    Place("local_commands", "BACKUP_COMMANDS", "backup export import restore"),
+    Place("local_commands", "SERVICE_COMMANDS", "mcp serve token watch"),
+    Place("local_commands", "EVALUATIONS", "eval"),
 )
 _CAPABILITIES = (
-    Place("query", "QUERY", "query"),
-    Place("written_answer", "ANSWER", "answer"),
-    Place("judge", "EXPLAIN", "explain"),
-    Place("judge", "FEEDBACK", "feedback"),
-    Place("judge", "QUERIES", "queries"),
-    Place("corpus", "OVERVIEW", "overview"),
-    Place("corpus", "COMPARE", "compare"),
-    Place("retrieve_paths", "AGENT_RETRIEVAL"),
+    Place("questions", "QUERY", "query"),
+    Place("questions", "ANSWER", "answer"),
+    Place("questions", "EXPLAIN", "explain"),
+    Place("questions", "FEEDBACK", "feedback"),
+    Place("questions", "QUERIES", "queries"),
+    Place("graph", "OVERVIEW", "overview"),
+    Place("graph", "COMPARE", "compare"),
+    Place("agent_tools", "AGENT_RETRIEVAL"),
     Place("graph", "GRAPH_CAPABILITIES", "graph"),
-    Place("entities", "ENTITY_CAPABILITIES", "entity"),
-    Place("memory_versions", "MEMORY_VERSIONS", "memory"),
+    Place("graph", "ENTITY_CAPABILITIES", "entity"),
+    Place("memory_states", "MEMORY_VERSIONS", "memory"),
     Place("memory_recall", "MEMORY_RECALL", "memory"),
-    Place("memory_learning", "MEMORY_LEARNING", "memory"),
-    Place("memory_edges", "MEMORY_EDGES", "memory"),
+    Place("memory_recall", "MEMORY_LEARNING", "memory"),
+    Place("memory_states", "MEMORY_EDGES", "memory"),
     Place("memory_changes", "MEMORY_CHANGES", "memory"),
-    Place("snapshots", "SNAPSHOT_CAPABILITIES", "rollback snapshots"),
+    Place("graph", "SNAPSHOT_CAPABILITIES", "rollback snapshots"),
 )
 
 

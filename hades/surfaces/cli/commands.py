@@ -1,11 +1,14 @@
-"""Commands made from capabilities: a field of the request becomes an argument or an option."""
+"""Capability -> command; the entry point."""
 
 from __future__ import annotations
 
+import gc
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
@@ -13,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args
 import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from hades.errors import HadesError
+from hades.settings.load import multiply_in_one_thread
 from hades.surfaces.capabilities.capability import (
     READS_FILES,
     WRITES_HOME,
@@ -27,11 +32,25 @@ from hades.surfaces.capabilities.capability import (
     Shell,
     load,
 )
-from hades.surfaces.cli.output import Answer, DebugFlag, JsonFlag, QuietFlag, answer_with
-from hades.surfaces.cli.progress import QUIET
+from hades.surfaces.capabilities.registry import declared_under
+from hades.surfaces.cli.output import (
+    QUIET,
+    Answer,
+    DebugFlag,
+    JsonFlag,
+    QuietFlag,
+    answer_with,
+    show_document,
+    show_progress,
+)
+from hades.telemetry.logs import Audit, CallMode
 
 if TYPE_CHECKING:
-    from hades.surfaces.cli.plain_layout import ViewPart
+    from hades.surfaces.cli.output import ViewPart
+
+
+# Commands made from capabilities: a field of the request becomes an argument or an option.
+
 
 _WHO = "_who"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
@@ -128,9 +147,7 @@ def perform(
 
     The view for people is made where it `is_viewed`: a program that reads the document does not wait for it.
     """
-    from hades.surfaces.access.local_context import local_context
-    from hades.surfaces.cli.progress import show_progress
-    from hades.telemetry.audit import Audit, CallMode
+    from hades.surfaces.access.contexts import local_context
 
     with ExitStack() as opened, show_progress() as progress:
         context = opened.enter_context(local_context(who, progress=progress))
@@ -154,8 +171,6 @@ def perform(
 
 def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[ViewPart, ...]:
     if cli.view is None:
-        from hades.surfaces.cli.generic_view import show_document
-
         return show_document(document)
     render = load(cli.view)
     parts: tuple[ViewPart, ...] = tuple(render(document, options) if options is not None else render(document))
@@ -310,3 +325,75 @@ def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
             flags = (one.flag,) if one.flag else one.shell.flags
             return one.name.upper() if one.is_argument else (flags or (f"--{one.name.replace('_', '-')}",))[0]
     return None
+
+
+# The command `hades`, made from what is declared. Bodies are imported when they run, so `--help` stays light, and a
+# command that is named reads no other declaration.
+
+
+GROUPS = {
+    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
+    "memory": "Memory through time: versions, edges, and what was known when.",
+    "token": "Tokens for the service on TCP; only their hashes are stored.",
+    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
+    "graph": "Look at the published graph: nodes, neighbours, topics.",
+    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
+}
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    completion_init()  # the shell asks through the environment which words may follow
+    word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
+    declared = declared_under(word)
+    if all(isinstance(one, Capability) for one in declared):
+        multiply_in_one_thread()
+    try:
+        make_app(declared)(prog_name="hades")
+    finally:
+        gc.freeze()  # the end of the process looks for garbage among all that is left: a seventh of a question's time
+
+
+@cache
+def whole_app() -> typer.Typer:
+    """Every command, for documentation and tests."""
+    return make_app(declared_under(None))
+
+
+def make_app(declared: Sequence[Capability | LocalCommand]) -> typer.Typer:
+    """The command line of these declarations."""
+    app = typer.Typer(
+        name="hades",
+        help="Documents, papers and code as a knowledge graph that answers with short, cited paths.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=root,
+    )
+    add_commands(app, declared, GROUPS)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hades {version('hades-graphrag')}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no report of work done, whichever command follows.")
+    ] = False,
+) -> None:
+    """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
+    QUIET.set(quiet)
+
+
+if __name__ == "__main__":
+    main()

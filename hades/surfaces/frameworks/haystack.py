@@ -2,8 +2,7 @@
 
 from hades.surfaces.frameworks.haystack import HadesRetriever
 
-pipeline.add_component("retriever", HadesRetriever(top_k=4))
-"""
+pipeline.add_component("retriever", HadesRetriever(top_k=4))"""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from hades.retrieval.turn.recipes import DEFAULT
+from hades.retrieval.core.types import DEFAULT
 from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
 
 

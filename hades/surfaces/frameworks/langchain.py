@@ -2,8 +2,7 @@
 
 from hades.surfaces.frameworks.langchain import HadesRetriever
 
-HadesRetriever(k=4).invoke("which store is the default?")
-"""
+HadesRetriever(k=4).invoke("which store is the default?")"""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
-from hades.retrieval.turn.recipes import DEFAULT
+from hades.retrieval.core.types import DEFAULT
 from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
 
 

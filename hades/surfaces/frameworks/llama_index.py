@@ -2,8 +2,7 @@
 
 from hades.surfaces.frameworks.llama_index import HadesRetriever
 
-HadesRetriever(k=4).retrieve("which store is the default?")
-"""
+HadesRetriever(k=4).retrieve("which store is the default?")"""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from hades.retrieval.turn.recipes import DEFAULT
+from hades.retrieval.core.types import DEFAULT
 from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
 
 

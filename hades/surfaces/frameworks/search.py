@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from hades.retrieval.turn.recipes import DEFAULT
+from hades.retrieval.core.types import DEFAULT
+from hades.settings.load import load_settings
+from hades.wiring import open_answers
+from schemas.answer import CitedPassage, Retrieval
 from schemas.plan import HARD_CAPS, Profile
-from schemas.retrieval import CitedPassage, Retrieval
 
 MAX_PASSAGES = HARD_CAPS[Profile.LONG].final_context
 
@@ -23,9 +25,6 @@ class Search(Protocol):
 
 def open_search(home: str | None = None) -> Search:
     """The published graph under `home`, by default that of the settings; it only reads."""
-    from hades.settings import load_settings
-    from hades.wiring import open_answers
-
     settings = load_settings()
     if home is not None:
         settings = settings.model_copy(update={"home": Path(home)})

@@ -1,27 +1,34 @@
-"""The app of one mode: a route that the mode does not cover is not there."""
+"""The app and serving it."""
 
 from __future__ import annotations
 
+import signal
+import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
-from hades import surfaces
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Door, covers
-from hades.surfaces.rest import problems
-from hades.surfaces.rest.guard import Guard
-from hades.surfaces.rest.problems import Problem
-from hades.surfaces.rest.routers import answer, health, openai, query
+from hades.retrieval.warm_up import load_kernels
+from hades.settings.tree import Settings
+from hades.surfaces.access.limits import BACKLOG, Door, Limits, covers
+from hades.surfaces.rest import guard, openai, routes
+from hades.surfaces.rest.guard import Guard, Problem
 from hades.surfaces.rest.routes import capability_routers
-from hades.surfaces.rest.services import Services, needing
+from hades.surfaces.rest.services import Services, needing, open_services, protocol_of
 
-WEB = Path(surfaces.__file__).parent / "web"
+# The app of one mode: a route that the mode does not cover is not there.
+
+
+WEB = Path(__file__).parents[1] / "web"
 API = "/v1"
 _ABOUT = """A knowledge graph that answers with short, cited paths inside a hard budget.
 
@@ -37,8 +44,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
     every = (
-        (Mode.READ_ONLY, query.reading),
-        (Mode.READ_ONLY, answer.reading),
+        (Mode.READ_ONLY, routes.reading),
         (Mode.READ_ONLY, openai.reading),
         *capability_routers(),
     )
@@ -55,7 +61,7 @@ def build_app(services: Services, door: Door) -> FastAPI:
 
     app = _add_routes(door.mode, lifespan)
     app.state.services, app.state.door = services, door
-    problems.register(app)
+    guard.register(app)
     if WEB.is_dir():
         app.mount("/", StaticFiles(directory=WEB, html=True), name="web")
     app.add_middleware(Guard, services=services, door=door)  # the last one added is the first one asked
@@ -79,5 +85,51 @@ def _add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextMa
     )
     for needed, router in routers_of(mode):
         app.include_router(router, prefix=API, dependencies=[Depends(needing(needed))], responses=_ERRORS)
-    app.include_router(health.reading)
+    app.include_router(routes.read_health)
     return app
+
+
+# Running the app of a door on a socket that is open already.
+
+
+_SWITCH_SECONDS = 0.001  # a thread that works out an answer must not keep the loop from sending others for long
+
+
+def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
+    """Answer on the socket until the process is told to stop; what was begun is finished."""
+    load_kernels()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    made = server(settings, door, limits)
+
+    def stop(*_: object) -> None:
+        made.should_exit = True
+
+    # Before uvicorn listens to these signals, and when it has stopped and raises them again.
+    for told_to_stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(told_to_stop, stop)
+    made.run(sockets=[listening])
+
+
+def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:
+    """The server, for whoever wants to start and stop it by hand."""
+    return server_of(build_app(open_services(settings, door.mode, limits), door), limits)
+
+
+def server_of(app: ASGIApp, limits: Limits) -> uvicorn.Server:
+    """A server of any app, with the limits that hold for a connection."""
+    config = uvicorn.Config(
+        app,
+        http=protocol_of(limits.arrive_seconds),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,  # the audit has every request, without its query string
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=limits.connections,
+        backlog=BACKLOG,
+        timeout_keep_alive=int(limits.idle_seconds),
+        timeout_graceful_shutdown=int(limits.request_seconds),
+        h11_max_incomplete_event_size=limits.header_bytes,
+    )
+    return uvicorn.Server(config)

@@ -1,26 +1,43 @@
-"""Routes made from capabilities: a field of the request is read from the path, the query string or the body."""
+"""Capability -> route; the few by hand."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, replace
+from datetime import datetime
 from functools import cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Body, Path, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from hades.errors import HadesError
+from hades.ports.services import utc_now
 from hades.ports.store import Mode
+from hades.snapshot.open import snapshots
+from hades.surfaces.access.contexts import CONTENT_TYPE
+from hades.surfaces.access.limits import Caller
 from hades.surfaces.capabilities.capability import Capability, JsonReply, Reply, Request, Rest, load
+from hades.surfaces.capabilities.questions import ANSWER, QUERY, AnswerRequest, stream_events
 from hades.surfaces.capabilities.registry import capabilities
+from hades.surfaces.rest.guard import Problem, of_error
 from hades.surfaces.rest.services import Call, CalledBy, Noted, Served, Services
+from hades.telemetry.turn import Stage, watched
+
+if TYPE_CHECKING:
+    from hades.retrieval.answer.write_answer import AnswerEvent
+
+
+# Routes made from capabilities: a field of the request is read from the path, the query string or the body.
+
 
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
@@ -138,3 +155,168 @@ def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Respon
         return Response(reply.text, media_type="application/json", headers={"X-Hades-Answer": source})
     document = reply if rest.part is None else reply[rest.part]
     return _Json(orjson.dumps(document, default=str), rest.status)
+
+
+# A turn as server-sent events: each stage when it ends, then the answer.
+
+
+_NAMES = {"taken": "in", "given": "out"}  # as an answer's telemetry calls them
+
+
+async def events_of(services: Services, call: Call, caller: Caller, request: Request) -> AsyncIterator[bytes]:
+    """The events of one turn. A cached answer has no stages to show."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Queue[Stage | None] = asyncio.Queue()
+
+    context = services.context(caller, Mode.READ_ONLY)
+
+    def on_stage(stage: Stage) -> None:
+        loop.call_soon_threadsafe(ended.put_nowait, stage)
+
+    def answer() -> Reply:
+        with watched(on_stage):
+            return QUERY.call(request, context)
+
+    turn = asyncio.ensure_future(services.work(answer))
+    turn.add_done_callback(lambda _: ended.put_nowait(None))
+    while (stage := await ended.get()) is not None:
+        shown = {_NAMES.get(name, name): value for name, value in asdict(stage).items()}
+        yield event("stage", orjson.dumps(shown))
+    try:
+        reply = await turn
+    except HadesError as error:
+        yield event("problem", bytes(of_error(error).body))
+        return
+    assert isinstance(reply, JsonReply)
+    call.query_id = reply.query_id
+    yield event("answer", reply.text)
+
+
+def event(name: str, data: bytes) -> bytes:
+    """One event; its data is JSON on one line."""
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+
+
+# A written answer sentence by sentence. The whole answer is a route made from the capability.
+
+
+reading = APIRouter(tags=["questions"])
+AnswerBody: Any = body_of(ANSWER)
+_EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
+_ANSWER_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events `sources`, `cost`, `sentence` as each is checked, then `answer` or `problem`.",
+        "content": _EVENTS,
+    }
+}
+
+
+@reading.post(
+    "/answer/stream", responses=_ANSWER_STREAM, response_class=StreamingResponse, summary="Answer, by sentences"
+)
+async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
+    """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
+    request = ANSWER.check(body.arguments())
+    assert isinstance(request, AnswerRequest)
+    return StreamingResponse(_events(services, call, caller, request), media_type="text/event-stream")
+
+
+async def _events(services: Services, call: Call, caller: Caller, request: AnswerRequest) -> AsyncIterator[bytes]:
+    try:
+        async for one in answer_events(services, caller, request):
+            if one.name == "answer":
+                call.query_id = one.value.query_id
+            yield event(one.name, orjson.dumps(_plain(one.value)))
+    except HadesError as error:
+        yield event("problem", bytes(of_error(error).body))
+
+
+async def answer_events(services: Services, caller: Caller, request: AnswerRequest) -> AsyncIterator[AnswerEvent]:
+    """The events as they are made in a thread that answers; a caller that leaves ends the work at the next sentence."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
+    context = services.context(caller, Mode.READ_ONLY)
+    gone = False
+
+    def work() -> None:
+        for one in stream_events(request, context):
+            if gone:
+                return
+            loop.call_soon_threadsafe(made.put_nowait, one)
+
+    turn = asyncio.ensure_future(services.work(work))
+    turn.add_done_callback(lambda _: made.put_nowait(None))
+    try:
+        while (one := await made.get()) is not None:
+            yield one
+        await turn
+    finally:
+        gone = True
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+# A question answered stage by stage. All other routes of questions are made from capabilities.
+
+
+QueryBody: Any = body_of(QUERY)
+_QUERY_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Events `stage` as they end, then `answer` or `problem`.", "content": _EVENTS}
+}
+
+
+@reading.post(
+    "/query/stream", responses=_QUERY_STREAM, response_class=StreamingResponse, summary="Answer, stage by stage"
+)
+async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
+    """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
+    request = QUERY.check(body.arguments())
+    return StreamingResponse(events_of(services, call, caller, request), media_type="text/event-stream")
+
+
+# Whether the service lives, whether it can answer, and its figures.
+
+
+read_health = APIRouter(tags=["service"])
+
+
+@read_health.get("/health", summary="Whether the process lives")
+async def health() -> dict[str, str]:
+    """Always the same while the process answers at all."""
+    return {"status": "ok"}
+
+
+@read_health.get(
+    "/ready", summary="Whether questions can be answered", responses={409: {"model": Problem}, 503: {"model": Problem}}
+)
+async def ready(services: Served) -> dict[str, Any]:
+    """Opens what would answer the next question; an error says why it cannot."""
+    return await services.work(_ready, services)
+
+
+@read_health.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(services: Served) -> Response:
+    """Requests, turns, reasons, the snapshot and its age."""
+    return Response(await services.work(_write_metrics, services), media_type=CONTENT_TYPE)
+
+
+def _ready(services: Services) -> dict[str, Any]:
+    with services.answers.lease() as view:
+        info = view.info
+    return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
+
+
+def _write_metrics(services: Services) -> bytes:
+    serving = next((held for held in snapshots(services.home) if held.serves), None)
+    published = None if serving is None or serving.created_at is None else datetime.fromisoformat(serving.created_at)
+    services.exposition.serves(serving.snapshot if serving else "", published, utc_now())
+    return services.exposition.text()

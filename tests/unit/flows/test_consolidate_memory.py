@@ -8,8 +8,8 @@ import pytest
 
 from flows.local import run
 from hades.memory.history.states import NewState
-from hades.ports.progress import silent
-from hades.settings import load_settings
+from hades.ports.services import silent
+from hades.settings.load import load_settings
 from hades.wiring import open_embedder, open_memory
 from tasks import memory as tasks
 from tasks.unit import without_server

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import hades
-from hades import MemoryEnhancedPathRAG, open_hades
+from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.errors import SettingsError
-from hades.settings import CacheSettings, PathragSettings, load_settings
+from hades.settings.load import load_settings
+from hades.settings.tree import CacheSettings, PathragSettings
+from hades.wiring import open_hades
 from tests.unit.hades.retrieval.dated_corpus import published
 
 SECRET = "Ada Lovelace wrote the first program, and Charles Babbage built the engine in London."
@@ -100,7 +102,7 @@ def test_another_tenant_is_served_by_another(monkeypatch):
 def test_every_key_is_read_by_some_code():
     """X-21: a key that no module reads as an attribute is a promise that nothing keeps."""
     library = Path(hades.__file__).parent
-    readers = [library / "memory_enhanced_pathrag.py", library / "retrieval" / "enhanced_pathrag.py"]
+    readers = [library / "compat" / "pathrag.py"]
     readers += (library / "cache").glob("*.py")
     trees = [ast.parse(path.read_text()) for path in readers]
     read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -136,7 +138,7 @@ def test_what_a_pruned_snapshot_said_is_gone_with_it(home, tmp_path):
     (tmp_path / "docs" / "plain.md").write_text(PLAIN)
     from datetime import UTC, datetime
 
-    from hades.stages.release.publish_snapshot import publish_now
+    from hades.build.release.publish import publish_now
 
     settings = load_settings()
     with open_hades(settings) as graph:

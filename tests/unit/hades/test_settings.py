@@ -5,9 +5,9 @@ import json
 import pytest
 
 from hades.errors import SettingsError
-from hades.settings import Settings, load_settings, unknown_variables, variable_of
-from hades.settings.hirag import PathSettings
-from schemas.graph_types import RelationType
+from hades.settings.load import load_settings, unknown_variables
+from hades.settings.tree import PathSettings, Settings, variable_of
+from schemas.nodes import RelationType
 from schemas.plan import Plan
 
 C59 = """

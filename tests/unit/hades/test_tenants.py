@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hades import MemoryEnhancedPathRAG, open_hades
+from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.errors import SettingsError
+from hades.ports.services import DATA_HASH
 from hades.ports.store import Mode
-from hades.ports.tracking import DATA_HASH
-from hades.settings import Settings, for_tenant, load_settings, tenants
-from hades.wiring import open_store, open_tracker
+from hades.settings.load import for_tenant, load_settings, tenants
+from hades.settings.tree import Settings
+from hades.wiring import open_hades, open_store, open_tracker
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import entity, put
 
@@ -165,7 +166,7 @@ def test_on_a_server_each_tenant_has_a_database(tmp_path):
 
 @pytest.mark.slow
 def test_topics_and_their_summaries_stay_with_their_tenant(home):
-    from hades.stages.stage_calls import build_topics
+    from hades.build.night import build_topics
 
     for tenant in CORPORA:
         with open_hades(settings_of(tenant, home)) as graph:

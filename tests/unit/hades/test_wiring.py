@@ -4,7 +4,7 @@ import pytest
 
 from hades.errors import NotProvisioned, SettingsError
 from hades.ports.store import Mode
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_embedder, open_store, open_view
 from tests.arango_double.server import ArangoDouble

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.linear_looks.fit import fit_gold_apart, fit_listwise
+from models.rankings import fit_gold_apart, fit_listwise
 
 
 def test_the_column_that_tells_gets_the_weight():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hades.retrieval.ranking.fitted_files import linear_looks
-from models.linear_looks.infer import BadLooks, read_looks
+from hades.retrieval.core.words import linear_looks
+from models.rankings import BadLooks, read_looks
 
 GOOD = {"version": 1, "data_sha256": {}, "metric": {}, "command": "x", "first": {"a": 1.0}, "second": {"b": 2.0}}
 

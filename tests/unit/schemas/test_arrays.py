@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from schemas.arrays import FEW_VALUES, make_array, make_scalar, make_table, read_rows
+from schemas.record import FEW_VALUES, make_array, make_scalar, make_table, read_rows
 
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 SAMPLES = [
@@ -52,7 +52,7 @@ def test_making_and_reading_rows_does_not_load_pandas():
 import sys
 from datetime import UTC, datetime
 import pyarrow as pa
-from schemas.arrays import make_table, read_rows
+from schemas.record import make_table, read_rows
 schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("tags", pa.list_(pa.string())), ("n", pa.float64())])
 rows = [{"at": datetime(2026, 1, 31, tzinfo=UTC), "tags": ["a"], "n": 1.5}]
 assert read_rows(make_table(rows, schema)) == rows
@@ -65,11 +65,11 @@ def test_arrow_converts_values_without_pandas_and_still_finds_it_for_a_frame():
     program = """
 import sys
 import pyarrow as pa
-from schemas.arrays import hide_pandas_from_arrow
+from schemas.record import hide_pandas_from_arrow
 hide_pandas_from_arrow()
 table = pa.table({"a": pa.array([1, None]), "b": ["x", "y"]})
 assert "pandas" not in sys.modules
-assert not any(type(finder).__module__ == "schemas.arrays" for finder in sys.meta_path)
+assert not any(type(finder).__module__ == "schemas.record" for finder in sys.meta_path)
 frame = table.to_pandas()
 assert "pandas" in sys.modules and pa.Table.from_pandas(frame).column("a").null_count == 1
 assert pa.array(frame["a"]).null_count == 1

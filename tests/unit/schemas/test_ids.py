@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph_types import EntityType
 from schemas.ids import (
     MAX_KEY_BYTES,
     content_key,
@@ -18,6 +17,7 @@ from schemas.ids import (
     slug,
     split_id,
 )
+from schemas.nodes import EntityType
 
 TEXT = st.text(max_size=40)
 PARTS = st.lists(TEXT, min_size=1, max_size=4)

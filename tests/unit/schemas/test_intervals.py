@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.intervals import Mask, contains, is_visible, iso, overlap
+from schemas.ids import Mask, contains, is_visible, iso, overlap
 
 DAY = datetime(2024, 5, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 6).map(lambda days: DAY + timedelta(days=days))

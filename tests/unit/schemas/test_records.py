@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.catalogue import COLLECTIONS
-from schemas.columns import TIME, columns_of, to_table
 from schemas.edges import NEVER_BRIDGES, Provenance, Relation, allows
-from schemas.graph_types import EntityType, RelationType
-from schemas.nodes import Document, Entity
+from schemas.nodes import Document, Entity, EntityType, RelationType
+from schemas.record import TIME, columns_of, to_table
 
 P, C, M, H, S = (
     EntityType.PAPER,

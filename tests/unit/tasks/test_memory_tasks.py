@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.wiring import open_memory
 from tasks import memory as tasks
 from tasks.unit import without_server

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from tasks import retrieval
 

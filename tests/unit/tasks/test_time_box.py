@@ -4,10 +4,9 @@ import time
 
 import pytest
 
-from hades.snapshot.pointer import read, root_of
-from hades.stages.night import Night, begin
-from schemas.source_kinds import SourceKind
-from schemas.sources import SourceSpec
+from hades.build.night import Night, begin
+from hades.snapshot.manifest import read, root_of
+from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
 from tests.unit.hades.stages.release.small_graphs import MONDAY, write_pages
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from hades.cache.disk import DiskCache
-from hades.cache.tier import GIB, MISS
+from hades.cache.stores import GIB, MISS, DiskCache
 
 
 class Clock:

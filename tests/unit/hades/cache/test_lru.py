@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from hades.cache.lru import UNKNOWN_BYTES, LRUCache
-from hades.cache.tier import MIB, MISS
+from hades.cache.stores import MIB, MISS, UNKNOWN_BYTES, LRUCache
 
 TENTH = 0.1
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hades.cache.keys import Scope, entity_key, path_key
-from hades.cache.policy import Reuse, importance, starting_tier
-from hades.cache.tier import MemoryTier
+from hades.cache.stores import MemoryTier, Scope, entity_key, path_key
+from hades.cache.tiers import Reuse, importance, starting_tier
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.cache.place import CachePlace
-from hades.cache.tier import MISS, MemoryTier
-from hades.cache.tiers import TieredMemoryManager
+from hades.cache.stores import MISS, MemoryTier
+from hades.cache.tiers import CachePlace, TieredMemoryManager
 from hades.errors import HadesError, SettingsError, StoreUnavailable
 
 

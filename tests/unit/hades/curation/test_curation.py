@@ -11,16 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.curation.apply import update_entity
-from hades.curation.edits import BadEdit, edits_of, list_edits
-from hades.curation.review import ReviewRules, approve, degree_of
-from hades.curation.undo import undo
+from hades.curation import BadEdit, ReviewRules, approve, degree_of, edits_of, list_edits, undo, update_entity
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
-from schemas.curation import EditState
+from schemas.builds import EditState
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hades.evaluation.build import Workbench
+from hades.evaluation.rankers import Workbench
 from hades.providers.tokens import MiniLmTokenizer
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.wiring import open_build_context, open_hades
 
 PASSAGES = [

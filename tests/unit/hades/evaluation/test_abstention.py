@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from hades.evaluation.abstention import ask_unanswerable, auroc, calibration_error, summarise_abstention
 from hades.evaluation.cases import Case
-from hades.evaluation.harness import score
-from hades.evaluation.rankings import Ranking
+from hades.evaluation.metrics import ask_unanswerable, auroc, calibration_error, score, summarise_abstention
+from hades.evaluation.rankers import Ranking
 
 
 def test_auroc_is_the_chance_that_an_answerable_question_is_surer():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.evaluation.alpha import estimate_alpha
-from schemas.retrieval import ContextFactor, Conveyance
+from hades.evaluation.metrics import estimate_alpha
+from schemas.answer import ContextFactor, Conveyance
 
 
 def _conveyed(context, who=1.0, what=0.5, where=0.8):

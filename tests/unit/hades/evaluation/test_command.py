@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
 
 run = CliRunner().invoke

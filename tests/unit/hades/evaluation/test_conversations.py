@@ -6,8 +6,8 @@ import json
 import pytest
 
 from hades.evaluation.cases import BadCases
-from hades.evaluation.conversations import prepare, split_of
-from hades.surfaces.cli.main import whole_app
+from hades.evaluation.text_sets import prepare, split_of
+from hades.surfaces.cli.commands import whole_app
 
 
 def write(folder, name, rows):

@@ -5,12 +5,10 @@ import json
 import pytest
 
 from hades.evaluation.cases import BadCases, read_cases
-from hades.evaluation.ladder import LADDER, rungs
-from hades.evaluation.multihop import evaluate_multihop
-from hades.evaluation.plots import draw
-from hades.evaluation.published import compare_published
-from hades.evaluation.rankings import BASELINES, SHOWN
-from hades.retrieval.turn.recipes import UnknownRecipe
+from hades.evaluation.metrics import draw
+from hades.evaluation.rankers import BASELINES, LADDER, SHOWN, rungs
+from hades.evaluation.text_sets import compare_published, evaluate_multihop
+from hades.retrieval.core.types import UnknownRecipe
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 

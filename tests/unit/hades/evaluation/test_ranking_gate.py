@@ -9,16 +9,15 @@ from importlib.resources import files
 
 import pytest
 
-from hades.evaluation.build import build
 from hades.evaluation.cases import read_cases
-from hades.evaluation.ladder import rungs
-from hades.evaluation.multihop import measure
-from hades.evaluation.ranking_gate import BY_HAND, FITTED, choose_ranking
-from hades.retrieval.ranking.fitted_files import fusion_model
-from hades.retrieval.ranking.served_fusion import RankingChoice, ServedFusion, choice_file, read_choice, write_choice
+from hades.evaluation.rankers import build, rungs
+from hades.evaluation.serving import BY_HAND, FITTED, choose_ranking
+from hades.evaluation.text_sets import measure
+from hades.retrieval.core.words import fusion_model
+from hades.retrieval.ranking.default_ranking import RankingChoice, ServedFusion, choice_file, read_choice, write_choice
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_answers
-from models.fusion.infer import FusionModel, read_fusion
+from models.rankings import FusionModel, read_fusion
 from tests.unit.hades.evaluation.corpora import hashing_bench, write_rows
 
 NAMES = [
@@ -29,7 +28,7 @@ TRADES = ("glass", "rope", "salt", "cider", "paper")
 
 def damaged() -> FusionModel:
     """The ranking that ships with every coefficient of its last line turned round."""
-    body = json.loads(files("models.fusion").joinpath("default.json").read_text("utf-8"))
+    body = json.loads(files("models").joinpath("fitted", "fusion.json").read_text("utf-8"))
     for kind in ("plain", "told"):
         body["heads"]["last"][kind] = [-value for value in body["heads"]["last"][kind]]
     return read_fusion(body)
@@ -50,7 +49,7 @@ def scores(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, hashing_bench(folder / "home") as bench:
         build(bench, lambda ingest: ingest.passages(corpus))
         for name, model in (("damaged", damaged()), ("shipped", fusion_model())):
-            patch.setattr("hades.evaluation.rankings.fusion_model", lambda model=model: model)
+            patch.setattr("hades.evaluation.rankers.fusion_model", lambda model=model: model)
             with closing(open_snapshot(folder / "home")) as view:
                 compared = rungs(f"{FITTED},{BY_HAND}", "")
                 found[name] = measure(bench, view, read_cases(file), compared, (2, 5), 5).scores

@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from hades.api import Hades
-from hades.evaluation.code_repository import CodeRepository
+from hades.build.code_workspace import index_workspace
+from hades.evaluation.code_data import CodeRepository
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.channels.code import code_of
-from hades.retrieval.code.columns import file_columns
-from hades.retrieval.code.evidence import collect_evidence
 from hades.retrieval.code.index import CodeIndex
-from hades.retrieval.code.search import search_code
-from hades.stages.code_index.workspace_index import index_workspace
-from hades.text.code_question import read_code_question
+from hades.retrieval.code.search import collect_evidence, file_columns, search_code
+from hades.retrieval.search.code_passages import code_of
+from hades.text.code_questions import read_code_question
 from tests.unit.hades.snapshot.homes import empty_store
 
 REPORT = """Refund fails for open orders

@@ -6,9 +6,10 @@ import json
 import pytest
 
 from flows.evaluate import evaluate
-from hades.evaluation.build import build
-from hades.evaluation.rankings import MOMENT
-from hades.evaluation.regression import (
+from hades.build.weights.versions import WEIGHTS_MODEL, log_weights
+from hades.evaluation.rankers import MOMENT, build
+from hades.evaluation.serving import (
+    EVALUATED,
     RetrievalRegression,
     StoredRun,
     alarms,
@@ -17,9 +18,7 @@ from hades.evaluation.regression import (
     regressions,
     write_last,
 )
-from hades.evaluation.serving import EVALUATED
-from hades.snapshot.pointer import served
-from hades.stages.weights.weight_versions import WEIGHTS_MODEL, log_weights
+from hades.snapshot.manifest import served
 from tasks.unit import without_server
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hades.evaluation.ablation import _FewerEdges, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
-from hades.evaluation.build import build
+from hades.evaluation.rankers import _FewerEdges, build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
 from hades.snapshot.open import open_snapshot

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from hades.ingest.phases import IngestContext
-from hades.ingest.source_document import Material, RejectedInput
+from hades.ingest.sources.material import Material, RejectedInput
 from hades.ports.store import GraphStore, Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
 from schemas.catalogue import COLLECTIONS
-from schemas.source_kinds import SourceKind
+from schemas.sources import SourceKind
 
 TOKENIZER = MiniLmTokenizer()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades.build_state import ledger
+from hades import build_state as ledger
 from hades.ports.store import RowStore
 from schemas.record import canonical_json
 from schemas.telemetry import ShownPassage, ShownPath, ShownResults, ShownTopic

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from hades.build_state import ledger
-from hades.ingest.cleanup.logs import FORGOTTEN
+from hades import build_state as ledger
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.phases import IngestContext, ingest
-from schemas.hierarchy import LOST
 from schemas.ids import sha256_text
-from schemas.telemetry import ShownResults
+from schemas.telemetry import FORGOTTEN, ShownResults
+from schemas.topics import LOST
 from tests.contract.examples import everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context, passage
 from tests.unit.hades.ingest.later_rows import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hades.ingest.ingest_api import Ingest
+from hades.ingest.ingest import Ingest
 from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hades.ingest.code import tables
-from hades.ingest.code.code_document import CodeDocument
-from hades.ingest.code.edges import import_edges
-from hades.ingest.code.names import CodeNames
-from hades.ingest.ingest_api import Ingest
+from hades.ingest.code_graph import tables
+from hades.ingest.code_graph.corpus import CodeDocument
+from hades.ingest.code_graph.edges import import_edges
+from hades.ingest.code_graph.names import CodeNames
+from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext
 from tests.unit.hades.ingest.corpora import contents, new_context
 from tests.unit.hades.ingest.sources.repositories import Repository

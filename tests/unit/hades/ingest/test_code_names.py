@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from hades.ingest.code.code_document import CodeDocument
-from hades.ingest.code.names import CodeNames
+from hades.ingest.code_graph.corpus import CodeDocument
+from hades.ingest.code_graph.names import CodeNames
 from hades.ingest.nodes import func_keys
 
 

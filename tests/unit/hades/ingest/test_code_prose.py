@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.ingest.code.prose import blank_code
+from hades.ingest.code_graph.corpus import blank_code
 from schemas.record import canonical_json
 
 _TEXT = "x = 1  # set x\ny = 2  # é is kept\nz = 3\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hades.ingest.forget import Certificate, forget_documents
-from hades.ingest.ingest_api import Ingest
+from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext
 from tests.contract.examples import everything
 from tests.unit.hades.ingest.corpora import new_context

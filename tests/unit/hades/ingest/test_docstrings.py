@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.code.docstrings import summarise_docstring
+from hades.ingest.code_graph.corpus import summarise_docstring
 from hades.ingest.phases import ingest
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.corpora import new_context

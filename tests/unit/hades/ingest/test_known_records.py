@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.forget import forget_documents
-from hades.ingest.ingest_api import Ingest
-from hades.ingest.known_records import KnownRecords
+from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext, Phase, ingest
-from hades.ingest.source_document import Material, RecordSource
 from hades.ingest.sources.arxiv import ArxivSource
+from hades.ingest.sources.material import Material, RecordSource
 from hades.ingest.sources.passages import PassagesSource
 from hades.ingest.sources.workspace import WorkspaceSource
+from hades.ingest.unchanged import KnownRecords
 from tests.patience import examples
 from tests.unit.hades.ingest.corpora import contents, new_context
 

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.ingest import edges, sync_rows
+from hades.ingest import edges
+from hades.ingest import write_changes as sync_rows
+from hades.ingest.entities.previous_run import LastDerivation, LastRows
 from hades.ingest.forget import forget_documents
-from hades.ingest.last_derivation import LastDerivation, LastRows
 from hades.ingest.manifest import derive_digest
 from hades.ingest.phases import IngestContext, Phase, ingest
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.needle_filter import NeedleFilter
+from hades.ingest.forget import NeedleFilter
 
 words = st.text(alphabet="abé ", max_size=40)
 

@@ -12,9 +12,9 @@ import pytest
 
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
-from hades.ingest.openie import estimate, extract, parse
 from hades.ingest.phases import IngestContext, ingest
-from hades.providers.openai_compatible import OpenAILanguageModel
+from hades.ingest.stated_edges import estimate, extract, parse
+from hades.providers.openai import OpenAILanguageModel
 from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context
 
 TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]

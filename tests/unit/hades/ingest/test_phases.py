@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.phases import IngestContext, Phase, ingest
-from hades.ingest.source_document import RejectedInput, RejectReason
+from hades.ingest.sources.material import RejectedInput, RejectReason
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
-from schemas.source_kinds import SourceKind
+from schemas.sources import SourceKind
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from hades.ingest.phases import ingest
-from hades.ingest.source_document import Link, Material
 from hades.ingest.sources.documents import DocumentsSource
+from hades.ingest.sources.material import Link, Material
 from hades.ports.store import RowStore
-from schemas.graph_types import RelationType
+from schemas.nodes import RelationType
 from tests.unit.hades.ingest.corpora import Listed, new_context, passage
 
 

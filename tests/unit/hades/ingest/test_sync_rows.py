@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest import sync_rows
-from hades.ingest.increment import equal_rows
+from hades.ingest import write_changes as equal_rows
+from hades.ingest import write_changes as sync_rows
 from tests.patience import examples
 
 SCHEMA = pa.schema(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hades.ingest.entity_vectors import _find_basis
+from hades.ingest.entities.vectors import _find_basis
 
 KEYS = pa.array(["lothair", "moselle", "rhine"], pa.string())
 TITLES = pa.table(

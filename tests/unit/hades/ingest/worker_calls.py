@@ -25,8 +25,8 @@ def refuse(document: str) -> None:
 
 def find_unusable() -> None:
     """An error whose constructor takes other arguments than it is made of, so that it cannot be sent."""
-    from hades.ingest.source_document import RejectReason
-    from hades.ingest.sources.reading import Unusable
+    from hades.ingest.sources.files import Unusable
+    from hades.ingest.sources.material import RejectReason
 
     raise Unusable(RejectReason.EMPTY, "no text")
 

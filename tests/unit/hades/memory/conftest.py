@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from tests.unit.hades.memory.kept import Clock, empty_store, memory_on
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
+from hades.ports.services import Embedder, LanguageModel
 from hades.ports.store import GraphStore, Mode
-from hades.ports.text import Embedder, LanguageModel
 from hades.stores.sqlite.store import SqliteStore
 
 T1 = datetime(2024, 1, 10, tzinfo=UTC)

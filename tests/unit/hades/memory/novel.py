@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from tests.unit.hades.memory.kept import Clock
 
 QUESTION = "How would Sarah react if she saw the king right now?"

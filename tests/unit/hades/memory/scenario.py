@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from schemas.memory import MemoryEdge, MemoryState
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 

@@ -6,14 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hades.memory.history.names import MemoryRefused
+from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
-from hades.memory.recall.intent import determine_consolidation_level, strategy_for
-from hades.memory.recall.passes import needs_by
-from hades.ports.text import Completion
+from hades.memory.recall.context import determine_consolidation_level, needs_by, strategy_for
+from hades.ports.services import Completion
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.unit.hades.memory.scenario import tell
 
 DAY = timedelta(days=1)

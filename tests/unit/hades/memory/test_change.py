@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.change import Fact
-from hades.memory.history.conflicts import Claim, Outcome, Trust, judge
-from hades.memory.history.inversions import inverse_of
-from hades.memory.history.names import MemoryRefused
-from hades.memory.service import Memory
-from hades.ports.text import Completion
+from hades.memory.history.edges import inverse_of
+from hades.memory.history.facts import Claim, Fact, Outcome, Trust, judge
+from hades.memory.history.rows import MemoryRefused
+from hades.memory.memory import Memory
+from hades.ports.services import Completion
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on
 
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hades.memory.history import rows as records
-from hades.memory.history.names import LATEST, STATES, MemoryRefused, UnknownMemory, state_key, topic_key
+from hades.memory.history.rows import LATEST, STATES, MemoryRefused, UnknownMemory, state_key, topic_key
 from hades.memory.history.states import NewState
-from hades.memory.upkeep.periods import DAILY, MONTHLY, WEEKLY, period_of
-from hades.ports.text import Completion
+from hades.memory.upkeep.consolidate import DAILY, MONTHLY, WEEKLY, period_of
+from hades.ports.services import Completion
 from schemas.memory import LatestState, MemoryState
 from tests.unit.hades.memory.kept import empty_store, memory_on
 

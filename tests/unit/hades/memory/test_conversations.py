@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hades.memory.conversation_files import read_conversation
-from hades.memory.conversations import ingest_conversation
-from hades.memory.history.names import MemoryRefused
-from hades.memory.service import Memory
+from hades.memory.conversations import ingest_conversation, read_conversation
+from hades.memory.history.rows import MemoryRefused
+from hades.memory.memory import Memory
 from tests.unit.hades.memory.kept import Clock
 
 LATER = datetime(2026, 1, 1, tzinfo=UTC)

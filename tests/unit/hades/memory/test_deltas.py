@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.errors import StoreDamaged
-from hades.memory.history.deltas import Delta, delta_between, pieces_of, rebuilt
+from hades.memory.history.rows import Delta, delta_between, pieces_of, rebuilt
 from tests.patience import examples
 
 texts = st.text(st.sampled_from("ab c\n\r.\u2028é😀"), max_size=60) | st.text(max_size=40)

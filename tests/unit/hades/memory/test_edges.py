@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.names import MemoryRefused, UnknownMemory
-from hades.memory.service import Memory
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.memory import Memory
 from hades.ports.store import Direction
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hades.memory.history.erasure_scan import find_in_files
-from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history.erase import find_in_files
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from hades.providers.hashing import HashingEmbedder
 from schemas.ids import sha256_text
 from tests.unit.hades.memory.kept import T1, T2, Clock, memory_on

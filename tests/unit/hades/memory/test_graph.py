@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.edges import NewEdge
-from hades.memory.history.names import MemoryRefused
+from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
-from hades.memory.recall.graph_retrieval import get_relevant_subgraph, graph_enhanced_retrieval
+from hades.memory.recall.graph import get_relevant_subgraph, graph_enhanced_retrieval
 from hades.providers.hashing import HashingEmbedder
 from hades.telemetry.turn import Caps
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from hades.api import Hades
-from hades.memory.history.names import MemoryRefused
-from hades.memory.recall.groups import group_topics
-from hades.memory.recall.strength import BY_SIMILARITY
-from hades.memory.upkeep.discovery import discover_edges
-from hades.memory.upkeep.learning import count_accesses, known_trust, learn_trust, rate_state, trust_source
-from hades.settings import Settings
+from hades.memory.history.rows import MemoryRefused
+from hades.memory.recall.agent import group_topics
+from hades.memory.recall.search import BY_SIMILARITY
+from hades.memory.upkeep.learn import count_accesses, discover_edges, known_trust, learn_trust, rate_state, trust_source
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from tests.unit.hades.memory.kept import Clock

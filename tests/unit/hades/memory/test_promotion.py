@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.service import Memory
-from hades.memory.upkeep.synthesis import find_conflicts, merge_versions
+from hades.memory.memory import Memory
+from hades.memory.upkeep.promote import find_conflicts, merge_versions
 from tests.unit.hades.memory.kept import Clock
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hades.api import Hades
 from hades.errors import NothingPublished
-from hades.settings import Settings
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 DECIDED = datetime(2025, 3, 1, tzinfo=UTC)

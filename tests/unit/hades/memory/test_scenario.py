@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hades.memory.history.change import Fact
-from hades.memory.service import Memory
-from schemas.intervals import Mask
+from hades.memory.history.facts import Fact
+from hades.memory.memory import Memory
+from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.names import MemoryRefused
-from hades.memory.recall.strength import StrengthRules, rank, strength
+from hades.memory.history.rows import MemoryRefused
+from hades.memory.recall.search import StrengthRules, rank, strength
 from hades.providers.hashing import HashingEmbedder
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell
 

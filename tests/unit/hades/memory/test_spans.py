@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.memory.history.spans import Span, without
-from schemas.intervals import contains
+from hades.memory.history.rows import Span, without
+from schemas.ids import contains
 from tests.unit.hades.memory.kept import T1
 
 DAY = timedelta(days=1)

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.memory.history.names import topic_key
+from hades.memory.history.rows import topic_key
 from hades.memory.history.states import NewState
-from hades.memory.recall import index_holder, state_index
-from hades.memory.recall.graph_retrieval import enhance
-from hades.memory.recall.index_holder import index_of
-from hades.memory.recall.sign_codes import SignCodes
-from hades.memory.recall.standing import Standing
-from hades.memory.service import Memory
+from hades.memory.memory import Memory
+from hades.memory.recall import index as index_holder
+from hades.memory.recall import index as state_index
+from hades.memory.recall.graph import enhance
+from hades.memory.recall.index import index_of
+from hades.memory.recall.index_arrays import SignCodes, Standing
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.stores.sqlite.store import SqliteStore
-from models.vectors import unit_rows
+from models.kernels import unit_rows
 from tests.unit.hades.memory.kept import Clock, memory_on
 
 EMBEDDER = HashingEmbedder(dimension=64)

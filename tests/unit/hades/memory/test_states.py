@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.delta_chains import KEYFRAME_EVERY
-from hades.memory.history.names import MemoryRefused, UnknownMemory, state_key
-from hades.memory.history.states import NewState
-from hades.memory.service import Memory
+from hades.memory.history.rows import MemoryRefused, UnknownMemory, state_key
+from hades.memory.history.states import KEYFRAME_EVERY, NewState
+from hades.memory.memory import Memory
 from hades.providers.hashing import HashingEmbedder
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on
 
 PAGE = "\n".join(f"line {number} says something about the parser and its tests" for number in range(30))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hades.memory.history.names import MemoryRefused, UnknownMemory
-from hades.memory.service import Memory
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.memory import Memory
 from schemas.memory import MemoryAudit
 from tests.unit.hades.memory.kept import T1, T2, Clock
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.change import Fact
+from hades.memory.history.facts import Fact
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from tests.unit.hades.memory.kept import T1

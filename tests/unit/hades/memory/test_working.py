@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.edges import NewEdge
-from hades.memory.history.names import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.history.states import NewState
 from hades.memory.recall.working_set import WorkingMemory
 from hades.providers.hashing import HashingEmbedder

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.tracking import DATA_HASH, TrackingError
-from hades.providers.deferred_tracker import MOST_RUNS, DeferredTracker
-from hades.providers.file_tracker import FileTracker
-from hades.providers.registry_files import stamp_of
+from hades.ports.services import DATA_HASH, TrackingError
+from hades.providers.file_registry import MOST_RUNS, DeferredTracker, FileTracker, stamp_of
 
 
 @pytest.fixture

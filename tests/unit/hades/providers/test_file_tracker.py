@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.tracking import DATA_HASH, TrackingError
-from hades.providers.file_tracker import FileTracker
+from hades.ports.services import DATA_HASH, TrackingError
+from hades.providers.file_registry import FileTracker
 
 
 @pytest.fixture

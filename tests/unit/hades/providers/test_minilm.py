@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hades.ports.text import EmbeddingModel, ProviderError
-from hades.providers import minilm, minilm_weights
-from hades.providers.minilm import MiniLmEmbedder, load_graph
-from hades.providers.minilm_weights import FLOAT, INT8, PACKAGES, WeightsPackage
+from hades.ports.services import EmbeddingModel, ProviderError
+from hades.providers import minilm
+from hades.providers import minilm as minilm_weights
+from hades.providers.minilm import FLOAT, INT8, PACKAGES, MiniLmEmbedder, WeightsPackage, load_graph
 from tests.patience import HANG_SECONDS
 
 FLOAT_VECTORS = Path(__file__).parents[3] / "fixtures" / "minilm_float_vectors.npy"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hades.ports.tracking import DATA_HASH, TrackingError
-from hades.providers import mlflow_file, mlflow_tracker
-from hades.providers.mlflow_file import MlflowFileTracker
-from hades.providers.mlflow_tracker import MlflowTracker
+from hades.ports.services import DATA_HASH, TrackingError
+from hades.providers import mlflow_registry as mlflow_file
+from hades.providers import mlflow_registry as mlflow_tracker
+from hades.providers.mlflow_registry import MlflowFileTracker, MlflowTracker
 
 NAME = "things"
 METRICS = {"m": 0.5, "zero": 0.0, "large": 1e300}

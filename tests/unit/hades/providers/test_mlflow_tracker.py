@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.tracking import TrackingError
-from hades.providers.mlflow_tracker import MlflowTracker
+from hades.ports.services import TrackingError
+from hades.providers.mlflow_registry import MlflowTracker
 from tests.unit.hades.stages.weights.graphs import registry
 
 NAME = "things"
@@ -103,7 +103,7 @@ def test_a_home_can_be_copied_and_neither_writes_into_the_other(
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from hades.providers.mlflow_tracker import MlflowTracker
+from hades.providers.mlflow_registry import MlflowTracker
 
 home, data, dies = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "dies"
 

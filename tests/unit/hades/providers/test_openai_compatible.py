@@ -15,14 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hades.ports.text import ProviderError
-from hades.providers.openai_compatible import (
-    ATTEMPTS,
-    MAX_WAIT_SECONDS,
-    OpenAIEmbedder,
-    OpenAILanguageModel,
-    _retry_after_seconds,
-)
+from hades.ports.services import ProviderError
+from hades.providers.openai import ATTEMPTS, MAX_WAIT_SECONDS, OpenAIEmbedder, OpenAILanguageModel, _retry_after_seconds
 
 KEY = "sk-secret-0123456789"
 

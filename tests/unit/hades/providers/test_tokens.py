@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ports.text import ProviderError, Tokenizer
+from hades.ports.services import ProviderError, Tokenizer
 from hades.providers import tokens
 from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
 

@@ -4,10 +4,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hades.reports.answer_picture import answer_picture
-from hades.settings import Settings
+from hades.reports.page import answer_picture
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
-from schemas.retrieval import Retrieval
+from schemas.answer import Retrieval
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,9 +9,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hades.reports.build_page import BuildFacts, Contract, Stage, TopicRow, write_build_report
-from hades.reports.charts import Bar, Move, bar_chart, flow_chart, histogram, waterfall
-from hades.reports.contract_page import ContractSection, Hit, write_contract_page
+from hades.reports.build_page import (
+    BuildFacts,
+    Contract,
+    ContractSection,
+    Hit,
+    Stage,
+    TopicRow,
+    write_build_report,
+    write_contract_page,
+)
+from hades.reports.page import Bar, Move, bar_chart, flow_chart, histogram, waterfall
 
 HOSTILE = '<script>alert("x")</script> & more'
 FACTS = BuildFacts(

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from hades.retrieval.turn.answers import Answers
-from hades.settings import load_settings
+from hades.retrieval.answers import Answers
+from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_answers
 from schemas.ids import edge_key

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from hades.ports.view import GraphView
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.types import Question
-from hades.settings import Settings, load_settings
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder, open_hades
 

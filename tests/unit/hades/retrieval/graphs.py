@@ -10,8 +10,8 @@ import numpy as np
 
 from hades.ports.graph import Adjacency
 from hades.ports.view import GraphView
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question, Seed
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.telemetry.turn import Caps, Turn

@@ -33,11 +33,10 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.snapshot.publish_inputs import edge_types
 from hades.snapshot.vectors import cosines_with
+from hades.snapshot.write_vectors import edge_types
 from schemas.edges import ClusterEdgeType
-from schemas.ids import sha256_text
-from schemas.intervals import Mask
+from schemas.ids import Mask, sha256_text
 
 TYPES = edge_types()
 WORD = re.compile(r"\w+")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hades.retrieval.channels.seeds import entry_points
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.types import Question, Seed
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.search.seeds import entry_points
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.publish import publish
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 from hades.telemetry.turn import Caps, Turn
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.contract.examples import day, entity, put
 from tests.unit.hades.retrieval.dated_corpus import answering, mention, published
 from tests.unit.hades.snapshot.homes import chunk, document, empty_store

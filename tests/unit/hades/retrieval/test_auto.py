@@ -8,19 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.evaluation.rankings import MOMENT, path_documents
+from hades.evaluation.rankers import MOMENT, path_documents
 from hades.ports.graph import Kind
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.recipes import DEFAULT
-from hades.retrieval.turn.types import FoundPassage, Question
-from hades.retrieval.walks.explain_paths import NO_TIME, explain_passages
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import DEFAULT, FoundPassage, Question
+from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.walks.flow import FlowRules
+from hades.retrieval.walks.neighbourhood import NO_TIME, explain_passages
+from schemas.answer import Retrieval
 from schemas.plan import Plan, Profile, Reason
-from schemas.retrieval import Retrieval
 from tests.unit.hades.retrieval.films import metered, published
 
 ACTOR = "Where was the Irish actor of Glass Harbour born?"

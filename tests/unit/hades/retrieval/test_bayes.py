@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.retrieval.ranking.feedback_belief import (
-    Judgement,
-    Posterior,
-    calibration,
-    judgements_in,
-    learn_beliefs,
-    pair,
-)
+from hades.retrieval.ranking.feedback import Judgement, Posterior, calibration, judgements_in, learn_beliefs, pair
 
 
 def test_each_judgement_moves_the_mean_and_narrows_the_interval():

@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.channels.narrow_topics import CandidateGraph
-from hades.retrieval.ranking.relevance import OUT, Floats
-from hades.retrieval.turn.types import Seed
-from hades.retrieval.walks.beam import BeamRules, KeptPaths, search_beam
-from hades.retrieval.walks.beam_score import BeamWeights, LinearScorer, Overlap, Walk, choose, terms_of
-from schemas.intervals import Mask
+from hades.retrieval.core.types import CandidateGraph, Seed
+from hades.retrieval.core.words import OUT, Floats
+from hades.retrieval.walks.beam import (
+    BeamRules,
+    BeamWeights,
+    KeptPaths,
+    LinearScorer,
+    Overlap,
+    Walk,
+    choose,
+    search_beam,
+    terms_of,
+)
+from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question, seeds

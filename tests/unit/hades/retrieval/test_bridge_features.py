@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.bridge_features import bridge_columns, find_bridges, hold_shares
-from hades.retrieval.ranking.multihop_reranker import voice_of
-from hades.retrieval.ranking.sentence_match import Reading, read_closely, wanted
+from hades.retrieval.features.passages import voice_of
+from hades.retrieval.features.sentences import Reading, bridge_columns, find_bridges, hold_shares, read_closely, wanted
 
 QUESTION = "When was the country that produced Fist Power taken by the British?"
 TEXTS = {

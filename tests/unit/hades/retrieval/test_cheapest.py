@@ -12,13 +12,13 @@ import pytest
 
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
-from hades.retrieval.channels.narrow_topics import CandidateGraph
-from hades.retrieval.ranking.relevance import ANY, OUT
-from hades.retrieval.walks.k_best_paths import cheapest_paths, get_best_paths, path_score
-from hades.settings.hirag import PathSettings
+from hades.retrieval.core.types import CandidateGraph
+from hades.retrieval.core.words import ANY, OUT
+from hades.retrieval.walks.best_paths import cheapest_paths, get_best_paths, path_score
+from hades.settings.tree import PathSettings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
 from tests.contract.view_fixtures import fill

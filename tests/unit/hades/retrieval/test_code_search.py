@@ -12,13 +12,11 @@ from hades.api import Hades
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.write_answer import write_answer
-from hades.retrieval.channels.code import code_of
-from hades.retrieval.code.history import Commit, History
-from hades.retrieval.code.index import CodeIndex, CodeUnit
-from hades.retrieval.code.ranker import DamagedRanker, read_fitted
-from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
+from hades.retrieval.code.search import CodeHits, DamagedRanker, read_fitted, search_code
 from hades.retrieval.code.words import code_terms
-from hades.retrieval.turn.pipeline import BadQuestion
+from hades.retrieval.pipeline import BadQuestion
+from hades.retrieval.search.code_passages import code_of
 from tests.unit.hades.snapshot.homes import empty_store
 
 FILES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hades.api import Hades
-from hades.settings import Settings
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 PAPERS = [

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from hades.cache.place import CachePlace
-from hades.cache.tiers import TieredMemoryManager
+from hades.cache.tiers import CachePlace, TieredMemoryManager
+from hades.compat.functions import retrieve_paths
+from hades.compat.pathrag import EnhancedPathRAG
 from hades.retrieval.answer.prompt import format_paths_for_prompt
-from hades.retrieval.enhanced_pathrag import EnhancedPathRAG
-from hades.retrieval.functions import retrieve_paths
-from hades.settings import PathragSettings
+from hades.settings.tree import PathragSettings
 from schemas.plan import Reason
 from tests.contract.examples import entity, put, relation
 from tests.unit.hades.retrieval.dated_corpus import answering, published, published_later

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.answer.explain_search import Cause, Explanation, Limits, explain_missing, explain_path
-from hades.retrieval.channels.narrow_topics import CandidateGraph
-from hades.retrieval.turn.types import Question
+from hades.retrieval.core.types import CandidateGraph, Question
+from hades.retrieval.explain import Cause, Explanation, Limits, explain_missing, explain_path
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.contract.examples import day, relation
 from tests.unit.hades.retrieval.graphs import metered, number, published, question, seeds
 

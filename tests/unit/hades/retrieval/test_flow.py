@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.channels.narrow_topics import CandidateGraph
-from hades.retrieval.ranking.relevance import IN, OUT
+from hades.retrieval.core.types import CandidateGraph
+from hades.retrieval.core.words import IN, OUT
 from hades.retrieval.walks.flow import FlowRules, flow_paths
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
 from tests.unit.hades.retrieval.graphs import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hades.retrieval.functions import retrieve_and_format, retrieve_paths
+from hades.compat.functions import retrieve_and_format, retrieve_paths
 from tests.unit.hades.retrieval.dated_corpus import answering, published, published_later
 
 QUESTION = "Ada Holm"

@@ -10,13 +10,24 @@ import pytest
 
 from hades.ports.graph import KINDS, Kind
 from hades.ports.view import GraphView
-from hades.retrieval.channels.stated_facts import FactRules, link_facts
-from hades.retrieval.turn.types import Question
-from hades.retrieval.walks.hipporag import get_entity_neighborhood, hippo_search, multi_hop
+from hades.retrieval.core.types import Question
+from hades.retrieval.search.restart import (
+    FactRules,
+    RestartRules,
+    SynonymRules,
+    expand_with_synonyms,
+    link_facts,
+    named_entities,
+    restart_mass,
+)
+from hades.retrieval.search.walk_search import (
+    HippoRules,
+    get_entity_neighborhood,
+    hippo_search,
+    multi_hop,
+    rank_chunks_by_ppr,
+)
 from hades.retrieval.walks.pagerank import personalized_pagerank
-from hades.retrieval.walks.restart import RestartRules, named_entities, restart_mass
-from hades.retrieval.walks.synonyms import SynonymRules, expand_with_synonyms
-from hades.retrieval.walks.walk_search import HippoRules, rank_chunks_by_ppr
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView

@@ -10,27 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.build_state import ranker_file
+from hades import build_state as ranker_file
+from hades.build.ranker import stage as registry
 from hades.ports.graph import Passage
 from hades.ports.store import Mode
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.ranking.judge import BY_HAND, ByHand
-from hades.retrieval.ranking.learned_ranker import CONFIDENCE, LearnedJudge
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.types import FoundPassage, Question
-from hades.retrieval.walks.second_hop import ReachState, cast_net
+from hades.retrieval.core.types import FoundPassage, Question
+from hades.retrieval.features.passages import ReachState
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.ranking.judge import BY_HAND, CONFIDENCE, ByHand, LearnedJudge
+from hades.retrieval.search.second_hop import cast_net
+from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.pointer import root_of, served
 from hades.snapshot.publish import publish
-from hades.snapshot.ranker_part import with_ranker
-from hades.stages.ranker import ranker_registry as registry
+from hades.snapshot.write_edges import with_ranker
 from hades.stores.sqlite.store import SqliteStore
-from models.ranker.features import NET
-from models.ranker.infer import RankerModel
+from models.ranker.infer import NET, RankerModel
+from schemas.answer import Retrieval
 from schemas.plan import Reason
-from schemas.retrieval import Retrieval
 from tests.unit.hades.retrieval.films import metered, published
 from tests.unit.hades.retrieval.test_pipeline import NOON
 from tests.unit.models.ranker.rankers import random_model

@@ -3,7 +3,7 @@
 import threading
 from types import SimpleNamespace
 
-from hades.retrieval.turn.answers import Answers
+from hades.retrieval.answers import Answers
 
 
 class OneGraph:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from hades.ports.store import Mode
-from hades.retrieval.answer.query_report import write_dashboard
-from hades.retrieval.turn.query_log import UnknownQuery, judge, log_of, read_log, write_log
-from hades.retrieval.turn.turn_log import TurnLog
+from hades.retrieval.answer.overview import write_dashboard
+from hades.retrieval.turn_result import TurnLog, UnknownQuery, judge, log_of, read_log, write_log
 from hades.stores.sqlite.store import SqliteStore
-from schemas.retrieval import Retrieval
+from schemas.answer import Retrieval
 from schemas.telemetry import JudgedRanks, ShownResults
 from tests.unit.hades.retrieval.test_pipeline import ask
 

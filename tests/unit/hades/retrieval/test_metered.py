@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.graph import Kind
 from hades.ports.store import Direction
-from hades.retrieval.turn.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
+from hades.retrieval.core.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
 from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView

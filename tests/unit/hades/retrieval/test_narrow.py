@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.channels.narrow_topics import get_hierarchy_candidates, narrow
-from hades.settings.hirag import HiragPathrag
+from hades.retrieval.search.seeds import get_hierarchy_candidates, narrow
+from hades.settings.tree import HiragPathrag
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
 

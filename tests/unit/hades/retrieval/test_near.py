@@ -9,11 +9,9 @@ import pytest
 
 from hades.ports.graph import Kind
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.channels.contextual_search import search_from
-from hades.retrieval.channels.near import UnknownPlace, nodes_near
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.recipes import RECIPES
-from hades.retrieval.turn.types import Question
+from hades.retrieval.core.types import RECIPES, Question
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.search.near_document import UnknownPlace, nodes_near, search_from
 from tests.unit.hades.retrieval.films import metered
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 

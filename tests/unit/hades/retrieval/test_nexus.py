@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hades.errors import BadQuery
 from hades.ports.view import GraphView
-from hades.retrieval.ranking.feedback_belief import Judgement, learn_beliefs
-from hades.retrieval.ranking.nexus import MODES, NexusRules, Tier, fuse, nexus
+from hades.retrieval.ranking.feedback import MODES, Judgement, NexusRules, Tier, fuse, learn_beliefs, nexus
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
 MOTHER = "When did the mother of the director of Glass Harbour die?"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from hades.retrieval.answer.corpus_overview import describe_corpus
-from hades.retrieval.walks.compare_views import compare_views
-from hades.settings import load_settings
+from hades.retrieval.answer.overview import describe_corpus
+from hades.retrieval.walks.neighbourhood import compare_views
+from hades.settings.load import load_settings
 from hades.wiring import open_hades, open_view
 
 

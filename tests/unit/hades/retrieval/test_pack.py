@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.answer.pack import pack
-from hades.retrieval.answer.prompt import fill
-from schemas.retrieval import CitedPassage, Path, PathNode, Topic
+from hades.retrieval.answer.prompt import fill, pack
+from schemas.answer import CitedPassage, Path, PathNode, Topic
 
 TOKENS = MiniLmTokenizer()
 

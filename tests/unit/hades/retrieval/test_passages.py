@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hades.ports.view import GraphView
-from hades.retrieval.ranking.supporting_passages import passages_of
-from hades.retrieval.turn.types import FoundPath
+from hades.retrieval.core.types import FoundPath
+from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.neighbourhood import neighbourhood
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question, seeds
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Kind
-from hades.ports.text import EmbeddingModel, ProviderError
+from hades.ports.services import EmbeddingModel, ProviderError
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.answer.context_window import WindowSize
-from hades.retrieval.answer.prompt import format_paths_for_prompt
-from hades.retrieval.turn.pipeline import BadQuestion, Tools, retrieve
-from hades.retrieval.turn.recipes import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
+from hades.retrieval.answer.prompt import WindowSize, format_paths_for_prompt
+from hades.retrieval.core.types import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
+from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
+from schemas.answer import Retrieval
 from schemas.plan import Plan, Reason
-from schemas.retrieval import Retrieval
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

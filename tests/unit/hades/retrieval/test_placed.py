@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hades.ports.graph import Kind, Passage
-from hades.retrieval.channels.author_references import Reference, references_in, referred_works
-from hades.retrieval.channels.placed_search import search_placed
-from hades.retrieval.ranking.memory_features import speech
-from hades.retrieval.turn.types import Question
+from hades.retrieval.core.types import Question
+from hades.retrieval.features.passages import speech
+from hades.retrieval.search.near_document import Reference, references_in, referred_works, search_placed
 from tests.unit.hades.retrieval.films import metered
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hades.retrieval.turn.plan import PlanError, caps_of, clamp
+from hades.retrieval.core.types import PlanError, caps_of, clamp
 from schemas.plan import CAPPED, HARD_CAPS, Plan, Profile, Reason, over_caps
 
 ONLINE = HARD_CAPS[Profile.ONLINE]

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.fitted_files import linear_looks
-from hades.retrieval.ranking.memory_features import Heard, first_look, second_look, tell_times, time_fit
-from hades.settings import load_settings
+from hades.retrieval.core.words import linear_looks
+from hades.retrieval.features.passages import Heard, tell_times, time_fit
+from hades.retrieval.features.passages import dated_features as first_look
+from hades.retrieval.features.passages import dated_pair_features as second_look
+from hades.settings.load import load_settings
 from hades.text.dates import time_asked
 from hades.wiring import open_answers, open_hades
 from tests.contract.examples import day

@@ -7,10 +7,11 @@ import pytest
 
 from hades.ports.graph import Passage
 from hades.ports.view import GraphView
-from hades.retrieval.ranking.rerank import Candidates, Completion, in_turn, rerank, rerank_paths
-from hades.retrieval.ranking.word_overlap import Array, Body, Wording, links, match_titles, wording, words
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.types import FoundPassage, FoundPath, Question
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import FoundPassage, FoundPath, Question
+from hades.retrieval.core.words import Array, Body, Wording, links, match_titles, wording, words
+from hades.retrieval.features.passages import Completion, in_turn
+from hades.retrieval.ranking.rerank import Candidates, rerank, rerank_paths
 from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
 from tests.unit.hades.retrieval.small_corpus import chunks_of, published

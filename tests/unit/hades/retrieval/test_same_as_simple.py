@@ -10,19 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.memory_features import _asking_share
-from hades.retrieval.ranking.rerank import Completion, in_turn
-from hades.retrieval.ranking.sentence_match import (
-    _NAME_RUN,
-    QuestionWords,
-    _find_capitalised,
-    _find_phrases,
-    name_stem,
-    read_closely,
-    root,
-    wanted,
-)
-from hades.retrieval.ranking.word_overlap import (
+from hades.retrieval.core.words import (
     Body,
     content_words,
     forms_of,
@@ -33,6 +21,17 @@ from hades.retrieval.ranking.word_overlap import (
     wording,
     words,
     words_at,
+)
+from hades.retrieval.features.passages import Completion, _asking_share, in_turn
+from hades.retrieval.features.sentences import (
+    _NAME_RUN,
+    QuestionWords,
+    _find_capitalised,
+    _find_phrases,
+    name_stem,
+    read_closely,
+    root,
+    wanted,
 )
 from hades.retrieval.walks.pagerank import _sort
 from hades.text.sentences import _END, _ends, _is_abbreviation, sentences

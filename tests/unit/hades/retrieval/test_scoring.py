@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hades.retrieval.ranking.path_score import PRUNING_THRESHOLD, calculate_path_score, prune_paths
+from hades.retrieval.walks.flow import PRUNING_THRESHOLD, calculate_path_score, prune_paths
 
 
 def path(*weights: float | None, documents: bool = True, **vertex: Any) -> dict[str, Any]:

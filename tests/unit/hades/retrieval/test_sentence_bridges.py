@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from hades.ports.graph import Passage
-from hades.retrieval.ranking.evidence_features import compare_remaining
-from hades.retrieval.ranking.sentence_bridges import find_sentence_bridges, sentence_bridge_columns
-from hades.retrieval.ranking.sentence_match import Reading, read_closely, wanted
+from hades.retrieval.features.sentences import (
+    Reading,
+    find_sentence_bridges,
+    read_closely,
+    sentence_bridge_columns,
+    wanted,
+)
+from hades.retrieval.ranking.default_ranking import compare_remaining
 
 QUESTION = "What is the record label of the writer of Tin Lantern?"
 TEXTS = {

@@ -9,22 +9,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from hades.build import night as stage_calls
+from hades.compat.functions import multi_hop_search
 from hades.errors import SettingsError
-from hades.evaluation.rankings import Bench, CachingEmbedder, asker
+from hades.evaluation.rankers import Bench, CachingEmbedder, asker
 from hades.ports.view import GraphView
-from hades.retrieval.channels.narrow_topics import narrow
-from hades.retrieval.functions import multi_hop_search
-from hades.retrieval.turn.graph_steps import GraphStep, Start, take_step
-from hades.retrieval.turn.types import Seed
-from hades.retrieval.walks.hipporag import hippo_search, multi_hop_rules
+from hades.retrieval.core.types import GraphStep, Seed
+from hades.retrieval.recipes import Start, take_step
+from hades.retrieval.search.seeds import narrow
+from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules, rules_of
 from hades.retrieval.walks.pagerank import personalized_pagerank
-from hades.retrieval.walks.walk_search import rules_of
-from hades.settings import load_settings
-from hades.settings.hipporag import HippoSettings
-from hades.settings.hirag import HiragPathrag
-from hades.settings.learning import LearningSettings
-from hades.stages import stage_calls
-from hades.surfaces.cli.eval_views import workbench
+from hades.settings.load import load_settings
+from hades.settings.tree import HippoSettings, HiragPathrag, LearningSettings
+from hades.surfaces.cli.evaluation import workbench
 from hades.wiring import open_answers, open_embedder
 from schemas.plan import Plan
 from tests.unit.hades.retrieval import films
@@ -180,7 +177,7 @@ def test_builds_take_the_length_the_penalty_and_the_floor_of_the_settings(monkey
     given = []
     monkeypatch.setattr(stage_calls, "derivation", lambda context: "")
     monkeypatch.setattr(stage_calls, "generation_of", lambda context, stage: "")
-    monkeypatch.setattr(stage_calls.ledger, "complete", lambda store, stage: None)
+    monkeypatch.setattr(stage_calls.build_state, "complete", lambda store, stage: None)
     for name in ("weigh_relations", "build_bridges"):
         monkeypatch.setattr(
             stage_calls, name, lambda store, rules, **_: given.append(rules) or SimpleNamespace(as_dict=dict)

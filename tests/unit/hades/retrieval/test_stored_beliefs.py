@@ -9,8 +9,8 @@ import pytest
 
 from hades.errors import StoreError
 from hades.ports.store import GraphStore, Mode
-from hades.retrieval.ranking.stored_beliefs import StoredBeliefs
-from hades.retrieval.turn.query_log import judge, log_of, write_log
+from hades.retrieval.ranking.feedback import StoredBeliefs
+from hades.retrieval.turn_result import judge, log_of, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.retrieval.test_pipeline import ask

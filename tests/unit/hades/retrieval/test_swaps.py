@@ -3,11 +3,10 @@
 import pytest
 
 from hades.providers.tokens import ByteTokenizer
-from hades.retrieval.ranking.exploration import ExplorationRules, swap_some
-from hades.retrieval.ranking.select import Selection
-from hades.retrieval.turn.pipeline import Tools, retrieve
-from hades.retrieval.turn.query_log import log_of
-from hades.retrieval.turn.types import FoundPassage, FoundPath
+from hades.retrieval.core.types import FoundPassage, FoundPath
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.ranking.select import ExplorationRules, Selection, swap_some
+from hades.retrieval.turn_result import log_of
 from schemas.telemetry import ShownResults
 from tests.unit.hades.retrieval.memory_view import MemoryView
 from tests.unit.hades.retrieval.test_pipeline import NOON, East, cities

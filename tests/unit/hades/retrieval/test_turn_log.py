@@ -13,8 +13,7 @@ from hades.errors import StoreBusy
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.turn.query_log import UnknownQuery, read_log
-from hades.retrieval.turn.turn_log import TurnLog
+from hades.retrieval.turn_result import TurnLog, UnknownQuery, read_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import QueryLog
 from tests.unit.hades.snapshot.homes import empty_store

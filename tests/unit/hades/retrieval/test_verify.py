@@ -11,10 +11,10 @@ import pytest
 from hades.ports.graph import EdgeFacts
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
-from hades.retrieval.answer.verify_citations import Citation, Verdict, edge_citation, passage_citation, verify_spans
-from hades.retrieval.turn.metered_view import MeteredView
+from hades.retrieval.answer.assemble import Citation, Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.core.metered_view import MeteredView
 from hades.snapshot import manifest
-from hades.snapshot.arrays import mapped, view_of
+from hades.snapshot.files import mapped, view_of
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import SnapshotView

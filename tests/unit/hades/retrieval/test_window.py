@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.answer.context_window import ContextWindowManager
-from hades.retrieval.answer.token_bound import CEILING
+from hades.retrieval.answer.path_text import CEILING
+from hades.retrieval.answer.prompt import ContextWindowManager
 from hades.text.sentences import first_sentence, sentences
 
 TOKENS = MiniLmTokenizer()

@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
-from hades.providers.openai_compatible import OpenAILanguageModel
-from hades.retrieval.answer.answer_sources import NO_ANSWER
-from hades.retrieval.answer.check_support import check_sentence, split_reply
-from hades.retrieval.answer.extract_answer import extract_sentences
-from hades.retrieval.answer.write_answer import AnswerBudgetError, AnswerLimits, stream_answer, write_answer
-from hades.settings import load_settings
+from hades.providers.openai import OpenAILanguageModel
+from hades.retrieval.answer.quote_answer import extract_sentences
+from hades.retrieval.answer.write_answer import (
+    NO_ANSWER,
+    AnswerBudgetError,
+    AnswerLimits,
+    check_sentence,
+    split_reply,
+    stream_answer,
+    write_answer,
+)
+from hades.settings.load import load_settings
 from hades.wiring import open_hades
-from schemas.answer import AnswerSource
-from schemas.retrieval import Retrieval
+from schemas.answer import AnswerSource, Retrieval
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.patience import wait_until
 

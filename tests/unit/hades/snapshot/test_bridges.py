@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.build_state.ledger import HIERARCHY, StageCompletion, record
+from hades.build_state import HIERARCHY, StageCompletion, record
 from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish

@@ -150,7 +150,7 @@ def test_hashes_are_computed_once_and_again_when_a_file_was_touched(
 ) -> None:
     home, _, newer = two
     hashed: list[str] = []
-    import hades.snapshot.verification as verification
+    import hades.snapshot.manifest as verification
 
     real = verification.hash_file
     monkeypatch.setattr(verification, "hash_file", lambda path: hashed.append(path.name) or real(path))

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ports.graph import Csr, Validity
-from hades.snapshot import csr, expansion
-from hades.snapshot.expansion import (
+from hades.snapshot import adjacency as csr
+from hades.snapshot import adjacency as expansion
+from hades.snapshot.adjacency import (
     follow,
     follow_quickly,
     gather,
@@ -23,7 +24,7 @@ from hades.snapshot.expansion import (
     microseconds,
     visible,
 )
-from schemas.intervals import Mask
+from schemas.ids import Mask
 from tests.contract.examples import day
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")])
@@ -103,7 +104,7 @@ def test_machine_code_follows_as_arrays_do(
     fanout: int | None,
     max_work: int | None,
 ) -> None:
-    import models.adjacency  # noqa: F401 - machine code is used once this is loaded
+    import hades.snapshot.adjacency  # noqa: F401 - machine code is used once this is loaded
 
     rows, numbers = rows_of(edges, True), np.array(asked, np.int64)
     wanted = None if types is None else np.isin(np.arange(3), list(types))
@@ -151,7 +152,7 @@ def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list
 def test_machine_code_merges_directions_as_arrays_do(
     edges: list[Edge], asked: list[int], fanout: int | None, max_work: int | None
 ) -> None:
-    import models.adjacency  # noqa: F401 - machine code is used once this is loaded
+    import hades.snapshot.adjacency  # noqa: F401 - machine code is used once this is loaded
 
     numbers = np.array(asked, np.int64)
     out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.snapshot import lexical
-from hades.snapshot.arrays import Folder
-from hades.text.analyzer import fold, terms, words
-from hades.text.stemmer import stem
+from hades.snapshot.files import Folder
+from hades.text.words import fold, stem, terms, words
 from tests.arango_double.stemmer import stem as double_stem
 
 BY_ARRAYS = -1  # entries of postings that machine code adds: none
@@ -82,7 +81,7 @@ def test_rare_and_common_words_are_added_up_alike(tmp_path: Path, monkeypatch: p
 def test_skipping_common_words_and_machine_code_change_no_answer(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, limit: int
 ) -> None:
-    import models.postings  # noqa: F401 - postings are added by machine code once this is loaded
+    import hades.snapshot.lexical  # noqa: F401 - postings are added by machine code once this is loaded
 
     texts = [*texts, "unique words win", "unique"]
     index = index_of(tmp_path_factory.mktemp("index"), texts)

@@ -8,14 +8,13 @@ from random import Random
 
 import pytest
 
-from hades.snapshot import analysed_texts, lexical, manifest
-from hades.snapshot.analysed_texts import AnalysedTexts
-from hades.snapshot.arrays import Folder
-from hades.snapshot.open import open_snapshot
-from hades.snapshot.pointer import prune
+from hades.snapshot import lexical, manifest
+from hades.snapshot import lexical as analysed_texts
+from hades.snapshot.files import Folder
+from hades.snapshot.lexical import AnalysedTexts
+from hades.snapshot.manifest import is_noted, prune
+from hades.snapshot.open import open_snapshot, rollback
 from hades.snapshot.publish import PublishReport, publish
-from hades.snapshot.retention import rollback
-from hades.snapshot.verification import is_noted
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store

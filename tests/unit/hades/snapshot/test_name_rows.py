@@ -9,10 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.snapshot.arrays import Folder
-from hades.snapshot.lookup import hash_texts
-from hades.snapshot.names import normalise
-from hades.snapshot.rows.name_rows import NameRows, normalise_each
+from hades.snapshot.facts import normalise
+from hades.snapshot.files import Folder, hash_texts
+from hades.snapshot.write_graph import NameRows, normalise_each
 
 
 @given(st.lists(st.one_of(st.text(), st.text(st.characters(max_codepoint=127)))))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.snapshot.names import outermost
+from hades.snapshot.facts import outermost
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import SnapshotView

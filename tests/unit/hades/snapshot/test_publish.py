@@ -11,9 +11,8 @@ import pytest
 from hades.errors import SnapshotError
 from hades.ports.graph import Kind, SourceFacts
 from hades.ports.store import Direction
-from hades.snapshot.open import open_snapshot
+from hades.snapshot.open import open_snapshot, snapshots
 from hades.snapshot.publish import publish
-from hades.snapshot.retention import snapshots
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
 from tests.unit.hades.snapshot.homes import chain_store, chunk, document, empty_store

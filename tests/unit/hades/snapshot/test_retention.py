@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from hades.errors import SnapshotError
-from hades.snapshot.open import open_snapshot
-from hades.snapshot.pointer import pin, prune
+from hades.snapshot.manifest import pin, prune
+from hades.snapshot.open import open_snapshot, rollback, snapshots
 from hades.snapshot.publish import publish
-from hades.snapshot.retention import rollback, snapshots
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hades.ports.graph import Numbers
-from hades.snapshot.row_cache import RowCache
+from hades.snapshot.facts import RowCache
 
 
 def test_a_row_is_read_once_while_it_is_remembered():

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Kind
-from hades.retrieval.turn.metered_view import MeteredView
-from hades.retrieval.turn.report import telemetry_of
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.turn_result import telemetry_of
+from hades.snapshot import write_vectors as vector_rows
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.snapshot.rows import vector_rows
 from hades.snapshot.view import SnapshotView
 from hades.telemetry.turn import Caps, Turn
-from models.vectors import unit_rows
+from models.kernels import unit_rows
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store
 
@@ -42,7 +42,7 @@ def hits(view: SnapshotView, limit: int = 10, **narrowing: object) -> list[tuple
 
 
 def test_below_the_size_a_search_is_exact_with_codes_and_without(tmp_path, monkeypatch):
-    import models.vector_search.scan  # noqa: F401 - codes are scanned once this is loaded
+    import models.vector_codes  # noqa: F401 - codes are scanned once this is loaded
 
     plain = published(tmp_path / "plain", monkeypatch, coded_from=COUNT + 1, approximate_from=COUNT + 1)
     coded = published(tmp_path / "coded", monkeypatch, coded_from=COUNT, approximate_from=COUNT + 1)

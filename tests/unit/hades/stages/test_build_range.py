@@ -11,11 +11,11 @@ import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from typer.testing import CliRunner
 
-from hades.stages.night import STAGE_NAMES, FirstStage
-from hades.stages.run_stage import DATASETS
-from hades.surfaces.capabilities.build_commands import FirstStageName
-from hades.surfaces.cli.main import whole_app
-from hades.telemetry.lineage import StageRun, emitter
+from hades.build.night import STAGE_NAMES, FirstStage
+from hades.build.run import DATASETS
+from hades.surfaces.capabilities.local_commands import FirstStageName
+from hades.surfaces.cli.commands import whole_app
+from hades.telemetry.logs import StageRun, emitter
 
 RUNNER = CliRunner()
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.night import STORE_CONTRACTS
+from hades.build.run import PaidModels, Run, forecast_build, forecast_seconds, last_runs, write_reports
 from hades.ingest.phases import Phase
-from hades.settings import Settings
-from hades.stages.build_report import write_reports
-from hades.stages.forecast import Run, forecast_build, forecast_seconds, last_runs
-from hades.stages.forecast_cost import PaidModels
-from hades.stages.night import STORE_CONTRACTS
+from hades.settings.tree import Settings
 from hades.wiring import paid_models
 from tasks.artifacts import embed_picture
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages

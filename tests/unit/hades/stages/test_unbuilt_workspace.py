@@ -9,7 +9,7 @@ import pytest
 
 from hades.errors import NothingPublished
 from hades.ingest.sources.confined import ConfinedPool
-from hades.settings import Settings
+from hades.settings.tree import Settings
 from hades.wiring import open_answers, open_hades
 from schemas.plan import Reason
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from hades.build.repair import source_kind_of, watch_folder
 from hades.errors import HadesError
-from hades.stages.watch_folder import source_kind_of, watch_folder
 
 
 def test_a_change_refreshes_and_a_failed_refresh_does_not_end_the_watch(tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from hades.stores.arango.faults import CircuitOpen
-from hades.stores.arango.retry import CircuitBreaker
+from hades.stores.arango.errors import CircuitBreaker, CircuitOpen
 
 
 class Clock:

@@ -8,10 +8,9 @@ import pytest
 
 from hades.errors import BadRows, StoreBusy, StoreError
 from hades.ports.store import Mode, RowStore, Term
-from hades.stores.arango import journal
+from hades.stores.arango import write as journal
 from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.faults import TooLarge
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.errors import RetryPolicy, TooLarge
 from hades.stores.arango.store import ArangoStore
 from tests.arango_double.server import ArangoDouble
 

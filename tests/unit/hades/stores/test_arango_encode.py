@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.errors import BadRows, StoreDamaged
-from hades.stores import rows
+from hades.stores import row_checks as rows
 from hades.stores.arango import encode
 from schemas.catalogue import Collection, collection_named
-from schemas.columns import Column
-from schemas.intervals import iso
-from schemas.record import canonical_json
+from schemas.ids import iso
+from schemas.record import Column, canonical_json
 from tests.patience import examples
 
 NAMES = ("entities", "relations", "clusters", "memory_states", "bridge_cache", "doc_chunks")

@@ -16,7 +16,7 @@ from hades.errors import (
     StoreError,
     StoreUnavailable,
 )
-from hades.stores.arango.faults import (
+from hades.stores.arango.errors import (
     CircuitOpen,
     CursorLost,
     Lost,

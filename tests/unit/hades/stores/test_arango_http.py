@@ -13,11 +13,8 @@ import pytest
 
 from hades.errors import StoreUnavailable
 from hades.ports.store import Mode
-from hades.stores.arango.client import ArangoEndpoints, ArangoSession
-from hades.stores.arango.endpoints import Endpoint
-from hades.stores.arango.faults import Lost, NotArango, NotSent, TimedOut, TransportError
-from hades.stores.arango.retry import CircuitBreaker, RetryPolicy
-from hades.stores.arango.unix_http import SingleShotClient
+from hades.stores.arango.client import ArangoEndpoints, ArangoSession, Endpoint, SingleShotClient
+from hades.stores.arango.errors import CircuitBreaker, Lost, NotArango, NotSent, RetryPolicy, TimedOut, TransportError
 from tests.patience import HANG_SECONDS
 
 RETRY = RetryPolicy(attempts=3, sleep=lambda _: None)

@@ -11,7 +11,7 @@ from aql import load
 from hades.errors import BadQuery, ReadOnly, SettingsError, StoreUnavailable
 from hades.ports.store import Mode, Term
 from hades.stores.arango.client import ArangoEndpoints, is_modifying
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: whoever sends there gets nothing

@@ -10,12 +10,11 @@ import pytest
 
 from hades.errors import NotProvisioned, SettingsError, StoreError
 from hades.ports.store import Mode
-from hades.stores.arango import checks
-from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.endpoints import Account
-from hades.stores.arango.journal import INDEXES
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango import provision as checks
+from hades.stores.arango.client import Account, ArangoEndpoints
+from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
+from hades.stores.arango.write import INDEXES
 from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER
 from tests.arango_double.server import ArangoDouble
 

@@ -5,8 +5,7 @@ from arango.exceptions import AQLQueryExecuteError
 from arango.request import Request
 from arango.response import Response
 
-from hades.stores.arango.faults import CircuitOpen, Lost, NotSent, TimedOut
-from hades.stores.arango.retry import REPEATABLE_CODES, RetryPolicy
+from hades.stores.arango.errors import REPEATABLE_CODES, CircuitOpen, Lost, NotSent, RetryPolicy, TimedOut
 
 
 def server_error(code: int, status: int = 409) -> AQLQueryExecuteError:

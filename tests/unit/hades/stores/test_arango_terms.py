@@ -6,7 +6,7 @@ import pytest
 
 from hades.errors import BadQuery
 from hades.ports.store import Term
-from hades.stores.arango.terms import Condition, condition, whole_predicate
+from hades.stores.arango.encode import Condition, condition, whole_predicate
 from schemas.catalogue import Collection, collection_named
 
 AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,9 +8,11 @@ import pytest
 
 from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
-from hades.stores.arango import cursors, transaction, writing
+from hades.stores.arango import read as cursors
+from hades.stores.arango import transaction
+from hades.stores.arango import write as writing
 from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
 from schemas.catalogue import NAMES
 from tests.arango_double.server import ArangoDouble

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hades.stores.questions import cosines
+from hades.stores.row_checks import cosines
 
 
 def test_a_row_so_short_that_its_squares_underflow_still_has_its_direction():

@@ -9,11 +9,10 @@ import pytest
 from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import GraphStore, Mode
 from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.retry import RetryPolicy
+from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
 from hades.stores.sqlite.store import SqliteStore
-from schemas.catalogue import NAMES
-from schemas.parts import ALL, MEMORY, collections_in, graphs_in, names_in, part_of
+from schemas.catalogue import ALL, MEMORY, NAMES, collections_in, graphs_in, names_in, part_of
 from tests.arango_double.server import ArangoDouble
 
 Open = Callable[[], GraphStore]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Direction, Mode, Term
-from hades.stores.rows import require
+from hades.stores.row_checks import require
 from hades.stores.sqlite import lookups, pages
-from hades.stores.sqlite.registry import Registry, lookups_of
-from hades.stores.sqlite.row_counts import RowCounts
+from hades.stores.sqlite.connection import RowCounts
+from hades.stores.sqlite.lookups import Registry, lookups_of
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, everything, keys, put, relation, table
 from tests.patience import examples

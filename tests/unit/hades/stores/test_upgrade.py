@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.release.backup import read
 from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import Direction, Mode
-from hades.settings import load_settings
-from hades.stages.release.backup_manifest import read
-from hades.stores.sqlite.copying import rows_of
-from hades.stores.sqlite.migrations import MIGRATIONS
+from hades.settings.load import load_settings
+from hades.stores.sqlite.connection import MIGRATIONS, rows_of
 from hades.stores.sqlite.store import SqliteStore
-from hades.surfaces.cli.backup_views import run_backup
+from hades.surfaces.cli.build import run_backup
 from hades.wiring import open_hades
 from schemas.catalogue import COLLECTIONS
 from tests.unit.hades.stores.first_form import ROWS, write_first_form

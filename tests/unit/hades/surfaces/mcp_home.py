@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hades.settings import Settings, load_settings
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 TEXTS = {

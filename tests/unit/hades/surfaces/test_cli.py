@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli import demo
-from hades.surfaces.cli.demo import PACKAGES, QUESTIONS
-from hades.surfaces.cli.main import main, whole_app
+from hades.surfaces.cli import ingest as demo
+from hades.surfaces.cli.commands import main, whole_app
+from hades.surfaces.cli.ingest import PACKAGES, QUESTIONS
 from schemas.catalogue import COLLECTIONS
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hades.settings import load_settings
-from hades.surfaces.cli.main import whole_app
+from hades.settings.load import load_settings
+from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 from tests.unit.hades.surfaces.mcp_home import make_home
 
 

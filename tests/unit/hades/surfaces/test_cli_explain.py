@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 from tests.unit.hades.retrieval.dated_corpus import published
 
 

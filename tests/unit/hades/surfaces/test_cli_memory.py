@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 
 X, Y, REFACTORING = "design/approach_x", "bugs/bug_y", "refactoring/2024_q1"
 

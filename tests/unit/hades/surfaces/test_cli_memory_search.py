@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.memory.history.states import NewState
-from hades.settings import load_settings
-from hades.surfaces.cli.main import whole_app
+from hades.settings.load import load_settings
+from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_memory
 
 

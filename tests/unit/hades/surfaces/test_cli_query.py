@@ -10,10 +10,10 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from hades.retrieval.turn import query_log
-from hades.settings import load_settings
-from hades.surfaces.access import local_context
-from hades.surfaces.cli.main import whole_app
+from hades.retrieval import turn_result as query_log
+from hades.settings.load import load_settings
+from hades.surfaces.access import contexts as local_context
+from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
 
 PAGE = """# Rivers

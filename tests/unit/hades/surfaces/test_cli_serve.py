@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hades.settings import load_settings
-from hades.surfaces.cli.main import whole_app
-from hades.surfaces.cli.serve_views import limits_of
+from hades.settings.load import load_settings
+from hades.surfaces.cli.commands import whole_app
+from hades.surfaces.cli.serve import limits_of
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hades.settings import load_settings
-from hades.surfaces.cli.main import main, whole_app
+from hades.settings.load import load_settings
+from hades.surfaces.cli.commands import main, whole_app
 
 RUNNER = CliRunner()
 

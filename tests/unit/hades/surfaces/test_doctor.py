@@ -13,12 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings import load_settings
-from hades.stages.release.alerts import append_alert
-from hades.surfaces.doctor import machine, ways_in
-from hades.surfaces.doctor.machine import check_home, check_versions, installed
-from hades.surfaces.doctor.serving import check_nights, check_snapshot
-from hades.surfaces.doctor.ways_in import check_servers, check_sockets, check_tokens
+from hades.build.release.publish import append_alert
+from hades.settings.load import load_settings
+from hades.surfaces.cli import doctor as machine
+from hades.surfaces.cli import doctor as ways_in
+from hades.surfaces.cli.doctor import (
+    check_home,
+    check_nights,
+    check_servers,
+    check_snapshot,
+    check_sockets,
+    check_tokens,
+    check_versions,
+    installed,
+)
 from hades.wiring import open_hades
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)

@@ -14,14 +14,14 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from hades.curation.edits import list_edits
+from hades.curation import list_edits
 from hades.ports.store import Mode
-from hades.settings import Settings
-from hades.surfaces.access.callers import Caller, Door
-from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
+from hades.settings.tree import Settings
+from hades.surfaces.access.limits import Caller, Door
+from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
 from hades.surfaces.mcp.server import build_server
-from hades.surfaces.mcp.service import Service, open_service
-from schemas.retrieval import Path
+from hades.surfaces.mcp.tools import Service, open_service
+from schemas.answer import Path
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -209,7 +209,7 @@ class Held:
 def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hades.retrieval.turn import pipeline
+    from hades.retrieval import pipeline
 
     sought: list[str] = []
     real = pipeline.find_seeds

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from hades.surfaces.cli.plain_layout import _PLAIN, Columns, Line, lay_out, to_rich
+from hades.surfaces.cli.output import _PLAIN, Columns, Line, lay_out, to_rich
 from tests.patience import examples
 
 TEXTS = st.text(alphabet="ab \n…é–w", max_size=60) | st.lists(st.text("abcdefg…", max_size=25)).map(" ".join)

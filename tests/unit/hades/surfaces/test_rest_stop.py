@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hades.surfaces.rest import serve
+from hades.surfaces.rest import app as serve
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
@@ -19,8 +19,7 @@ def test_a_signal_that_comes_before_the_server_listens_to_it_stops_the_service(
 ) -> None:
     made: Any = SimpleNamespace(should_exit=False, run=lambda sockets: signal.raise_signal(told))
     monkeypatch.setattr(serve, "server", lambda *given: made)
-    monkeypatch.setattr(serve, "want_machine_code", lambda: None)
-    monkeypatch.setattr(serve, "collect_seldom", lambda: None)
+    monkeypatch.setattr(serve, "load_kernels", lambda: None)
     interval, handlers = (
         sys.getswitchinterval(),
         {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)},

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hades.telemetry.audit import Audit
+from hades.telemetry.logs import Audit
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

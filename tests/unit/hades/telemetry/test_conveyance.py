@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.telemetry.conveyance import ConveyanceParts, convey, conveyance
-from hades.telemetry.turn import Stage
+from hades.telemetry.turn import ConveyanceParts, Stage, convey, conveyance
 
 UNIT = st.floats(0.0, 1.0)
 

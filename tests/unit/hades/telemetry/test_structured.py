@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from hades.settings import load_settings
-from hades.telemetry.structured import MASK, Masking, bound, configure_logs
+from hades.settings.load import load_settings
+from hades.telemetry.logs import MASK, Masking, bound, configure_logs
 from hades.wiring import open_hades
 
 logger = logging.getLogger("hades.test")

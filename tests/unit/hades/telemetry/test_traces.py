@@ -17,8 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from hades.errors import SettingsError
-from hades.settings import load_settings
-from hades.telemetry import traces
+from hades.settings.load import load_settings
+from hades.telemetry import logs as traces
 from hades.wiring import open_answers, open_hades
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -116,7 +116,7 @@ def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_
     asked = [
         sys.executable,
         "-m",
-        "hades.surfaces.cli.main",
+        "hades.surfaces.cli.commands",
         "query",
         "where does the Rhine flow?",
         "--recipe",
@@ -154,7 +154,7 @@ def test_an_error_marks_the_span_and_goes_on(collector):
 
 def test_without_a_collector_nothing_of_opentelemetry_is_loaded(home, tmp_path):
     program = (
-        "import sys; from hades.surfaces.cli.main import main\n"
+        "import sys; from hades.surfaces.cli.commands import main\n"
         "sys.argv = ['hades', 'query', 'where does the Rhine flow?', '--recipe', 'vector', '--json']\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"

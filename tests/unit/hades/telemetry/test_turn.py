@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,17 +71,3 @@ def test_no_sequence_of_requests_exceeds_the_cap_and_a_reason_stands_exactly_whe
     granted = [turn.reads(wanted) for wanted in requests]
     assert sum(granted) == turn.reads_spent == min(cap, sum(requests))
     assert (Reason.BUDGET_DOCS in turn.reasons) == (sum(requests) > cap)
-
-
-def test_a_pause_is_no_time_of_the_turn():
-    clock = Clock()
-    turn = Turn(Caps(5, 10, 1000), clock)
-    clock.seconds += 0.4
-    with turn.paused():
-        clock.seconds += 30
-    assert turn.ms == pytest.approx(400)
-    with turn.stage("seeds"):
-        clock.seconds += 0.5
-        assert not turn.expired()
-        clock.seconds += 0.2
-        assert turn.expired()

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.text.code_question import read_code_question
-from hades.text.stack_traces import Frame, read_frames
+from hades.text.code_questions import Frame, read_code_question, read_frames
 from tests.patience import examples
 
 ISSUE = """Session.get() ignores `max_redirects`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.code_sentences import documentation_sentences
+from hades.text.sentences import documentation_sentences
 
 
 @pytest.mark.parametrize(

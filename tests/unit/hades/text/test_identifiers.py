@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.identifiers import identifier_words, split_identifier, with_identifiers
+from hades.text.words import identifier_words, split_identifier, with_identifiers
 
 
 @pytest.mark.parametrize(

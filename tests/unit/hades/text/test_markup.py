@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.markup import keep_prose, plain_text, row_words, strip_markup, table_rows
+from hades.text.sentences import keep_prose, plain_text, row_words, strip_markup, table_rows
 
 
 @pytest.mark.parametrize(

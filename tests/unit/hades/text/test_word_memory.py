@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hades.text.word_memory import remember_words
+from hades.text.words import remember_words
 
 
 def test_a_word_is_looked_at_once_while_it_is_remembered() -> None:

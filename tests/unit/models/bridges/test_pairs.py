@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.bridges.pairs import Heat, heat_of, hot_pairs, pairs_of, region_topics
+from models.bridges import Heat, heat_of, hot_pairs, pairs_of, region_topics
 
 
 def heat(n_topics: int, *edges: tuple[int, int, float]) -> Heat:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bridges.score import bridge_labels, edge_logs, path_cost, path_score, path_weight
+from models.bridges import bridge_labels, edge_logs, path_cost, path_score, path_weight
 
 logs = st.lists(st.floats(math.log(1e-6), 0.0), min_size=1, max_size=5)
 

@@ -8,9 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.bridges.blocks import Blocks, block_edges, hash_texts, region_of
-from models.bridges.score import path_score
-from models.bridges.search import Search, best_paths
+from models.bridges import Blocks, Search, best_paths, block_edges, hash_texts, path_score, region_of
 from tests.patience import examples
 
 PENALTY = 0.3

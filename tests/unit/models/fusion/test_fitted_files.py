@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hades.retrieval.ranking.fitted_files import abstain_rules, fusion_model
-from models.abstain.infer import BadRules, read_rules
-from models.fusion.infer import BadFusion, read_fusion
+from hades.retrieval.core.words import abstain_rules, fusion_model
+from models.rankings import BadFusion, BadRules, read_fusion, read_rules
 
 
-def shipped(package: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(files(package).joinpath("default.json").read_text("utf-8"))
+def shipped(name: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(files("models").joinpath("fitted", f"{name}.json").read_text("utf-8"))
     return body
 
 
@@ -25,11 +24,11 @@ def test_what_ships_is_read_and_says_how_it_was_fitted():
     assert model is not None
     assert set(model.about["data_sha256"]) == {"hotpotqa_train", "musique_train", "locomo", "timeqa"}
     assert model.about["command"].startswith("python benchmarks/fit_fusion.py")
-    assert abstain_rules() == read_rules(shipped("models.abstain"))
+    assert abstain_rules() == read_rules(shipped("abstain"))
 
 
 def test_told_corpora_have_weights_of_their_own():
-    line = read_fusion(shipped("models.fusion")).look
+    line = read_fusion(shipped("fusion")).look
     columns = {name: np.arange(3.0) for name in line.columns}
     assert not np.allclose(line.score(columns, 0.0), line.score(columns, 1.0))
     half = (line.score(columns, 0.0) + line.score(columns, 1.0)) / 2
@@ -45,20 +44,20 @@ def test_told_corpora_have_weights_of_their_own():
     ],
 )
 def test_a_fusion_file_that_does_not_fit_is_refused(change: dict[str, Any], message: str):
-    body = {name: value for name, value in {**shipped("models.fusion"), **change}.items() if value is not None}
+    body = {name: value for name, value in {**shipped("fusion"), **change}.items() if value is not None}
     with pytest.raises(BadFusion, match=message):
         read_fusion(body)
 
 
 def test_a_head_with_too_few_numbers_is_refused():
-    body = deepcopy(shipped("models.fusion"))
+    body = deepcopy(shipped("fusion"))
     body["heads"]["rank"]["told"].pop()
     with pytest.raises(BadFusion, match="rank"):
         read_fusion(body)
 
 
 def test_rules_without_a_signal_are_refused():
-    body = deepcopy(shipped("models.abstain"))
+    body = deepcopy(shipped("abstain"))
     del body["with_vectors"]["held"]
     with pytest.raises(BadRules, match="with_vectors"):
         read_rules(body)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.hierarchy.arrays import Labels, Vectors
-from models.vectors import unit_rows
+from models.kernels import unit_rows
+from models.topics.cluster import Labels, Vectors
 
 
 def planted(

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from hades.text.sentences import sentences
-from models.hierarchy.arrays import NONE
-from models.hierarchy.summarise import best_sentence, characteristic_terms, term_counts, topic_name
+from models.topics.cluster import NONE
+from models.topics.describe import best_sentence, characteristic_terms, term_counts, topic_name
 
 TEXT = (
     "On parsing trees\n\nParsing is hard. We parse sentences with trees, and parsing trees wins! (See e.g. p. 3.) Bye."

@@ -6,15 +6,24 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from models.hierarchy.arrays import NONE, centroids, dense_labels
-from models.hierarchy.community import communities
-from models.hierarchy.consensus import agreement, consensus_labels, without_small
-from models.hierarchy.density import density_labels
-from models.hierarchy.links import Links, add_links, join_links
-from models.hierarchy.neighbours import hop_graph, nearest_graph
-from models.hierarchy.placement import Points, place
-from models.hierarchy.reduce import principal_components, reduce
-from models.hierarchy.supertopics import supertopics
+from models.topics.cluster import (
+    NONE,
+    Links,
+    add_links,
+    agreement,
+    centroids,
+    communities,
+    consensus_labels,
+    dense_labels,
+    density_labels,
+    hop_graph,
+    join_links,
+    nearest_graph,
+    principal_components,
+    reduce,
+    without_small,
+)
+from models.topics.describe import Points, place, supertopics
 from tests.unit.models.hierarchy.points import planted, same_partition
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.dataset import Graph
-from models.ranker.features import HEADS, N_EXTRA, VERSION
-from models.ranker.infer import FORMAT, RankerModel
+from models.ranker.infer import FORMAT, HEADS, N_EXTRA, VERSION, Graph, RankerModel
 
 STATE = 8
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.ranker.calibrate import doubt_threshold, expected_calibration_error, isotonic, reliability
+from models.ranker.infer import doubt_threshold, expected_calibration_error, isotonic, reliability
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=60))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.dataset import Graph, folds, hold_out, join, rows_of, stacked, undirected
+from models.ranker.infer import Graph, folds, hold_out, join, rows_of, stacked, undirected
 
 
 def test_both_directions_become_one_adjacency() -> None:

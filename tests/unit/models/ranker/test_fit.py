@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.ranker.dataset import Choices, Graph, folds, stacked
-from models.ranker.fit_heads import HeadRules, fit_head
-from models.ranker.fit_states import StateRules, fit_states
-from models.ranker.infer import Head, RankerModel, node_states
+from models.ranker.fit import StateRules, fit_states
+from models.ranker.infer import Choices, Graph, Head, RankerModel, folds, node_states, stacked
+from models.ranker.network import HeadRules, fit_head
 from tests.unit.models.ranker.rankers import ring
 
 pytestmark = pytest.mark.filterwarnings("ignore")

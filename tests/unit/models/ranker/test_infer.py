@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from models.ranker.features import N_EXTRA
-from models.ranker.infer import BadModel, Head, node_states, pack, unpack
+from models.ranker.infer import N_EXTRA, BadModel, Head, node_states, pack, unpack
 from tests.unit.models.ranker.rankers import STATE, random_model, ring
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models.ranker.offline import LoggedResults, by_examination, doubly_robust, inverse_propensity, self_normalised
-from models.weights.swaps import propensities, swap_places
+from models.ranker.fit import LoggedResults, by_examination, doubly_robust, inverse_propensity, self_normalised
+from models.weights.learn import propensities, swap_places
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
 RANKS = np.arange(1, 7)

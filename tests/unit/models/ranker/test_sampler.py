@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.ranker.sampler import NeighbourSampler
+from models.ranker.network import NeighbourSampler
 
 
 def graph(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

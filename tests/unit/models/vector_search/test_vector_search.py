@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.snapshot.coded_vectors import VectorsInCells
-from hades.snapshot.vectors import VectorSpace, cosines_with
-from models.vector_search import scan
-from models.vector_search.cells import Cells, cells_for, fit_cells
-from models.vector_search.quantize import bounds, code_question, code_rows
-from models.vector_search.scan import best_in_ranges, multiply
-from models.vector_search.signs import rotate, sign_question, sign_rows
-from models.vectors import unit_rows
+from hades.snapshot.vectors import VectorsInCells, VectorSpace, cosines_with
+from models import vector_codes as scan
+from models.kernels import unit_rows
+from models.vector_codes import (
+    Cells,
+    best_in_ranges,
+    bounds,
+    cells_for,
+    code_question,
+    code_rows,
+    fit_cells,
+    multiply,
+    rotate,
+    sign_question,
+    sign_rows,
+)
 
 
 def clustered(count: int, dimension: int, seed: int = 3) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.weights.components import Longs
-from models.weights.pairwise import Doubles
+from models.weights.learn import Doubles
 
 
 def examination(ranks: Longs, power: float) -> Doubles:

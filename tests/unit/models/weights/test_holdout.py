@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from models.weights.holdout import accuracy_by_turn, compare
-from models.weights.pairwise import Pairs
+from models.weights.learn import Pairs, accuracy_by_turn, compare
 
 
 def choices(*rows: tuple[int, int, int, float]) -> Pairs:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from models.weights.pairwise import Pairs, Results, learn_offsets
+from models.weights.learn import Pairs, Results, learn_offsets
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
 SHOWN = 6

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.weights.calibrate import BIAS_STEP, bias_for
-from models.weights.components import Components
-from models.weights.squash import Coefficients, costs, logits, squash
+from models.weights.components import BIAS_STEP, Coefficients, Components, bias_for, costs, logits, squash
 
 units = st.floats(0.0, 1.0)
 ONE_TYPE = Coefficients(*(np.array([value], np.float32) for value in (4.0, 3.0, 2.0, 1.0)))

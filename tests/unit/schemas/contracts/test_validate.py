@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from schemas.contracts import rule as rules
-from schemas.contracts.all_contracts import CONTRACT_NAMES, RULES, contract_named
-from schemas.contracts.rule import Contract, Expectation, Finding, Rule
-from schemas.contracts.validate import NAMED_ROWS, UncheckableRule, validate
+from hades.build.contracts import rule as rules
+from hades.build.contracts.check import CONTRACT_NAMES, RULES, contract_named
+from hades.build.contracts.rule import NAMED_ROWS, Contract, Expectation, Finding, Rule, UncheckableRule, validate
 
 EARLY, LATE = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 

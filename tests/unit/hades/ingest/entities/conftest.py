@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hades.ingest.entities.corpus import CorpusView
-from schemas.columns import TIME
+from schemas.record import TIME
 
 Row = dict[str, Any]
 

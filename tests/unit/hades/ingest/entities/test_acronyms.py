@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.entities.acronyms import find_definitions
-from hades.text.boundaries import sentence_starts
-from hades.text.tokens import tokenize
+from hades.ingest.entities.candidates import find_definitions
+from hades.text.sentences import sentence_starts
+from hades.text.words import tokenize
 
 
 def definitions(text: str) -> list[tuple[str, str]]:

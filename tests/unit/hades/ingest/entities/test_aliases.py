@@ -15,8 +15,7 @@ from hades.ingest.entities.aliases import (
     propose_aliases,
     propose_middle_names,
 )
-from hades.ingest.entities.names import Names, Origin, spell, whole
-from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.known_names import EntityRules, Names, Origin, spell, whole
 
 NAME = Origin.NAME | Origin.CAPITAL
 TERM = Origin.TERM

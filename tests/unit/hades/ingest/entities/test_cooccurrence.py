@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.cooccurrence import Together, co_occurrences
-from hades.ingest.entities.rules import EntityRules
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.entities.links import Together, co_occurrences
 
 
 def together(sentences: list[list[int]], **rules: int) -> Together:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
-from hades.ingest.entities.names import identities
-from hades.ingest.entities.rules import EntityRules
-from hades.stores.rows import prepare, require
+from hades.ingest.entities.known_names import EntityRules, identities
+from hades.stores.row_checks import prepare, require
 from schemas.ids import is_legal_key
 from tests.patience import examples
 

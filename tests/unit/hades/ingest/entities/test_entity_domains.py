@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.entities.entity_domains import EntityDomains, choose_domains, join_domains
+from hades.ingest.entities.describe import EntityDomains, choose_domains, join_domains
 from tests.patience import examples
 
 names = st.sampled_from([f"d{number}" for number in range(90)])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hades.ingest.entities.gazetteer import Gazetteer, build_gazetteer
-from hades.ingest.entities.names import Origin
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.readings.text_readings import read_texts
+from hades.ingest.entities.known_names import EntityRules, Gazetteer, Origin, build_gazetteer
+from hades.ingest.entities.text_readings import read_texts
 
 
 def build(

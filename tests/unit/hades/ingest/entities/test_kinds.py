@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.entities.documents import split_title
-from hades.ingest.entities.kinds import entity_type_of, kind_of_page, kind_of_qualifier
-from schemas.graph_types import EntityType
-from schemas.nodes import NameType
+from hades.ingest.entities.candidates import entity_type_of, kind_of_page, kind_of_qualifier
+from hades.ingest.entities.corpus import split_title
+from schemas.nodes import EntityType, NameType
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hades.ingest.entities.known_names import spell, whole
 from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, build_trie, find_mentions
-from hades.ingest.entities.names import spell, whole
-from hades.text.boundaries import fragments, sentence_starts
-from hades.text.tokens import tokenize
+from hades.text.sentences import fragments, sentence_starts
+from hades.text.words import tokenize
 
 WORDS = st.sampled_from("abcd")
 NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=8)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.names import PlainNames
+from hades.ingest.entities.known_names import PlainNames
 
 LETTERS = ("graph", "of", "words", "learning")
 SPELLED = st.lists(st.lists(st.integers(0, len(LETTERS) - 1), min_size=1, max_size=4), max_size=6)

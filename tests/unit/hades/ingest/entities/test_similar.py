@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hades.ingest.entities import similar
-from hades.ingest.entities.pair_cache import PairCache, vector_digests
-from hades.ingest.entities.similar import find_similar_pairs, similar_pairs
+from hades.ingest.entities import vectors as similar
+from hades.ingest.entities.vectors import PairCache, find_similar_pairs, similar_pairs, vector_digests
 from tests.patience import examples
 
 

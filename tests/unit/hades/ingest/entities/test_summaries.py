@@ -9,7 +9,7 @@ import pytest
 
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import derive
-from hades.ingest.entities.summaries import MAX_CHARS
+from hades.ingest.entities.describe import MAX_CHARS
 
 Row = dict[str, Any]
 ViewOf = Callable[[Sequence[Row]], CorpusView]

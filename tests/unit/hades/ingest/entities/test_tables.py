@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.keys import edge_keys, entity_keys, frame
-from hades.ingest.entities.merge_log import log_table, merge_log_table
+from hades.ingest.entities.corpus import edge_keys, entity_keys, frame
+from hades.ingest.entities.describe import log_table, merge_log_table
 from hades.ingest.entities.tables import fill, lists_array
 from schemas.catalogue import collection_named
-from schemas.graph_types import EntityType
 from schemas.ids import edge_key, entity_key
+from schemas.nodes import EntityType
 
 IDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5)
 

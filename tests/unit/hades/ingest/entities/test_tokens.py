@@ -8,8 +8,24 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.text.letters import CLOSE, COMMA, DOT, LINK, OPEN, QUOTE, SPACE, STOP, fold
-from hades.text.tokens import ALL_CAPS, CAPITAL, CODE_LIKE, DIGIT_FIRST, SINGLE, span_hashes, tokenize
+from hades.text.words import (
+    ALL_CAPS,
+    CAPITAL,
+    CLOSE,
+    CODE_LIKE,
+    COMMA,
+    DIGIT_FIRST,
+    DOT,
+    LINK,
+    OPEN,
+    QUOTE,
+    SINGLE,
+    SPACE,
+    STOP,
+    span_hashes,
+    tokenize,
+)
+from hades.text.words import fold_letters as fold
 
 TEXTS = st.lists(st.text(max_size=60), max_size=6)
 

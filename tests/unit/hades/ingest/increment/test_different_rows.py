@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hades.ingest.increment.different_rows import find_different
 from hades.ingest.manifest import as_table
+from hades.ingest.write_changes import find_different
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 

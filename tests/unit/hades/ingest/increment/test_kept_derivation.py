@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from hades.ingest.entities import corpus as documents
 from hades.ingest.entities import derive as derivation
-from hades.ingest.entities import documents, reading
+from hades.ingest.entities import find_names as reading
+from hades.ingest.entities import previous_run as former_derivation
 from hades.ingest.entities.derive import DerivedRows, derive
-from hades.ingest.entities.rules import EntityRules
-from hades.ingest.increment import former_derivation
+from hades.ingest.entities.known_names import EntityRules
 from tests.unit.hades.ingest.entities.conftest import build_view
 
 Row = dict[str, Any]

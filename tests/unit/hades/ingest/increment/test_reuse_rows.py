@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.increment.reuse_rows import keep_equal, take_runs
+from hades.ingest.write_changes import keep_equal, take_runs
 
 SCHEMA = pa.schema([("_key", pa.string()), ("aliases", pa.list_(pa.string())), ("frequency", pa.int64())])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.ingest.readings.signatures import Signatures, join_all, sign_numbers, sign_texts
+from hades.ingest.entities.corpus import Signatures, join_all, sign_numbers, sign_texts
 
 
 def pairs(signed: Signatures) -> list[tuple[int, int]]:

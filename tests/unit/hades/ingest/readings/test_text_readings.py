@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.readings.text_readings import (
+from hades.ingest.entities.text_readings import (
     ACRONYM,
     TextReadings,
     join_readings,
@@ -19,7 +19,7 @@ from hades.ingest.readings.text_readings import (
     take_texts,
     unpack_readings,
 )
-from hades.ingest.workers.arrow_bytes import from_bytes, to_bytes
+from hades.ingest.workers import from_bytes, to_bytes
 
 PHRASES = st.sampled_from(
     (

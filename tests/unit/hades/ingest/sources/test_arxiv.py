@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import GivenName, Link, Material, RejectedInput, RejectReason
 from hades.ingest.sources.arxiv import ArxivSource
-from hades.ingest.sources.reading import SourceError
-from schemas.chunks import ChunkKind
-from schemas.graph_types import RelationType
-from schemas.nodes import NameType
+from hades.ingest.sources.files import SourceError
+from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason
+from schemas.nodes import ChunkKind, NameType, RelationType
 
 SNAPSHOT = {
     "id": "0704.0001",

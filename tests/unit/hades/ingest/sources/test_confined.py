@@ -8,10 +8,9 @@ import sys
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest.sources.confined import ConfinedCall, ConfinedPool, ParserStopped
-from hades.ingest.sources.parallel_reading import in_order
+from hades.ingest.sources.confined import ConfinedCall, ConfinedPool, ParserStopped, in_order
 
-PARSE = "hades.ingest.sources.code_parsing:parse"
+PARSE = "hades.ingest.parsers.python:parse"
 
 
 def test_answers_come_back_and_a_stopped_child_is_replaced() -> None:
@@ -49,7 +48,7 @@ def test_a_child_that_cannot_start_says_so_once() -> None:
 
 
 def test_a_child_loads_no_schema() -> None:
-    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.sources.formats.read_format; print(*sys.modules)"
+    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.formats.registry; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"pydantic", "pyarrow", "numpy", "schemas"} & set(loaded)
 

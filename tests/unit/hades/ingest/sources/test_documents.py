@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason
 from hades.ingest.sources.documents import DocumentsSource
-from hades.ingest.sources.reading import SourceError
+from hades.ingest.sources.files import SourceError
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from tests.unit.hades.ingest.sources.pdf_files import pdf_bomb, pdf_with
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason
-from hades.ingest.sources.git_command import GitError, find_git_dir
-from hades.ingest.sources.git_history import commit_before, read_history
-from hades.ingest.sources.git_tree import GitTreeSource
+from hades.ingest.sources.git import GitError, GitTreeSource, commit_before, find_git_dir, read_history
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.repositories import Repository
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason, Source
 from hades.ingest.sources.documents import DocumentsSource
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason, Source
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.hostile_files import write_hostile
 

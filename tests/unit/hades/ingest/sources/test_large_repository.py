@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, RejectedInput, RejectReason
-from hades.ingest.sources.git_history import list_commits, read_commits, read_history
-from hades.ingest.sources.history_documents import HistoryRules
+from hades.ingest.sources.git import list_commits, read_commits, read_history
+from hades.ingest.sources.material import HistoryRules, Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
 
 

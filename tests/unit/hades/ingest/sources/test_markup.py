@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from hades.ingest.sources.html_text import html_to_text
-from hades.ingest.sources.markup import MAX_HEADINGS, Outline, outline_markdown, outline_rst
+from hades.ingest.formats.html import html_to_text
+from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, outline_rst
 
 
 def regions(text: str, outlined: Outline) -> list[tuple[tuple[str, ...], str]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import GivenName, Material, RejectedInput, RejectReason
+from hades.ingest.sources.files import SourceError
+from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason
 from hades.ingest.sources.passages import PassagesSource
-from hades.ingest.sources.reading import SourceError
-from schemas.chunks import ChunkKind
+from schemas.nodes import ChunkKind
 
 
 def write(path: Path, *rows: object) -> Path:

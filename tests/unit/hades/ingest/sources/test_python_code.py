@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.sources.code_facts import CodeFacts
-from hades.ingest.sources.code_units import UNIT_CHARS
-from hades.ingest.sources.import_forms import python_module
-from hades.ingest.sources.python_code import parse_python
+from hades.ingest.parsers.facts import UNIT_CHARS, CodeFacts
+from hades.ingest.parsers.languages import python_module
+from hades.ingest.parsers.python import parse_python
 
 SOURCE = '''\
 """Module über alles."""

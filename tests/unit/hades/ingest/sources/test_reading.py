@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import RejectReason
-from hades.ingest.sources.reading import (
+from hades.ingest.sources.files import (
     MAX_LINE_CHARS,
     Unusable,
     decode,
@@ -18,6 +17,7 @@ from hades.ingest.sources.reading import (
     require_short_lines,
     show,
 )
+from hades.ingest.sources.material import RejectReason
 
 
 @pytest.mark.parametrize(

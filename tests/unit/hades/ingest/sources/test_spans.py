@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.sources.code_facts import CodeFacts
-from hades.ingest.sources.code_units import Lines, line_units
-from hades.ingest.sources.html_text import html_to_text
-from hades.ingest.sources.languages import BY_NAME
-from hades.ingest.sources.markup import outline_markdown, outline_rst
-from hades.ingest.sources.python_code import parse_python
-from hades.ingest.sources.reading import Unusable, decode
-from hades.ingest.sources.tree_sitter_code import parse_code
+from hades.ingest.formats.html import html_to_text
+from hades.ingest.formats.markup import outline_markdown, outline_rst
+from hades.ingest.parsers.facts import CodeFacts, Lines, line_units
+from hades.ingest.parsers.languages import BY_NAME
+from hades.ingest.parsers.python import parse_python
+from hades.ingest.parsers.tree_sitter import parse_code
+from hades.ingest.sources.files import Unusable, decode
 from tests.patience import examples
 
 PYTHON = st.lists(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.sources.languages import BY_SUFFIX
-from hades.ingest.sources.tree_sitter_code import parse_code
+from hades.ingest.parsers.languages import BY_SUFFIX
+from hades.ingest.parsers.tree_sitter import parse_code
 
 JAVASCRIPT = """\
 import def, {a as b, c} from "./util";

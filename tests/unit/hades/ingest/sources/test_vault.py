@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material
-from hades.ingest.sources import vault
+from hades.ingest.sources import documents as vault
 from hades.ingest.sources.documents import DocumentsSource
+from hades.ingest.sources.material import Material
 
 
 def notes(root: Path, **texts: str) -> dict[str, Material]:

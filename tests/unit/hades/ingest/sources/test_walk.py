@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import RejectReason
-from hades.ingest.sources.walk import walk
+from hades.ingest.sources.files import walk
+from hades.ingest.sources.material import RejectReason
 
 
 def make(root: Path, *paths: str) -> None:

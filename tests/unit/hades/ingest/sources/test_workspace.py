@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.source_document import Material, ModuleImport, RejectedInput, RejectReason
+from hades.ingest.sources.code_files import MAX_PARSED_CHARS
 from hades.ingest.sources.confined import ConfinedPool
-from hades.ingest.sources.file_material import MAX_PARSED_CHARS
-from hades.ingest.sources.reading import SourceError
+from hades.ingest.sources.files import SourceError
+from hades.ingest.sources.material import Material, ModuleImport, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
-from schemas.chunks import ChunkKind
-from schemas.nodes import FuncKind
+from schemas.nodes import ChunkKind, FuncKind
 
 
 def make(root: Path, files: dict[str, str]) -> Path:

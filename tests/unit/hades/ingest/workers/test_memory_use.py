@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.workers.memory_use import collect_seldom
+from hades.ingest.workers import collect_seldom
 
 ROOT = Path(__file__).parents[5]
 _FREED = """
 from pathlib import Path
-from hades.ingest.workers.memory_use import give_back_memory
+from hades.ingest.workers import give_back_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])

@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest import cut_documents, edges, node_batches
-from hades.ingest.ingest_api import Ingest
+from hades.ingest import chunks as cut_documents
+from hades.ingest import edges
+from hades.ingest import nodes as node_batches
+from hades.ingest.ingest import Ingest
 from hades.ingest.phases import Phase, ingest
-from hades.ingest.source_document import RejectReason
-from hades.ingest.sources import arxiv, converted_files, workspace
+from hades.ingest.sources import arxiv, workspace
+from hades.ingest.sources import documents as converted_files
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.confined import ConfinedPool
+from hades.ingest.sources.material import RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
-from hades.ingest.workers.worker_pool import WorkerDied, WorkerPool
+from hades.ingest.workers import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context
 
@@ -90,7 +93,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     """A parent that has no time to clear up: the workers see the end of their input and end too."""
     code = (
         "from tests.unit.hades.ingest import worker_calls\n"
-        "from hades.ingest.workers.worker_pool import WorkerPool\n"
+        "from hades.ingest.workers import WorkerPool\n"
         "pool = WorkerPool(2)\n"
         "print(*pool.map(worker_calls.process_id, [()] * 4), flush=True)\n"
         "input()\n"

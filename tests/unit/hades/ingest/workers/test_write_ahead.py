@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from hades.ingest.workers.write_ahead import WriteAhead
+from hades.ingest.workers import WriteAhead
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hades.build_state.ledger import WEIGHTS, StageCompletion, record
+from hades.build.bridges.rows import BridgeReport, BridgeRules
+from hades.build.bridges.stage import build_bridges
+from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import GraphStore, Mode
-from hades.stages.bridges.build_bridges import BridgeReport, BridgeRules, build_bridges
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation
 

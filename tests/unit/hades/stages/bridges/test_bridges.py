@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.build_state import ledger
+from hades import build_state as ledger
+from hades.build.bridges.rows import BridgeRules
+from hades.build.bridges.stage import EdgesNotWeighed, build_bridges
 from hades.ports.store import GraphStore
-from hades.stages.bridges.build_bridges import BridgeRules, EdgesNotWeighed, build_bridges
 from tests.contract.examples import day, entity, put
 from tests.patience import examples
 from tests.unit.hades.stages.bridges.bridge_worlds import (

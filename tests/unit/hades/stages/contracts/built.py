@@ -9,18 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades.build_state import ledger
+from hades import build_state as ledger
 from hades.ingest.phases import ingest
-from hades.ingest.source_document import Link, Material, PaperFacts
+from hades.ingest.sources.material import Link, Material, PaperFacts
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.snapshot.publish import publish
-from hades.stores import rows as store_rows
+from hades.stores import row_checks as store_rows
 from hades.stores.sqlite.store import SqliteStore
 from schemas.edges import NEVER_BRIDGES
-from schemas.graph_types import RelationType
 from schemas.ids import edge_key
+from schemas.nodes import RelationType
 from schemas.record import canonical_json
-from schemas.source_kinds import SourceKind
+from schemas.sources import SourceKind
 from tests.contract.examples import everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from hades.build.contracts.check import RULES, check_contract, require_contracts
 from hades.errors import ContractBroken
-from hades.snapshot.pointer import read, root_of
-from hades.stages.contracts.check_contract import check_contract, require_contracts
+from hades.snapshot.manifest import read, root_of
 from hades.stores.sqlite.store import SqliteStore
-from schemas.contracts.all_contracts import RULES
 from schemas.ids import edge_key
 from tests.contract.examples import put
 from tests.unit.hades.stages.contracts.built import AS_OF, first, force, patch, write_unchecked

@@ -12,14 +12,22 @@ from typing import Any
 
 import pytest
 
+from hades.build.context import BuildContext
+from hades.build.contracts.check import (
+    READS,
+    WHOLE_EVERY,
+    ContractResult,
+    Outcome,
+    check_contract,
+    check_contracts,
+    find_known,
+    note_result,
+    read_inputs,
+)
+from hades.ports.services import Tracker
 from hades.ports.store import Mode
-from hades.ports.tracking import Tracker
-from hades.settings.hirag import PathSettings
-from hades.stages.build_context import BuildContext
-from hades.stages.contracts.check_contract import ContractResult, check_contract
-from hades.stages.contracts.check_contracts import Outcome, check_contracts
-from hades.stages.contracts.last_result import READS, WHOLE_EVERY, find_known, note_result, read_inputs
-from hades.stores.sqlite import registry
+from hades.settings.tree import PathSettings
+from hades.stores.sqlite import lookups as registry
 from hades.stores.sqlite.store import SqliteStore
 from schemas.catalogue import collection_named
 from tests.contract.examples import everything

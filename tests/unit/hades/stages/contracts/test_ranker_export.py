@@ -10,14 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hades.build.contracts.check import require_contracts
+from hades.build.contracts.outputs import RANKER_CONTRACT as CONTRACT
+from hades.build.ranker.questions import (
+    FEEDBACK,
+    LabelledQuestion,
+    QuestionCandidates,
+    RankerExport,
+    read_table,
+    write_export,
+)
+from hades.build.ranker.stage import check_export
 from hades.errors import ContractBroken
 from hades.providers.hashing import HashingEmbedder
-from hades.snapshot.ranker_part import graph_of
-from hades.stages.contracts.check_contract import require_contracts
-from hades.stages.contracts.ranker import check_export
-from hades.stages.ranker.ranker_data import QuestionCandidates, RankerExport, read_table, write_export
-from hades.stages.ranker.ranker_questions import FEEDBACK, LabelledQuestion
-from schemas.contracts.ranker import CONTRACT
+from hades.snapshot.write_edges import graph_of
 from tests.unit.hades.retrieval.films import published
 
 Change = Callable[[pa.Table], pa.Table]

@@ -9,11 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.contracts.check import (
+    CONTRACT_NAMES,
+    check_contract,
+    contract_named,
+    describe_broken,
+    require_contracts,
+    write_page,
+)
 from hades.errors import ContractBroken
-from hades.snapshot.pointer import read, root_of
-from hades.stages.contracts.check_contract import check_contract, describe_broken, require_contracts, write_page
+from hades.snapshot.manifest import read, root_of
 from hades.stores.sqlite.store import SqliteStore
-from schemas.contracts.all_contracts import CONTRACT_NAMES, contract_named
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 from tests.unit.hades.stages.contracts.built import force
 
@@ -89,7 +95,7 @@ def test_nothing_is_raised_when_every_contract_holds(store: SqliteStore) -> None
 
 
 def test_reading_the_rules_does_not_load_great_expectations() -> None:
-    code = "import hades.stages.contracts.check_contract, sys; sys.exit('great_expectations' in sys.modules)"
+    code = "import hades.build.contracts.check, sys; sys.exit('great_expectations' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

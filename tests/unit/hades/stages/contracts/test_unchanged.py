@@ -10,10 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hades.build.contracts.check import (
+    READS,
+    check_before,
+    check_contract,
+    frames_of,
+    keep_results,
+    note_result,
+    read_inputs,
+)
 from hades.ports.store import RowStore
-from hades.stages.contracts.check_contract import check_contract
-from hades.stages.contracts.frames import frames_of
-from hades.stages.contracts.last_result import READS, check_before, keep_results, note_result, read_inputs
 from hades.stores.sqlite.store import SqliteStore
 
 BUILDS = ["relations", "build_stages"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.api import Hades
-from hades.settings import Settings
+from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from hades.build.release.backup import MANIFEST, BackupError, back_up, dated, read, retain, seal, verify
 from hades.ports.store import Mode
-from hades.settings import load_settings
-from hades.snapshot.pointer import pin
-from hades.stages.release.backup import back_up, dated, retain
-from hades.stages.release.backup_manifest import MANIFEST, BackupError, read, seal, verify
-from hades.stores.sqlite.copying import copy_as_of_now
+from hades.settings.load import load_settings
+from hades.snapshot.manifest import pin
+from hades.stores.sqlite.connection import copy_as_of_now
 from hades.stores.sqlite.store import SqliteStore
-from hades.surfaces.cli.main import whole_app
+from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble

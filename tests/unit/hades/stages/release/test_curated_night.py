@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from hades.api import Hades
-from hades.curation.apply import update_entity
-from hades.curation.review import ReviewRules
-from hades.curation.undo import undo
-from hades.retrieval.walks.explore import node_shown
+from hades.curation import ReviewRules, undo, update_entity
+from hades.retrieval.walks.neighbourhood import node_shown
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
 
 OPEN = ReviewRules(degree=10_000)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.stages.contracts.check_contracts import check_contracts
-from hades.stages.stage_calls import bridge, build_topics, weigh
+from hades.build.contracts.check import check_contracts
+from hades.build.night import bridge, build_topics, weigh
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import JudgedRanks
 from tests.contract.examples import everything

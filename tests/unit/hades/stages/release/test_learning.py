@@ -3,9 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from hades.stages.build_report import summary_lines
-from hades.stages.forecast import forecast_build
-from hades.stages.release.rollback import roll_back
+from hades.build.release.publish import roll_back
+from hades.build.run import forecast_build, summary_lines
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, PEOPLE, PLACES, ingested
 

@@ -7,20 +7,15 @@ from statistics import median
 import pyarrow as pa
 import pytest
 
-from hades.build_state import ledger
+from hades import build_state as ledger
+from hades.build.context import NotBuilt, deadline_in, default_moment
+from hades.build.contracts.check import UNCHANGED, check_contracts
+from hades.build.night import STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.ranker.stage import RankerError
+from hades.build.release.publish import append_alert, release, roll_back
+from hades.build.run import forecast_build, last_runs, summary_lines
 from hades.errors import ContractBroken
-from hades.snapshot.pointer import read, root_of
-from hades.stages.build_context import NotBuilt, deadline_in, default_moment
-from hades.stages.build_report import summary_lines
-from hades.stages.contracts.check_contracts import check_contracts
-from hades.stages.contracts.last_result import UNCHANGED
-from hades.stages.forecast import forecast_build, last_runs
-from hades.stages.night import STORE_CONTRACTS
-from hades.stages.ranker.ranker_registry import RankerError
-from hades.stages.release.alerts import append_alert
-from hades.stages.release.publish_snapshot import release
-from hades.stages.release.rollback import roll_back
-from hades.stages.stage_calls import bridge, build_topics, weigh
+from hades.snapshot.manifest import read, root_of
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages
 
 pytestmark = pytest.mark.slow

@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
+from hades import build_state as ledger
 from hades.api import Hades
-from hades.build_state import ledger
-from hades.stages.ranker import ranker_registry as registry
-from hades.stages.ranker.fit_ranker import RankerRules
-from hades.stages.ranker.ranker_registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
-from hades.stages.ranker.train_ranker import QuestionSet, train_ranker
-from hades.stages.release.publish_snapshot import release
-from hades.stages.release.rollback import roll_back
-from hades.stages.stage_calls import train
-from models.ranker.fit_heads import HeadRules
-from models.ranker.fit_states import StateRules
+from hades.build.night import train
+from hades.build.ranker import stage as registry
+from hades.build.ranker.fit import RankerRules
+from hades.build.ranker.stage import CHALLENGER, CHAMPION, RANKER_MODEL, QuestionSet, RankerError, train_ranker
+from hades.build.release.publish import release, roll_back
+from models.ranker.fit import StateRules
 from models.ranker.infer import RankerModel
+from models.ranker.network import HeadRules
 from schemas.plan import Reason
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.contracts.check import check_contracts
+from hades.build.night import STORE_CONTRACTS, begin
+from hades.build.repair import repair
 from hades.errors import ContractBroken, HadesError
-from hades.stages.contracts.check_contracts import check_contracts
-from hades.stages.night import STORE_CONTRACTS, begin
-from hades.stages.repair import repair
 from tests.unit.hades.stages.contracts.built import first, force
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages
 

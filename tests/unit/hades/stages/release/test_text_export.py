@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from hades.api import Hades
-from hades.ports.clock import utc_now
-from hades.settings import load_settings
-from hades.stages.release.text_export import export_text, import_text, seal_export
-from hades.stages.release.text_rows import ExportError, Form
+from hades.build.release.export import ExportError, Form, export_text, import_text, seal_export
+from hades.ports.services import utc_now
+from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from schemas.catalogue import COLLECTIONS
 

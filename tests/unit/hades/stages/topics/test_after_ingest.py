@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hades.build.topics.inputs import HierarchyRules
+from hades.build.topics.stage import build_hierarchy
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import ingest
 from hades.snapshot.publish import publish
-from hades.stages.topics.build_topics import build_hierarchy
-from hades.stages.topics.topic_rules import HierarchyRules
 from tests.contract.examples import day, everything
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 

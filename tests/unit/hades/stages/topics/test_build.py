@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.topics.cluster import BUCKET
+from hades.build.topics.inputs import HierarchyRules
 from hades.errors import SettingsError
-from hades.ports.text import Completion
-from hades.stages.topics.topic_rules import HierarchyRules
-from hades.stages.topics.tree_shape import BUCKET
+from hades.ports.services import Completion
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.unit.hades.stages.topics.worlds import (

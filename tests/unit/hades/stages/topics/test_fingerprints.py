@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hades.stages.topics.fingerprints import basis_of, key_hashes
+from hades.build.topics.inputs import basis_of, key_hashes
 
 KEYS = key_hashes(["a", "b", "c"])
 KINDS = key_hashes(["cites", "refers_to"])

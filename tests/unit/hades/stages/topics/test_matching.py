@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hades.stages.topics.match_topics import match_keys
+from hades.build.topics.cluster import match_keys
 
 BEFORE = {**dict.fromkeys("abcdef", "old1"), **dict.fromkeys("uvwxyz", "old2")}
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hades.stages.topics.code_topic_names import code_topic_name, code_topics, common_module, words_of_names
-from hades.stages.topics.topic_inputs import Material
-from hades.stages.topics.topic_rules import HierarchyRules
-from hades.stages.topics.topic_tree import grain
-from hades.stages.topics.topic_wording import _quotes
-from models.hierarchy.summarise import characteristic_terms, term_counts
+from hades.build.topics.cluster import grain
+from hades.build.topics.inputs import HierarchyRules, Material
+from hades.build.topics.wording import _quotes, code_topic_name, code_topics, common_module, words_of_names
+from models.topics.describe import characteristic_terms, term_counts
 
 
 def material(symbols: int, others: int) -> Material:

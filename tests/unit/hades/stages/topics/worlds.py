@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from hades.build.topics.inputs import HierarchyReport, HierarchyRules
+from hades.build.topics.stage import build_hierarchy
 from hades.ports.store import GraphStore, Mode
-from hades.stages.topics.build_topics import build_hierarchy
-from hades.stages.topics.topic_report import HierarchyReport
-from hades.stages.topics.topic_rules import HierarchyRules
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import day, entity, everything, put, relation

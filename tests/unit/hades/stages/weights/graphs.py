@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hades.ports.progress import Progress, silent
+from hades.build.weights.inputs import WeightRules
+from hades.build.weights.stage import WeightReport, weigh_relations
+from hades.ports.services import ProgressReport as Progress
+from hades.ports.services import silent
 from hades.ports.store import GraphStore, Mode
-from hades.providers.mlflow_tracker import MlflowTracker
-from hades.stages.weights.weigh_edges import weigh_relations
-from hades.stages.weights.weight_rules import WeightRules
-from hades.stages.weights.weights_report import WeightReport
+from hades.providers.mlflow_registry import MlflowTracker
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import MODEL, entity, put, relation

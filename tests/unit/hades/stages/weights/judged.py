@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+from hades.build.weights.feedback import is_held_out
 from hades.ports.store import RowStore
-from hades.stages.weights.feedback import is_held_out
-from schemas.columns import to_table
 from schemas.ids import edge_key, sha256_text
+from schemas.record import to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults
 from tests.contract.examples import put
 from tests.unit.hades.stages.weights.graphs import mention

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings.learning import LearningSettings
-from hades.stages.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns
-from hades.stages.weights.offline_estimate import value_of
+from hades.build.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns, value_of
+from hades.settings.tree import LearningSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import JudgedRanks, QueryLog
 from tests.unit.hades.stages.weights.graphs import small_store

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hades.settings.learning import LearningSettings
-from hades.stages.contracts.check_contract import check_contract
-from hades.stages.weights import weights_file as artifact
-from hades.stages.weights.restore_weights import restore_weights
-from hades.stages.weights.weight_rules import WeightRules
-from hades.stages.weights.weight_versions import log_weights
+from hades.build.contracts.check import check_contract
+from hades.build.weights import versions as artifact
+from hades.build.weights.inputs import WeightRules
+from hades.build.weights.versions import log_weights, restore_weights
+from hades.settings.tree import LearningSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import everything
@@ -232,8 +231,8 @@ def test_a_version_from_before_use_taught_anything_still_restores(store: SqliteS
         name: pa.table({column: pa.array([row[column] for row in everything(store, name)]) for column in wanted})
         for name, wanted in artifact.COLUMNS.items()
     }
-    path = tmp_path / artifact.FILE
+    path = tmp_path / artifact.WEIGHTS_FILE
     artifact.write(path, artifact.WeightFile(rows, [], {}))
     old = pq.read_table(path)
     pq.write_table(old.drop_columns(["learned"]), path)
-    assert artifact.read(path).rows["relations"].column("learned").null_count == 7
+    assert artifact.read_weights_file(path).rows["relations"].column("learned").null_count == 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.stages.ranker.ranker_gate import Quality, decide, quality
+from hades.build.ranker.questions import Quality, decide, quality
 
 HAND = "weights by hand"
 SETS = ["here"] * 100 + ["there"] * 100

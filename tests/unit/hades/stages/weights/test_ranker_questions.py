@@ -9,14 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.retrieval.turn.query_log import judge, write_log
-from hades.stages.ranker.ranker_questions import (
-    FEEDBACK,
-    BadQuestions,
-    LabelledQuestion,
-    judge_questions,
-    read_questions,
-)
+from hades.build.ranker.questions import FEEDBACK, BadQuestions, LabelledQuestion, judge_questions, read_questions
+from hades.retrieval.turn_result import judge, write_log
 from schemas.telemetry import JudgedRanks, QueryLog, ShownPassage, ShownResults
 from tests.unit.hades.snapshot.homes import empty_store
 

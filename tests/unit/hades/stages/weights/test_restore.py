@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from hades.build_state import ledger
-from hades.ports.tracking import TrackingError
-from hades.stages.weights import weight_versions as snapshots
-from hades.stages.weights import weights_file as artifact
-from hades.stages.weights.plots import draw_distributions
-from hades.stages.weights.restore_weights import restore_weights
-from hades.stages.weights.weight_rules import WeightError
-from hades.stages.weights.weight_versions import (
+from hades import build_state as ledger
+from hades.build.weights import versions as artifact
+from hades.build.weights import versions as snapshots
+from hades.build.weights.inputs import WeightError
+from hades.build.weights.versions import (
     CHAMPION,
     WEIGHTS_MODEL,
+    draw_distributions,
     log_weights,
     promote,
+    restore_weights,
     retain,
     version_before,
     version_of,
 )
+from hades.ports.services import TrackingError
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything, put, relation
 from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh
@@ -161,4 +161,4 @@ def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store:
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w.parquet").write_bytes(b"not Parquet at all")
     with pytest.raises(WeightError, match="cannot be read as Parquet"):
-        artifact.read(tmp_path / "w.parquet")
+        artifact.read_weights_file(tmp_path / "w.parquet")

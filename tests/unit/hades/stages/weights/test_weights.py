@@ -7,14 +7,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hades.build_state import ledger
+from hades import build_state as ledger
+from hades.build.weights.inputs import SEEDS, WeightError, WeightRules
 from hades.errors import BadRows
-from hades.settings.hirag import DEFAULT_BOOSTS
-from hades.stages.weights.weight_rules import SEEDS, WeightError, WeightRules
+from hades.settings.tree import DEFAULT_BOOSTS
 from hades.stores.sqlite.store import SqliteStore
-from models.weights.calibrate import BIAS_STEP
-from models.weights.components import NEUTRAL_STEP
-from schemas.graph_types import RelationType
+from models.weights.components import BIAS_STEP, NEUTRAL_STEP
+from schemas.nodes import RelationType
 from tests.contract.examples import everything, put
 from tests.unit.hades.stages.weights.graphs import TODAY, small_store, weigh
 

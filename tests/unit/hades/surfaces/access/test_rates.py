@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.surfaces.access.rate_limit import Rates
+from hades.surfaces.access.limits import Rates
 
 
 def test_a_burst_passes_then_the_rate_holds():

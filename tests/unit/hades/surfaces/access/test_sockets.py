@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import LOOPBACK
-from hades.surfaces.access.sockets import CannotListen, hand_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.limits import LOOPBACK, CannotListen, hand_over, tcp_door, tcp_socket, unix_socket
 
 
 @pytest.mark.parametrize(("mode", "rights"), [(Mode.READ_ONLY, 0o660), (Mode.READ_WRITE, 0o600), (Mode.ADMIN, 0o600)])

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.callers import Caller, CallerRefused, covers, require
-from hades.surfaces.access.tokens import TokenError, Tokens, without_tokens
+from hades.surfaces.access.limits import Caller, CallerRefused, TokenError, Tokens, covers, require, without_tokens
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

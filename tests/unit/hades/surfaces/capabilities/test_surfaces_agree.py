@@ -8,12 +8,19 @@ from typing import Any
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.capabilities.capability import Capability, Cli, OmittedSurface, Rest, Shell, load
-from hades.surfaces.capabilities.fields import QUESTION_CHARACTERS
+from hades.surfaces.capabilities.capability import (
+    QUESTION_CHARACTERS,
+    Capability,
+    Cli,
+    OmittedSurface,
+    Rest,
+    Shell,
+    load,
+)
 from hades.surfaces.capabilities.registry import capabilities, capability_named, declared_under, local_commands
 from hades.surfaces.cli import commands
-from hades.surfaces.docs.cli_page import command_tree
-from hades.surfaces.mcp.describe import describe as mcp_described
+from hades.surfaces.docs.pages import command_tree
+from hades.surfaces.mcp.server import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
@@ -185,7 +192,7 @@ def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
 def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
     from typer.testing import CliRunner
 
-    from hades.surfaces.cli.main import whole_app
+    from hades.surfaces.cli.commands import whole_app
 
     assert CliRunner().invoke(whole_app(), ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
     assert CliRunner().invoke(whole_app(), ["query", "x", "--paths", "101"]).exit_code == 2

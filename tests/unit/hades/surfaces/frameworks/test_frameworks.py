@@ -11,7 +11,7 @@ import pytest
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from hades.settings import load_settings
+from hades.settings.load import load_settings
 from hades.surfaces.frameworks import langchain
 from hades.wiring import open_hades
 

@@ -1,0 +1,1 @@
+"""The night: stages in order, contracts, reports, release."""

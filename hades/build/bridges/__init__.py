@@ -1,0 +1,1 @@
+"""Stage that keeps the best paths between topics."""

@@ -1,0 +1,158 @@
+"""Index a folder before any build."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from hades.ingest.chunks import ChunkedText, LineNumbers, cut_sections
+from hades.ingest.sources.files import walk
+from hades.ingest.sources.git import Commit as GitCommit
+from hades.ingest.sources.git import GitError, find_git_dir, list_commits, name_as_newest, read_commits, resolve_commit
+from hades.ingest.sources.material import Material, Section
+from hades.ingest.sources.workspace import KEPT_FILES, WorkspaceSource
+from hades.ports.services import Tokenizer
+from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
+from hades.retrieval.code.words import Words
+from schemas.nodes import ChunkKind
+from schemas.sources import SourceSpec
+
+# The commits before a commit, with the files that each touched; what two commits share is read once.
+
+
+class CommitLog:
+    """Reads commits of a repository, merges left out. Contents are not read, so partial clones work."""
+
+    def __init__(self, git_dir: Path) -> None:
+        self._git_dir = git_dir
+        self._known: dict[str, GitCommit] = {}
+
+    def before(self, commit: str) -> list[Commit]:
+        """The commit and those before it, newest first, whose files carry the names that they have at the commit."""
+        ids = list_commits(self._git_dir, commit)
+        missing = [one for one in ids if one not in self._known]
+        self._known |= {one.id: one for one in read_commits(self._git_dir, missing)}
+        held = sorted((self._known[one] for one in ids if one in self._known), key=lambda one: one.at, reverse=True)
+        return [
+            Commit(one.id, one.at.timestamp(), one.message, paths[:KEPT_FILES]) for one, paths in name_as_newest(held)
+        ]
+
+
+# A file as the units that are searched: the same cut that ingestion stores.
+
+
+def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
+    """Units of code whole, prose in pieces that an embedder reads."""
+    text = material.text
+    path = material.code.path if material.code else material.origin
+    sections = material.sections or (Section(0, len(text), ChunkKind.PROSE),)
+    document = ChunkedText(path, material.title, text, sections, None, path)
+    lines = LineNumbers()
+    for section, start, end in cut_sections(document, tokenizer):
+        first, last = lines.of(document, start), lines.of(document, end - 1)
+        yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[start:end])
+
+
+# The search index of a folder of code, made in memory: lexical and symbol search before anything is built.
+
+
+def index_workspace(
+    root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (), scratch: Path | None = None
+) -> CodeIndex:
+    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side.
+
+    In the folder `scratch` what was parsed is kept: the next index of the folder parses only what changed.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        history = pool.submit(_read_history, root)
+        words = Words()
+        files: list[tuple[str, list[CodeUnit]]] = []
+        for material in WorkspaceSource(root, exclude=exclude, scratch=scratch).read():
+            if isinstance(material, Material):
+                units = list(cut_units(material, tokenizer))
+                files.append((material.origin, units))
+                for unit in units:  # here, so that words are read while the next files are parsed
+                    words.read(unit.symbol, unit.text)
+        files.sort(key=lambda one: one[0])
+        return CodeIndex([unit for _, units in files for unit in units], History(history.result()), words)
+
+
+def _read_history(root: Path) -> list[Commit]:
+    """Commits of the repository whose root is this folder; none where git cannot read it."""
+    try:
+        git_dir = find_git_dir(root)
+        newest = None if git_dir is None else resolve_commit(git_dir)
+        return [] if git_dir is None or newest is None else CommitLog(git_dir).before(newest)
+    except GitError:
+        return []
+
+
+# Questions before the first build: of a workspace that was ingested, or of the repository around HADES_HOME.
+
+
+MAX_FILES = 5_000  # a larger folder is not read while someone waits; it is ingested first
+
+
+@dataclass(frozen=True, eq=False)
+class _IndexedFolder:
+    """An index and the state of the files that it was made from."""
+
+    state: int
+    index: CodeIndex
+
+
+class UnbuiltWorkspace:
+    """Indexes a folder when the first question comes, and again when its files have changed.
+
+    What was parsed is kept in the home, where there is one: the next process parses only what changed.
+    """
+
+    def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer) -> None:
+        self._workspaces, self._home, self._tokenizer = workspaces, home, tokenizer
+        self._here = home.parent
+        self._held: dict[Path, _IndexedFolder] = {}
+        self._lock = threading.Lock()
+
+    def index(self) -> CodeIndex | None:
+        """The index of the one folder to search; None where there is no workspace, or a very large one."""
+        chosen = self._choose()
+        if chosen is None:
+            return None
+        root, exclude = chosen
+        with self._lock:
+            state = _state(root, exclude)
+            if state is None:
+                return None
+            held = self._held.get(root)
+            if held is None or held.state != state:
+                scratch = self._home / "cache" if self._home.is_dir() else None
+                index = index_workspace(root, self._tokenizer, exclude, scratch)
+                held = self._held[root] = _IndexedFolder(state, index)
+            return held.index
+
+    def _choose(self) -> tuple[Path, Sequence[str]] | None:
+        """The ingested workspace around the home, else the only one, else the repository around the home."""
+        known = {Path(spec.path): spec.exclude for spec in self._workspaces() if Path(spec.path).is_dir()}
+        around = [self._here, *self._here.parents]
+        for folder in around:
+            if folder in known:
+                return folder, known[folder]
+        if len(known) == 1:
+            return next(iter(known.items()))
+        return next(((folder, ()) for folder in around if (folder / ".git").exists()), None)
+
+
+def _state(root: Path, exclude: Sequence[str]) -> int | None:
+    """A number that changes with the files; None for a folder with more files than are read at once."""
+    seen: list[tuple[str, int, int]] = []
+    for found in walk(str(root), exclude=exclude):
+        if found.problem is None:
+            facts = os.lstat(found.path)
+            seen.append((found.relative, facts.st_mtime_ns, facts.st_size))
+        if len(seen) > MAX_FILES:
+            return None
+    return hash(tuple(seen))

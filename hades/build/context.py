@@ -1,0 +1,81 @@
+"""What a build works with, and what its stages hand to each other: digests, never rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hades import build_state
+from hades.cache.tiers import CachePlace
+from hades.errors import HadesError
+from hades.ingest import manifest
+from hades.ports.services import LanguageModel, ProgressReport, Tracker, silent
+from hades.ports.store import GraphStore
+from hades.settings.tree import LearningSettings, PathSettings
+from hades.telemetry.logs import Emit, emit_nothing
+
+if TYPE_CHECKING:
+    from hades.retrieval.pipeline import Tools
+
+
+Mode = Literal["auto", "full", "incremental"]  # of the topics
+
+
+class NotBuilt(HadesError):
+    """A stage that needs what another has not built yet."""
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """The store and what surrounds it. The tracker is opened when a stage first needs it: that takes seconds.
+
+    `open_tools` gives what asking questions needs, for the stage that learns from them.
+    """
+
+    store: GraphStore
+    home: Path
+    model: str
+    path: PathSettings
+    open_tracker: Callable[[], Tracker]
+    language_model: LanguageModel | None = None
+    progress: ProgressReport = silent
+    learning: LearningSettings = field(default_factory=LearningSettings)
+    cache: CachePlace | None = None
+    open_tools: Callable[[], Tools] | None = None
+    emit_lineage: Emit = emit_nothing
+
+    @property
+    def answer_cache(self) -> CachePlace:
+        """Where answers are kept; what is forgotten goes there too."""
+        return self.cache or CachePlace.under(self.home)
+
+
+def default_moment(now: datetime) -> datetime:
+    """Where a build stands in time when nobody says: the beginning of its day, so that a resumed one agrees."""
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def derivation(context: BuildContext) -> str:
+    """The digest of what was derived from the documents; every later stage works from it."""
+    digest = manifest.derive_digest(context.store)
+    if digest is None:
+        raise NotBuilt("no entities have been derived; run `hades ingest` (or the edges phase of it) first")
+    return digest
+
+
+def generation_of(context: BuildContext, stage: str) -> str:
+    """What a stage last wrote, as a hash."""
+    done = build_state.complete(context.store, stage)
+    if done is None:
+        raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
+    return done.generation
+
+
+def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
+    """A function that says whether `seconds` have passed from now; never, without a limit."""
+    end = None if seconds is None else clock() + seconds
+    return lambda: end is not None and clock() >= end

@@ -1,0 +1,1 @@
+"""One file a contract: its rules and the rows they read."""

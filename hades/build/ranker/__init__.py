@@ -1,0 +1,1 @@
+"""Stage that trains, compares and promotes the ranker."""

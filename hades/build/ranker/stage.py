@@ -1,0 +1,515 @@
+"""Train, compare, promote."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades import build_state
+from hades.build.context import BuildContext
+from hades.build.contracts.check import ContractResult, require_contracts
+from hades.build.contracts.columns import with_columns
+from hades.build.contracts.outputs import RANKER_CONTRACT
+from hades.build.contracts.rule import validate
+from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
+from hades.build.ranker.questions import (
+    EXPORT,
+    LEAST_QUESTIONS,
+    SEARCHED,
+    WALKED,
+    LabelledQuestion,
+    Quality,
+    QuestionCandidates,
+    RankerExport,
+    ReplayedQuestion,
+    Verdict,
+    decide,
+    describe_shortage,
+    judge_questions,
+    offline,
+    quality,
+    rank_by,
+    read_questions,
+    replay,
+    write_export,
+)
+from hades.build.weights.versions import write_signature
+from hades.errors import HadesError
+from hades.ports.services import DATA_HASH, Tracker
+from hades.ports.store import GraphStore
+from hades.ports.view import GraphView
+from hades.retrieval.features.passages import ReachState
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.ranking.judge import first_net
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.write_edges import graph_of
+from models.ranker.infer import RankerModel, expected_calibration_error, hold_out, reliability
+from models.ranker.network import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# The gate before a ranker is fitted: every rule of the export, read again from its files.
+
+
+TABLES = ("nodes", "edges", "questions", "preferences")
+
+
+def check_export(folder: Path) -> ContractResult:
+    """Check the files of an export; nothing is raised for a broken rule."""
+    began = time.perf_counter()
+    tables = {name: _read(folder / f"{name}.arrow") for name in TABLES}
+    frames = {
+        "nodes": _nodes(tables["nodes"], tables["edges"]),
+        "edges": _edges(tables["edges"], tables["nodes"]),
+        "questions": _questions(tables["questions"]),
+        "preferences": _preferences(tables["preferences"], tables["questions"], tables["nodes"]),
+    }
+    findings = validate(RANKER_CONTRACT, frames)
+    rows = sum(table.num_rows for table in frames.values())
+    return ContractResult(
+        "ranker", len(RANKER_CONTRACT.rules), tuple(findings), rows, round(time.perf_counter() - began, 3)
+    )
+
+
+def _read(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
+    features = nodes.column("features").combine_chunks()
+    width = features.type.list_size
+    values = features.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    finite: NDArray[np.bool_] = np.isfinite(values.astype(np.float32)).all(axis=1)
+    kinds = pc.replace_substring_regex(nodes.column("id"), "/.*$", "")
+    degree = nodes.column("degree").to_numpy()
+    counted = _count(nodes, edges)
+    return with_columns(
+        nodes.select(["graph", "id", "kind", "degree"]),
+        _key=pc.binary_join_element_wise(nodes.column("graph"), nodes.column("id"), " "),
+        is_finite=finite,
+        kind_matches=pc.equal(kinds, nodes.column("kind")),
+        edges=counted,
+        degree_matches=degree == counted,
+    )
+
+
+def _count(nodes: pa.Table, edges: pa.Table) -> NDArray[np.int64]:
+    """How many edges leave each node, by the file of edges."""
+    place = {name: number for number, name in enumerate(pc.unique(nodes.column("graph")).to_pylist())}
+    code = np.array([place[name] for name in nodes.column("graph").to_pylist()], np.int64)
+    most = (
+        int(max(nodes.column("number").to_numpy().max(initial=0), edges.column("source").to_numpy().max(initial=0))) + 1
+    )
+    own = code * most + nodes.column("number").to_numpy()
+    theirs = np.array([place.get(name, -1) for name in edges.column("graph").to_pylist()], np.int64)
+    left = theirs * most + edges.column("source").to_numpy()
+    seen, counts = np.unique(left, return_counts=True)
+    where = np.minimum(np.searchsorted(seen, own), max(0, len(seen) - 1))
+    return np.where(seen[where] == own, counts[where], 0) if len(seen) else np.zeros(len(own), np.int64)
+
+
+def _edges(edges: pa.Table, nodes: pa.Table) -> pa.Table:
+    sizes: dict[str, int] = {}
+    for row in nodes.group_by("graph").aggregate([("number", "max")]).to_pylist():
+        sizes[row["graph"]] = row["number_max"] + 1
+    size = np.array([sizes.get(name, 0) for name in edges.column("graph").to_pylist()], np.int64)
+    source, target = (edges.column(end).to_numpy() for end in ("source", "target"))
+    inside = (source >= 0) & (source < size) & (target >= 0) & (target < size)
+    keys = pa.array([str(number) for number in range(edges.num_rows)])
+    return with_columns(edges, _key=keys, ends_exist=inside)
+
+
+def _questions(questions: pa.Table) -> pa.Table:
+    """A logged question that is held out is in time where none later is fitted."""
+    at = pc.cast(questions.column("at"), pa.int64()).fill_null(-1).to_numpy()
+    held = pc.equal(questions.column("split"), "held").to_numpy(zero_copy_only=False)
+    timed = at >= 0
+    last_fitted = at[timed & ~held].max(initial=-1)
+    in_time = ~(timed & held) | (at >= last_fitted)
+    return with_columns(
+        questions,
+        _key=pc.cast(questions.column("question"), pa.string()),
+        has_text=pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(questions.column("text"))), 0),
+        is_in_time=in_time,
+    )
+
+
+def _preferences(preferences: pa.Table, questions: pa.Table, nodes: pa.Table) -> pa.Table:
+    known = pc.is_in(preferences.column("question"), value_set=questions.column("question").combine_chunks())
+    ids = nodes.column("id").combine_chunks()
+    ends = [pc.is_in(preferences.column(side), value_set=ids) for side in ("better", "worse")]
+    pairs = list(zip(*(preferences.column(name).to_pylist() for name in ("question", "better", "worse")), strict=True))
+    there = set(pairs)
+    one_way = np.array(
+        [better != worse and (number, worse, better) not in there for number, better, worse in pairs], np.bool_
+    )
+    keys = pa.array([f"{number}: {better} over {worse}" for number, better, worse in pairs], pa.string())
+    return with_columns(preferences, _key=keys, question_exists=known, nodes_exist=pc.and_(*ends), is_one_way=one_way)
+
+
+# Rankers as registered versions: logged as challenger, made champion by the gate, restored by moving the alias.
+
+
+RANKER_MODEL = "hades-ranker"
+RANKER = "ranker"  # the stage of the ledger, and the part of a snapshot
+CHAMPION, CHALLENGER = "champion", "challenger"
+FILE = "ranker.npz"
+SERVED = "served"  # the tag of a version that was champion once
+GENERATION = "generation"
+_SINGLES = pa.list_(pa.float32())
+_INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
+_OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
+NONE = "none"  # going back to this: weights by hand
+
+
+class RankerError(HadesError):
+    """A ranker that cannot be registered, promoted or restored."""
+
+
+def log_ranker(
+    tracker: Tracker,
+    model: RankerModel,
+    *,
+    params: Mapping[str, object],
+    metrics: Mapping[str, float],
+    draw: Callable[[Path], Sequence[Path]],
+    verdict: str,
+) -> str:
+    """Register a model as a version and let `challenger` name it; the same data gives the version it gave before.
+
+    The file holds arrays and the signature, which says what it takes and what it was fitted to.
+    """
+    generation = build_state.generation_of(model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        build_state.write_model(path, model)
+        run = tracker.log_run(
+            RANKER_MODEL,
+            f"ranker {generation[:8]}",
+            params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
+            metrics=metrics,
+            artifacts=[path, write_signature(Path(folder), FILE, _INPUTS, _OUTPUTS), *draw(Path(folder))],
+            tags={DATA_HASH: generation, GENERATION: generation, "data": str(model.signature["data_hash"])},
+        )
+        version = tracker.register(RANKER_MODEL, run, FILE)
+    tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
+    tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
+    return version
+
+
+def champion_of(tracker: Tracker) -> tuple[str, RankerModel] | None:
+    """The version that serves and its model; None before the first."""
+    version = tracker.alias(RANKER_MODEL, CHAMPION)
+    return None if version is None else (version, build_state.read_model(tracker.fetch(RANKER_MODEL, version)))
+
+
+def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None) -> str:
+    """Let a version serve from the next publishing on; its generation. Going back to an older one is the same call."""
+    model = build_state.read_model(tracker.fetch(RANKER_MODEL, version))
+    generation = build_state.keep(home, model)
+    tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
+    tracker.set_alias(RANKER_MODEL, CHAMPION, version)
+    record(store, generation, as_of, {"version": version, "data_hash": str(model.signature["data_hash"])})
+    return generation
+
+
+def record(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
+    """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
+    with store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
+
+
+def ranker_before(tracker: Tracker) -> str:
+    """The version that served before the champion."""
+    champion = tracker.alias(RANKER_MODEL, CHAMPION)
+    if champion is None:
+        raise RankerError("no ranker serves; train one with `hades run train_ranker`")
+    for one in tracker.versions(RANKER_MODEL):
+        if int(one.version) < int(champion) and SERVED in one.tags:
+            return one.version
+    raise RankerError(f"no ranker served before version {champion}; `--to {NONE}` goes back to weights by hand")
+
+
+def version_of_generation(tracker: Tracker, generation: str) -> str | None:
+    """The version of a snapshot's ranker; None where the registry has none."""
+    return next((one.version for one in tracker.versions(RANKER_MODEL) if one.tags.get(GENERATION) == generation), None)
+
+
+# Pictures of a fitted ranker, logged with its run: curves, calibration, and when it abstains.
+
+
+Floats = NDArray[np.float64]
+CURVES, CALIBRATION, CONFUSION = "curves.png", "calibration.png", "confusion.png"
+
+
+def draw(
+    folder: Path,
+    curves: Mapping[str, Curve],
+    chances: Floats,
+    right: Floats,
+    confusion: NDArray[np.int64],
+) -> list[Path]:
+    """Three pictures; the same figures draw the same bytes."""
+    return [
+        _curves(folder / CURVES, curves),
+        _calibration(folder / CALIBRATION, chances, right),
+        _confusion(folder / CONFUSION, confusion),
+    ]
+
+
+def confusion_of(best: Floats, answerable: NDArray[np.bool_], doubt: float) -> NDArray[np.int64]:
+    """(2, 2): rows can and cannot be answered, columns were answered and not."""
+    answered = best >= doubt
+    cells = [[(own & said).sum() for said in (answered, ~answered)] for own in (answerable, ~answerable)]
+    return np.array(cells, np.int64)
+
+
+def _curves(path: Path, curves: Mapping[str, Curve]) -> Path:
+    figure = _figure(12.0, 4.0)
+    panels = np.atleast_1d(figure.subplots(1, max(1, len(curves)))).ravel()
+    for panel, (name, curve) in zip(panels, curves.items(), strict=False):
+        panel.plot(curve.fitted, label="fitted")
+        panel.plot(curve.held, label="held out")
+        panel.set_title(name)
+    panels[0].legend()
+    return _save(figure, path)
+
+
+def _calibration(path: Path, chances: Floats, right: Floats) -> Path:
+    figure = _figure(5.0, 5.0)
+    panel: Any = figure.subplots()
+    bins = reliability(chances, right)
+    panel.plot([0, 1], [0, 1], color="#999999")
+    panel.plot([one[0] for one in bins], [one[1] for one in bins], marker="o")
+    panel.set_xlabel("confidence")
+    panel.set_ylabel("share that was right")
+    return _save(figure, path)
+
+
+def _confusion(path: Path, cells: NDArray[np.int64]) -> Path:
+    figure = _figure(4.5, 4.0)
+    panel: Any = figure.subplots()
+    panel.imshow(cells, cmap="Blues")
+    for row, column in np.ndindex(cells.shape):
+        panel.text(column, row, str(cells[row, column]), ha="center", va="center")
+    panel.set_xticks([0, 1], ["answered", "abstained"])
+    panel.set_yticks([0, 1], ["can be", "cannot be"])
+    return _save(figure, path)
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+    return path
+
+
+# The stage `ranker`: questions are asked again, exported and checked; a ranker is fitted, and the gate decides. A
+# ranker that is refused is registered all the same, with the reason, and nothing that serves changes. One that
+# passes is champion, and serves with the next snapshot.
+
+
+STAGE = "ranker_training"  # of the ledger: what the last training saw
+HEADS_OF = {SEARCHED: ("reach", "again", "read", "sure"), WALKED: ("walk",), "paths": ("path",)}
+HOME = "this graph"
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """A file of questions with their gold, and the home of the published graph that they are asked of; None: this."""
+
+    questions: Path
+    home: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the set is called in figures."""
+        return HOME if self.home is None else self.home.name
+
+
+def train_ranker(
+    context: BuildContext,
+    tools: Tools,
+    sets: Sequence[QuestionSet],
+    as_of: datetime,
+    rules: RankerRules = RankerRules(),
+) -> dict[str, Any]:
+    """Fit a ranker to files of questions and to judged answers, and let it serve if it is better; what came of it."""
+    questions = _training_questions(context, sets)
+    count = sum(len(own) for _, _, own in questions)
+    if count < LEAST_QUESTIONS:
+        return _skip(describe_shortage(count))
+    with ExitStack() as opened:
+        views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
+        digest = build_state.digest_of(
+            [[name, _basis(context, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
+            asdict(rules),
+        )
+        done = build_state.complete(context.store, STAGE)
+        if done is not None and done.digest == digest:
+            return {**done.report, **_skip("nothing that a ranker learns from has changed")}
+        materials = [
+            Material(name, views[home], replay(views[home], tools, own, context.progress))
+            for name, home, own in questions
+        ]
+        exported = _export(context, materials, rules)
+        require_contracts(check_export(exported.folder))
+        fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
+        report = _register(context, materials, fit, exported, as_of)
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
+    return report
+
+
+def _basis(context: BuildContext, view: GraphView, home: Path) -> str:
+    """What a graph is learned from, so that it is not learned from twice.
+
+    Of this graph it is what the night has built, not the snapshot that serves meanwhile: that one is always a night
+    older, and a night after which nothing changed must find nothing to do.
+    """
+    if home != context.home:
+        return view.info.snapshot
+    built = [
+        build_state.complete(context.store, stage)
+        for stage in (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES)
+    ]
+    return build_state.digest_of([one.generation if one is not None else "" for one in built])
+
+
+def judge_fit(materials: Sequence[Material], fit: Fit, champion: RankerModel | None) -> dict[str, Verdict]:
+    """The verdict on each part of a ranker, by what it makes of questions that it has not seen."""
+    scored = [place for place, case in enumerate(fit.cases) if case.gold]
+    gold, sets = [fit.cases[place].gold for place in scored], [fit.sets[place] for place in scored]
+    theirs = rank_by(champion, [(one.view, one.asked) for one in materials]) if champion is not None else None
+    verdicts: dict[str, Verdict] = {}
+    for recipe in (SEARCHED, WALKED):
+        own = quality([fit.unseen.rankings[recipe][place] for place in scored], gold)
+        rivals = {"weights by hand": quality([fit.cases[place].by_hand[recipe] for place in scored], gold)}
+        if theirs is not None:
+            rivals["the champion"] = quality([theirs[recipe][place] for place in scored], gold)
+        error = expected_calibration_error(fit.unseen.chances, fit.unseen.right) if recipe == SEARCHED else None
+        verdicts[recipe] = decide(own, rivals, sets, error)
+    told = [place for place in range(len(fit.cases)) if fit.unseen.paths[place] is not None]
+    ranks = np.array([fit.unseen.paths[place] for place in told], np.float64).reshape(-1, 2)
+    learned, by_hand = (Quality(ranks[:, side], ranks[:, side]) for side in (0, 1))
+    verdicts["paths"] = decide(learned, {"weights by hand": by_hand}, [fit.sets[place] for place in told])
+    return verdicts
+
+
+def prune(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
+    """The model without the heads that did not earn their place."""
+    dropped = {head for part, heads in HEADS_OF.items() if not verdicts[part].is_better for head in heads}
+    arrays = {name: one for name, one in model.arrays.items() if name.partition(".")[0] not in dropped}
+    columns = {name: one for name, one in model.signature["columns"].items() if name not in dropped}
+    return RankerModel({**model.signature, "columns": columns}, arrays)
+
+
+def _register(
+    context: BuildContext, materials: Sequence[Material], fit: Fit, exported: RankerExport, as_of: datetime
+) -> dict[str, Any]:
+    """Judge, log, and promote where the gate allows it."""
+    tracker = context.open_tracker()
+    champion = champion_of(tracker)
+    verdicts = judge_fit(materials, fit, None if champion is None else champion[1])
+    passed = [part for part, verdict in verdicts.items() if verdict.is_better]
+    model = prune(fit.model, verdicts) if passed else fit.model
+    unseen = fit.unseen
+    error = expected_calibration_error(unseen.chances, unseen.right)
+    confusion = confusion_of(unseen.best, unseen.answerable, model.doubt)
+    said = "; ".join(f"{part}: {verdict.reason}" for part, verdict in verdicts.items())
+    version = log_ranker(
+        tracker,
+        model,
+        params={"questions": len(fit.cases), "heads": ",".join(model.signature["columns"]), "doubt": model.doubt},
+        metrics={"calibration_error": error, **_metrics(verdicts)},
+        draw=lambda folder: draw(folder, fit.curves, unseen.chances, unseen.right, confusion),
+        verdict=said[:2000],
+    )
+    generation = promote_ranker(context.store, context.home, tracker, version, as_of) if passed else ""
+    return {
+        "skipped": False,
+        "why": said,
+        "version": version,
+        "is_champion": bool(passed),
+        "generation": generation,
+        "data_hash": exported.data_hash,
+        "rows": exported.rows,
+        "questions": len(fit.cases),
+        "calibration_error": round(error, 4),
+        "confusion": confusion.tolist(),
+        "verdicts": {part: verdict.as_dict() for part, verdict in verdicts.items()},
+    }
+
+
+def _training_questions(
+    context: BuildContext, sets: Sequence[QuestionSet]
+) -> list[tuple[str, Path, list[LabelledQuestion]]]:
+    """Name, home and questions of each graph; judged answers are this graph's own."""
+    found = [(one.name, one.home or context.home, read_questions(one.questions)) for one in sets]
+    judged = judge_questions(context.store)
+    own = next((place for place, (_, home, _) in enumerate(found) if home == context.home), None)
+    if judged and own is None:
+        found.append((HOME, context.home, judged))
+    elif judged and own is not None:
+        found[own][2].extend(judged)
+    return found
+
+
+def _export(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> RankerExport:
+    graphs = {one.name: (one.view, graph_of(one.view, context.model)) for one in materials}
+    cases = [(one, case) for one in materials for case in one.asked]
+    times = [case.asked.at for _, case in cases]
+    held = hold_out([case.asked.text for _, case in cases], times, rules.held)
+    offered = [
+        _make_candidates(material, case, bool(is_held) and at is not None)
+        for (material, case), is_held, at in zip(cases, held, times, strict=True)
+    ]
+    return write_export(context.home / "ranker" / EXPORT, graphs, offered)
+
+
+def _make_candidates(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
+    net = first_net(offline(material.view), case.question, case.found, ReachState())
+    read = material.view.passages(net.nodes)
+    wanted = np.array([case.asked.wants(one.id, one.document) for one in read], np.bool_)
+    counts = np.array([case.asked.compares(one.id) for one in read], np.bool_)
+    return QuestionCandidates(case.asked, material.name, is_held, [one.id for one in read], wanted, counts)
+
+
+def _metrics(verdicts: dict[str, Verdict]) -> dict[str, float]:
+    """Gains over each rival, by part and measure, under names that a registry takes."""
+    return {
+        f"{part}.{measure}.{rival.replace(' ', '_')}": float(figures[measure]["mean"])
+        for part, verdict in verdicts.items()
+        for rival, figures in verdict.figures.items()
+        for measure in ("mrr", "recall")
+    }
+
+
+def _plain(one: LabelledQuestion) -> dict[str, Any]:
+    plain = asdict(replace(one, shown={}))
+    return {**plain, "gold": sorted(one.gold), "good": sorted(one.good), "shown": dict(sorted(one.shown.items()))}
+
+
+def _skip(why: str) -> dict[str, Any]:
+    return {"skipped": True, "why": why}

@@ -1,0 +1,1 @@
+"""Publish, roll back, back up, export."""

@@ -1,0 +1,448 @@
+"""Back up and restore."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hades.errors import HadesError, SnapshotError
+from hades.ports.store import GraphStore, RowStore
+from hades.snapshot import manifest
+from hades.snapshot import manifest as snapshot_manifests
+from hades.snapshot.files import sync
+from hades.snapshot.manifest import VERIFIED
+from schemas.catalogue import COLLECTIONS, Collection, collection_named
+from schemas.ids import iso
+
+# What a backup says of itself: which graph, from when, and the hash of every file in it.
+
+
+MANIFEST = "backup.json"
+FORMAT = 1
+STORE, HOME = "store", "home"
+_BLOCK = 1 << 20
+
+
+class BackupError(HadesError):
+    """A backup that cannot be written, read or restored: which file, what was expected, what to do."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A finished backup. `kind` is how the store's rows are kept: `sqlite` (its file) or `rows` (Parquet)."""
+
+    at: str
+    hades: str
+    kind: str
+    rows: dict[str, int]
+    snapshot: str
+    snapshots: tuple[str, ...]
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """What its files weigh."""
+        return sum(size for size, _ in self.files.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For people and scripts: everything but the list of files."""
+        facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows, "snapshot": self.snapshot}
+        return {**facts, "snapshots": list(self.snapshots), "files": len(self.files), "bytes": self.bytes}
+
+
+def seal(folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]) -> Backup:
+    """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
+    files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
+    serving = snapshots[0] if snapshots else ""
+    backup = Backup(iso(at), hades, kind, dict(rows), serving, tuple(snapshots), files)
+    body = {
+        "format": FORMAT,
+        "at": backup.at,
+        "hades": backup.hades,
+        "store": backup.kind,
+        "rows": backup.rows,
+        "snapshots": snapshots,
+        "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()},
+    }
+    with (folder / MANIFEST).open("x", encoding="utf-8") as file:
+        json.dump(body, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    return backup
+
+
+def read(folder: Path) -> Backup:
+    """What a backup says of itself, or `BackupError` where it says nothing that can be used."""
+    path = folder / MANIFEST
+    try:
+        body = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BackupError(
+            f"{folder} holds no {MANIFEST}, so it is not a finished backup; name the folder of one"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise BackupError(f"{path} cannot be read ({error}); use another backup") from None
+    if body.get("format") != FORMAT:
+        raise BackupError(f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES")
+    snapshots = tuple(body["snapshots"])
+    files = {name: (int(one["bytes"]), str(one["sha256"])) for name, one in body["files"].items()}
+    return Backup(
+        body["at"], body["hades"], body["store"], body["rows"], snapshots[0] if snapshots else "", snapshots, files
+    )
+
+
+def verify(folder: Path) -> Backup:
+    """Read every file of a backup; it comes back only when nothing is missing, added, cut or changed."""
+    backup = read(folder)
+    found = dict(files_in(folder))
+    if missing := sorted(set(backup.files) - set(found)):
+        raise BackupError(f"{folder} lacks {_some(missing)}; use another backup")
+    if strange := sorted(set(found) - set(backup.files)):
+        raise BackupError(f"{folder} holds {_some(strange)}, which its manifest does not name; use another backup")
+    for name, (size, digest) in backup.files.items():
+        if found[name].stat().st_size != size or sha256_of(found[name]) != digest:
+            raise BackupError(f"{folder}: {name} is not what was written; use another backup")
+    return backup
+
+
+def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file by its name inside the folder, in order; without the manifest."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            raise BackupError(f"{path} is a link, which a backup never holds; use another backup")
+        if path.is_file() and path != folder / MANIFEST:
+            yield path.relative_to(folder).as_posix(), path
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+# Backups: the store, the snapshots that readers see, the registry's files; written beside, sealed, then named. A
+# service may ask and write meanwhile: SQLite files are copied as of one moment, snapshot folders never change once
+# they have a name. What can be made again (cache, locks, half-built folders) stays out, and so do tenants: each has
+# backups of its own.
+
+
+CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
+SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]  # into a folder: how its rows are kept, and how many
+SNAPSHOTS = "snapshots"
+LEFT_OUT = frozenset({"graph.db", "cache", "prefect", "demo", "bench", "tenants", SNAPSHOTS})
+LOGS = "logs"
+_DATED = re.compile(r"hades-\d{8}T\d{6}Z")
+_TRIES = 5
+
+
+def back_up(
+    home: Path,
+    target: Path,
+    save_store: SaveStore,
+    copy_file: CopyFile,
+    *,
+    at: datetime,
+    hades: str,
+    logs: bool = False,
+) -> Backup:
+    """Write a backup of a home to the folder `target`, which must not hold anything yet.
+
+    Killed at any moment, `target` is not there: all is written to a folder beside it, which the next try removes.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupError(f"{target} is there and not empty; name a new folder, or use --dated")
+    if home.resolve() == target.resolve() or home.resolve() in target.resolve().parents:
+        raise BackupError(f"{target} lies in {home}, which it is a backup of; name a folder elsewhere")
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700, parents=True)  # the graph may hold what not everybody on the machine may read
+    (partial / STORE).mkdir()
+    try:
+        snapshots = _copy_snapshots(home, partial / HOME / SNAPSHOTS)
+        kind, rows = save_store(partial / STORE)
+        _copy_rest(home, partial / HOME, copy_file, LEFT_OUT if logs else LEFT_OUT | {LOGS})
+        backup = seal(partial, at, hades, kind, rows, snapshots)
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+        sync(target.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return backup
+
+
+def dated(folder: Path, at: datetime) -> Path:
+    """The folder of a backup of this moment among others."""
+    return folder / f"hades-{at:%Y%m%dT%H%M%SZ}"
+
+
+def retain(folder: Path, keep: int) -> list[str]:
+    """Remove all but the newest finished dated backups; the names of those that went."""
+    if keep < 1:
+        raise BackupError(f"keep is {keep}; at least the newest backup must stay")
+    held = sorted(path.name for path in folder.iterdir() if _DATED.fullmatch(path.name) and (path / MANIFEST).is_file())
+    gone = held[:-keep]
+    for name in gone:
+        shutil.rmtree(folder / name)
+    return gone
+
+
+def _copy_snapshots(home: Path, into: Path) -> list[str]:
+    """Every snapshot that is there, the one that serves first, and the pointers to them.
+
+    One that is pruned while it is copied is left out; should it be the one that served, another serves by now.
+    """
+    root = manifest.root_of(home)
+    if not root.is_dir():
+        return []
+    for _ in range(_TRIES):
+        now = manifest.read(root)
+        order = [] if now is None else [one for one in (now.snapshot, *now.before) if (root / one).is_dir()]
+        copied = [
+            one for one in dict.fromkeys([*order, *sorted(manifest.folders(root))]) if _copy_snapshot(root / one, into)
+        ]
+        if now is None or now.snapshot in copied:
+            _copy_pointers(root, into, now is not None)
+            return copied
+    raise BackupError(f"the snapshot that serves in {root} could not be copied; run `hades doctor`")
+
+
+def _copy_snapshot(folder: Path, into: Path) -> bool:
+    """Copy a snapshot and what it says of itself; false when it was removed meanwhile or cannot be read."""
+    target = into / folder.name
+    if target.is_dir():
+        return True
+    try:
+        snapshot_manifests.load(folder)
+        shutil.copytree(folder, target, ignore=lambda _, names: [one for one in names if VERIFIED in one])
+    except (SnapshotError, FileNotFoundError, shutil.Error):
+        shutil.rmtree(target, ignore_errors=True)
+        return False
+    return True
+
+
+def _copy_pointers(root: Path, into: Path, served: bool) -> None:
+    """What serves, what did before, and what is pinned; pins of snapshots that are not in the backup are dropped."""
+    into.mkdir(parents=True, exist_ok=True)
+    for name in (manifest.CURRENT, manifest.PREVIOUS):
+        if served and (root / name).is_file():
+            shutil.copy2(root / name, into / name)
+    for name, snapshot in manifest.pins(root).items():
+        if (into / snapshot).is_dir():
+            (into / manifest.PINS).mkdir(exist_ok=True)
+            shutil.copy2(root / manifest.PINS / name, into / manifest.PINS / name)
+
+
+def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[str]) -> None:
+    """Registry, artifacts, reports and whatever else stands in the home; databases as of one moment."""
+    for folder, folders, files in os.walk(home):
+        here = Path(folder)
+        at_top = here == home
+        folders[:] = sorted(one for one in folders if not one.startswith(".") and not (at_top and one in left_out))
+        for name in sorted(files):
+            path, target = here / name, into / here.relative_to(home) / name
+            if (at_top and name in left_out) or _is_passing(name) or path.is_symlink():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy_file(path, target)
+
+
+def _is_passing(name: str) -> bool:
+    """Locks, logs of databases and half-written files mean nothing in another place."""
+    return name.startswith(".") or ".lock" in name or name.endswith(("-wal", "-shm", "-journal", ".new", ".partial"))
+
+
+# Restoring: a backup is read through first, laid out beside, and only then takes the place of what was there.
+
+
+_STAGE = ".restoring"
+_KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
+
+
+class Loader(Protocol):
+    """What brings rows back into the store; `kind` is how a backup keeps them."""
+
+    def check(self, kind: str, rows: Mapping[str, int]) -> None:
+        """Raise where these rows cannot be loaded; nothing has been touched yet."""
+        ...
+
+    def load(self, kind: str, folder: Path, rows: Mapping[str, int]) -> None:
+        """Make the store hold these rows and no others."""
+        ...
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """What serves now, and where what stood there before was put."""
+
+    backup: Backup
+    home: Path
+    set_aside: Path | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        aside = None if self.set_aside is None else str(self.set_aside)
+        return {**self.backup.as_dict(), "home": str(self.home), "set_aside": aside}
+
+
+def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bool = False) -> RestoreReport:
+    """Make `home` what it was when the backup was made. Stop the services of this home first.
+
+    Every file is checked before anything is touched. A home that holds a graph is refused unless `force`; then its
+    parts are set aside in a folder inside it, not removed. The cache stays: it is made from content.
+    """
+    backup = verify(source)
+    held = _hold(home)
+    if held and not force:
+        raise BackupError(
+            f"{home} is not empty ({', '.join(held[:4])}); restore into an empty HADES_HOME, or use --force, "
+            "which sets what is there aside"
+        )
+    loader.check(backup.kind, backup.rows)
+    stage = home / _STAGE
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
+    aside = home / f".before-restore.{at:%Y%m%dT%H%M%SZ}" if held else None
+    try:
+        if (source / HOME).is_dir():
+            shutil.copytree(source / HOME, stage, dirs_exist_ok=True)
+        _swap(home, stage, held, aside)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    loader.load(backup.kind, source / STORE, backup.rows)
+    return RestoreReport(backup, home, aside)
+
+
+def _hold(home: Path) -> list[str]:
+    """What a restore would replace."""
+    if not home.is_dir():
+        return []
+    return sorted(one.name for one in home.iterdir() if one.name not in _KEPT_ENTRIES and not one.name.startswith("."))
+
+
+def _swap(home: Path, stage: Path, held: list[str], aside: Path | None) -> None:
+    """Put what is there aside and what was staged in its place, one entry after the other."""
+    if aside is not None:
+        aside.mkdir()
+        for name in held:
+            (home / name).rename(aside / name)
+    for entry in sorted(stage.iterdir()):
+        entry.rename(home / entry.name)
+    sync(home)
+
+
+# Every row of a store as Parquet files, and back into any store: how a graph leaves one machine for another. Only
+# the store port is used, so rows of the embedded store can go into ArangoDB and the other way round.
+
+
+_GROUP_ROWS = 16_384
+
+
+def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
+    """Write one file a collection that has rows; how many each holds. Each is as it was when its scan began."""
+    folder.mkdir(parents=True, exist_ok=True)
+    counts: dict[str, int] = {}
+    for collection in COLLECTIONS:
+        rows = 0
+        with pq.ParquetWriter(folder / _file(collection), collection.schema, compression="zstd") as writer:
+            for batch in store.scan(collection.name, batch_rows=_GROUP_ROWS):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        if rows:
+            counts[collection.name] = rows
+        else:
+            (folder / _file(collection)).unlink()
+    return counts
+
+
+def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
+    """`export_rows` of a store on a server; refused where an ingest or a build wrote meanwhile.
+
+    The server reads each collection as of the moment its scan begins. No write half applied before or after, and the
+    same ledgers before and after, mean that all collections are of one state.
+    """
+    with store.reading() as rows:
+        before = _ledgers(rows)
+        counts = export_rows(rows, folder)
+    with store.reading() as rows:
+        if _ledgers(rows) != before:
+            raise BackupError(
+                "an ingest or a build wrote while the rows were read, so they are of two states; run the backup again "
+                "when it is done"
+            )
+    return counts
+
+
+def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> dict[str, int]:
+    """Make the store hold exactly these rows; how many each collection has now.
+
+    Nodes come before the edges that need them, and rows that the files do not have go edges first. Killed in the
+    middle, doing it again ends at the same place.
+    """
+    wanted = [collection for collection in COLLECTIONS if collection.name in counts]
+    for collection in sorted(wanted, key=lambda one: one.edge is not None):
+        with pq.ParquetFile(folder / _file(collection)) as file:
+            store.upsert(collection.name, (_as_declared(batch, collection) for batch in file.iter_batches(_GROUP_ROWS)))
+    for collection in sorted(COLLECTIONS, key=lambda one: one.edge is None):
+        _drop_others(store, collection, folder if collection.name in counts else None)
+    return {name: rows for name, rows in store.counts().items() if rows}
+
+
+def _ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
+    """The rows that every ingest and every stage of a build writes last."""
+    return {
+        name: [row for batch in rows.scan(name) for row in batch.to_pylist()]
+        for name in ("build_stages", "ingest_manifest")
+    }
+
+
+def unknown_collections(counts: Mapping[str, int]) -> list[str]:
+    """Collections of a backup that this version does not declare."""
+    return sorted(name for name in counts if collection_named(name) is None)
+
+
+def _file(collection: Collection) -> str:
+    return f"{collection.name}.parquet"
+
+
+def _as_declared(batch: pa.RecordBatch, collection: Collection) -> pa.RecordBatch:
+    """The columns that are still declared; the store fills in those that came later."""
+    held = [field for field in collection.schema if field.name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(
+        [batch.column(field.name).cast(field.type) for field in held], schema=pa.schema(held)
+    )
+
+
+def _drop_others(store: GraphStore, collection: Collection, folder: Path | None) -> None:
+    """Remove rows whose key is not in the collection's file."""
+    if not store.count(collection.name):
+        return
+    kept = pa.array([], pa.string())
+    if folder is not None:
+        kept = pq.read_table(folder / _file(collection), columns=["_key"]).column("_key").combine_chunks()
+    surplus: list[str] = []
+    for batch in store.scan(collection.name, columns=["_key"]):
+        keys = batch.column("_key")
+        surplus += keys.filter(pc.invert(pc.is_in(keys, value_set=kept))).to_pylist()
+    if surplus:
+        store.delete(collection.name, keys=surplus)

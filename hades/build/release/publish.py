@@ -1,0 +1,284 @@
+"""Check, publish, register, roll back."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hades import build_state
+from hades.build.context import BuildContext, default_moment
+from hades.build.contracts.check import check_contract, check_contracts, require_contracts
+from hades.build.night import STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.ranker import stage as registry
+from hades.build.weights.versions import log_weights, promote, restore_weights, retain, version_before, version_of
+from hades.errors import SnapshotError
+from hades.ports.graph import EDGES, KINDS
+from hades.ports.services import Tracker, utc_now
+from hades.ports.store import GraphStore
+from hades.snapshot import manifest
+from hades.snapshot import manifest as manifests
+from hades.snapshot.manifest import FORMAT, prune, root_of, served, verify
+from hades.snapshot.open import rollback, snapshots
+from hades.snapshot.publish import publish
+from hades.snapshot.write_vectors import catalogue_hash, parts_of
+from schemas.ids import iso
+
+# Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
+
+
+_RECORD = "release"
+
+
+@dataclass(frozen=True)
+class ReleaseReport:
+    """What serves from now on. `is_new` is false where the same snapshot was there already."""
+
+    snapshot: str
+    manifest: str
+    path: Path
+    is_new: bool
+    weights_version: str | None
+    removed: list[str]
+    ranker: str = ""
+    ranker_left_out: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The release as JSON."""
+        return {**asdict(self), "path": str(self.path)}
+
+
+def release(context: BuildContext, as_of: datetime, keep: int | None) -> ReleaseReport:
+    """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
+
+    Nothing is written where the serving snapshot was made of the same rows. Killed before the pointer moves, the old
+    graph serves; killed after it, the next release finds the same snapshot and only sets the champion. A graph that was
+    never weighed has no weights to register.
+    """
+    inputs = inputs_digest(context.store)
+    held = _serve_already(context, inputs)
+    released = held or _publish(context, as_of)
+    removed = prune(context.home, keep=keep) if keep is not None else []
+    if removed:
+        context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
+    if keep is not None and released.weights_version is not None and (removed or held is None):
+        retain(context.open_tracker(), keep, snapshots=[one.snapshot for one in snapshots(context.home)])
+    if held is None and inputs is not None:
+        _note(context, inputs, released)
+    return replace(released, removed=removed)
+
+
+def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
+    """The report of a release where something changed, else None."""
+    return release(context, as_of, keep).as_dict() if changed else None
+
+
+def inputs_digest(store: GraphStore) -> str | None:
+    """A digest of everything a snapshot is made of; None where the store cannot tell."""
+    reads = ("documents", *KINDS, *EDGES, "bridge_cache")
+    marks = store.marks(reads)
+    if len(marks) < len(reads):
+        return None
+    return build_state.digest_of(FORMAT, catalogue_hash(), sorted(marks.items()), parts_of(store))
+
+
+def _serve_already(context: BuildContext, inputs: str | None) -> ReleaseReport | None:
+    """The release of the same rows, while its snapshot serves and its files are as they were written."""
+    done = build_state.complete(context.store, _RECORD)
+    if inputs is None or done is None or done.digest != inputs or served(context.home) != done.report["snapshot"]:
+        return None
+    folder = root_of(context.home) / done.report["snapshot"]
+    try:
+        contents, manifest_hash = manifests.load(folder)
+        verify(folder, contents.arrays)
+    except SnapshotError:
+        return None
+    version, ranker = done.report["weights_version"], contents.parts.get("ranker", "")
+    left_out = done.report["ranker_left_out"]
+    return ReleaseReport(folder.name, manifest_hash, folder, False, version, [], ranker, left_out)
+
+
+def _publish(context: BuildContext, as_of: datetime) -> ReleaseReport:
+    weighed = build_state.complete(context.store, build_state.WEIGHTS)
+    version = None
+    if weighed is not None and weighed.as_of is not None:
+        tracker = context.open_tracker()
+        version = log_weights(context.store, tracker, as_of=as_of)
+    published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
+    if version is not None:
+        promote(tracker, version, published.snapshot)
+    return ReleaseReport(
+        published.snapshot,
+        published.manifest_hash,
+        published.path,
+        published.is_new,
+        version,
+        [],
+        published.parts.get("ranker", ""),
+        published.ranker_left_out,
+    )
+
+
+def _note(context: BuildContext, inputs: str, released: ReleaseReport) -> None:
+    report = {name: getattr(released, name) for name in ("snapshot", "weights_version", "ranker_left_out")}
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(_RECORD, inputs, report=report))
+
+
+def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:
+    """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
+    moment = default_moment(now)
+    for name, stage in (
+        (build_state.HIERARCHY, build_topics),
+        (build_state.WEIGHTS, weigh),
+        (build_state.BRIDGES, bridge),
+    ):
+        if build_state.complete(context.store, name) is not None:
+            stage(context, moment)
+    check_contracts(context, STORE_CONTRACTS).require()
+    return release(context, moment, keep)
+
+
+def _approve(context: BuildContext, folder: Path) -> None:
+    require_contracts(check_contract(context.store, "snapshot", snapshot=folder))
+
+
+# Going back: the pointer first, at once, then what the store should say.
+
+
+@dataclass(frozen=True)
+class WentBack:
+    """What serves now, and how long readers waited for it."""
+
+    snapshot: str
+    pointer_seconds: float
+    weights_version: str | None
+    restored: int = 0
+    missing: int = 0
+    note: str = ""
+    ranker_version: str | None = None
+    bridges: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
+    """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""
+    began = time.perf_counter()
+    snapshot = rollback(context.home, to)
+    seconds = time.perf_counter() - began
+    tracker = context.open_tracker()
+    ranker = _restore_ranker(context, tracker, snapshot)
+    version = version_of(tracker, snapshot)
+    if version is None:
+        note = "the registry holds no weights of this snapshot; the store keeps those it has"
+        return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
+    restored = restore_weights(context.store, tracker, version)
+    promote(tracker, version, snapshot)
+    bridges = _rebuild_bridges(context)
+    return WentBack(
+        snapshot,
+        seconds,
+        version,
+        restored.rows,
+        restored.missing,
+        _tell(bridges),
+        ranker_version=ranker,
+        bridges=bridges,
+    )
+
+
+def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
+    """Give the store older weights and publish them; the rest of the graph stays as it is."""
+    tracker = context.open_tracker()
+    version = to or version_before(tracker)
+    restored = restore_weights(context.store, tracker, version)
+    bridges = _rebuild_bridges(context)
+    began = time.perf_counter()
+    published = publish(context.store, context.home)
+    seconds = time.perf_counter() - began
+    promote(tracker, version, published.snapshot)
+    told = _tell(bridges)
+    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=bridges)
+
+
+def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
+    """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
+    tracker = context.open_tracker()
+    version = to or registry.ranker_before(tracker)
+    if version == registry.NONE:
+        registry.record(context.store, "", None, {})
+    else:
+        registry.promote_ranker(context.store, context.home, tracker, version, None)
+    began = time.perf_counter()
+    published = publish(context.store, context.home)
+    seconds = time.perf_counter() - began
+    weights = version_of(tracker, published.snapshot)
+    told = "questions are judged by hand" if version == registry.NONE else f"the ranker of version {version} serves"
+    return WentBack(published.snapshot, seconds, weights, note=told, ranker_version=version)
+
+
+def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
+    """Go back as told: the graph, its weights or its ranker."""
+    if what == "graph":
+        return roll_back_graph(context, to)
+    if what == "weights":
+        return roll_back_weights(context, to)
+    return roll_back_ranker(context, to)
+
+
+def _rebuild_bridges(context: BuildContext) -> int | None:
+    """Bridges by the restored weights, so that the next publishing finds them current; None where none were built."""
+    if build_state.complete(context.store, build_state.BRIDGES) is None:
+        return None
+    report = bridge(context, default_moment(utc_now()))
+    return int(report["bridges"])
+
+
+def _tell(bridges: int | None) -> str:
+    return "" if bridges is None else f"{bridges:,} bridges were built again by the restored weights"
+
+
+def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> str | None:
+    """Let the store name the ranker of a snapshot again, so that the next publishing agrees with it; its version."""
+    contents, _ = manifest.load(root_of(context.home) / snapshot)
+    generation = contents.parts.get(registry.RANKER, "")
+    version = registry.version_of_generation(tracker, generation) if generation else None
+    if version is not None:
+        registry.promote_ranker(context.store, context.home, tracker, version, None)
+    elif not generation:
+        registry.record(context.store, "", None, {})
+    return version
+
+
+# The log of alerts: one JSON line each, appended, for people and for whatever forwards them.
+
+
+def last_alerts(home: Path, limit: int = 20) -> list[dict[str, str]]:
+    """The newest alerts first; a line that is not JSON is passed over."""
+    path = home / "logs" / "alerts.jsonl"
+    try:
+        lines = path.read_text("utf-8").splitlines()[-limit:]
+    except OSError:
+        return []
+    alerts = []
+    for line in reversed(lines):
+        with suppress(ValueError):
+            alerts.append(json.loads(line))
+    return alerts
+
+
+def append_alert(home: Path, at: datetime, what: str, subject: str, detail: str) -> Path:
+    """Keep one alert; the file it stands in."""
+    path = home / "logs" / "alerts.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"at": iso(at), "what": what, "subject": subject, "detail": detail}, ensure_ascii=False)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    return path

@@ -1,0 +1,1 @@
+"""Stage that builds topics."""

@@ -1,0 +1,1 @@
+"""Stage that weighs every edge."""

@@ -1,0 +1,460 @@
+"""What judged answers teach."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades import build_state
+from hades.ports.store import Direction, RowStore
+from hades.settings.tree import LearningSettings
+from models.ranker.fit import Estimate, by_examination, inverse_propensity
+from models.weights.components import PART_DECIMALS, Longs
+from models.weights.learn import Comparison, Doubles, Pairs, Results, compare, learn_offsets, scores_of
+from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
+
+# Judged turns of `query_logs` as choices: which shown result was held above which other one. A result that somebody
+# called good was preferred to those of its list called bad, and to every other one shown with it. The second is
+# only worth so much as the first was likely to be looked at: a good result found at rank six tells more than one
+# found at rank one, which is read in any case (Joachims, Swaminathan and Schnabel, 2017). Where nothing was called
+# good, what was called bad loses to what was not; nothing gains. Turns that nobody judged teach nothing.
+
+
+UNJUDGED = 0.5  # what a pair of a good and an unjudged result counts, beside one of a good and a bad result
+FARTHEST = 6  # ranks beyond are taken to be looked at as often as this one, so that no turn counts for many
+_MENTIONS = 4_096  # of one passage, at most
+_ROWS = 4_096
+_VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
+
+
+@dataclass(frozen=True)
+class ShownResult:
+    """One result: where it stood and with which chance, what was said of it, and the ids of its edges.
+
+    `named` is the id of the passage itself, where it is one.
+    """
+
+    rank: int
+    verdict: int
+    named: tuple[str, ...]
+    propensity: float = 1.0
+
+
+@dataclass(frozen=True)
+class JudgedTurn:
+    """One answered and judged question: its lists (paths, passages), best first."""
+
+    key: str
+    judged_at: datetime
+    is_held_out: bool
+    paths: tuple[ShownResult, ...]
+    passages: tuple[ShownResult, ...]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What turns say, as arrays: results by places in `edges`, pairs of them, and which pairs only test.
+
+    `edges` are rows of whatever numbers the caller's edges; `turns` counts turns that gave a pair.
+    """
+
+    edges: Longs
+    results: Results
+    pairs: Pairs
+    is_test: NDArray[np.bool_]
+    turns: int
+
+
+def judge_digest(store: RowStore) -> str:
+    """One hash over everything that was judged: a night whose hash is that of the night before learned it already."""
+    return build_state.digest_of(
+        [[row["_key"], row["query"], row["feedback"], row["results"]] for row in _judge(store)]
+    )
+
+
+def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
+    """Judged turns in the order in which they were judged, whatever order they were logged in.
+
+    A question whose words were forgotten teaches nothing any more.
+    """
+    turns = [_turn(row, rules) for row in _judge(store) if row["query"] != FORGOTTEN]
+    return sorted(turns, key=lambda turn: (turn.judged_at, turn.key))
+
+
+def choices_of(
+    turns: Sequence[JudgedTurn], mentions: Mapping[str, Sequence[str]], row_of: Mapping[str, int], power: float
+) -> Choices:
+    """The pairs that turns give, each list compared within itself; a passage stands for its mentions.
+
+    `row_of` numbers the edges that can learn, by id: others, and results without any, are passed over.
+    """
+    gathered = _FeedbackArrays(row_of)
+    said: set[int] = set()
+    for number, turn in enumerate(turns):
+        told = [replace(one, named=tuple(mentions.get(one.named[0], ()))) for one in turn.passages]
+        for shown in (turn.paths, told):
+            if gathered.add(number, shown, power):
+                said.add(number)
+    pairs = gathered.pairs()
+    tests = np.array([turn.is_held_out for turn in turns], np.bool_)
+    return Choices(gathered.edges(), gathered.results(), pairs, tests[pairs.turn], len(said))
+
+
+def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[str]]:
+    """Ids of the mentions in each passage that turns showed; none for one that is no longer there."""
+    passages = sorted({one.named[0] for turn in turns for one in turn.passages} - {FORGOTTEN})
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(passages), _ROWS):
+        some = passages[start : start + _ROWS]
+        edges = store.neighbours(some, edges="mentions", direction=Direction.OUT, fanout=_MENTIONS)
+        for node, edge in zip(edges.column("node").to_pylist(), edges.column("edge").to_pylist(), strict=True):
+            found.setdefault(node, []).append(f"mentions/{edge}")
+    return {node: sorted(edges) for node, edges in found.items()}
+
+
+def is_held_out(question: str, share: float) -> bool:
+    """Whether a question only tests: by its words alone, so that asking it again changes nothing."""
+    words = " ".join(question.casefold().split())
+    return int.from_bytes(hashlib.sha256(f"held out: {words}".encode()).digest()[:4]) < share * 2**32
+
+
+class _FeedbackArrays:
+    """Results and pairs on their way into arrays."""
+
+    def __init__(self, row_of: Mapping[str, int]) -> None:
+        self._row_of = row_of
+        self._place: dict[int, int] = {}
+        self._starts, self._members = [0], list[int]()
+        self._rows: list[tuple[int, int, int, float, bool]] = []
+
+    def add(self, turn: int, shown: Sequence[ShownResult], power: float) -> bool:
+        """The pairs of one list; whether there were any."""
+        known = [(one, rows) for one in shown if (rows := self._rows_of(one.named))]
+        before, first = len(self._rows), len(self._starts) - 1
+        number = {one.rank: first + at for at, (one, _) in enumerate(known)}
+        good, unjudged, bad = ([one.rank for one, _ in known if one.verdict == kind] for kind in _VERDICTS)
+        for preferred, others, weight, lifts in _preferences(good, unjudged, bad, power):
+            self._rows += [(turn, number[preferred], number[one], weight / len(others), lifts) for one in others]
+        if len(self._rows) == before:
+            return False
+        for _, rows in known:
+            self._members += [self._place.setdefault(row, len(self._place)) for row in rows]
+            self._starts.append(len(self._members))
+        return True
+
+    def _rows_of(self, named: Sequence[str]) -> list[int]:
+        return [self._row_of[one] for one in dict.fromkeys(named) if one in self._row_of]
+
+    def edges(self) -> Longs:
+        return np.fromiter(self._place, np.int64, len(self._place))
+
+    def results(self) -> Results:
+        return Results(np.array(self._starts, np.int64), np.array(self._members, np.int64))
+
+    def pairs(self) -> Pairs:
+        columns = list(zip(*self._rows, strict=True)) or [()] * 5
+        turn, preferred, other = (np.array(column, np.int64) for column in columns[:3])
+        return Pairs(turn, preferred, other, np.array(columns[3], np.float64), np.array(columns[4], np.bool_))
+
+
+def _preferences(
+    good: Sequence[int], unjudged: Sequence[int], bad: Sequence[int], power: float
+) -> Iterator[tuple[int, list[int], float, bool]]:
+    """A preferred rank, those it was preferred to, what that counts in all, and whether it lifts the preferred one."""
+    for rank in good:
+        if bad:
+            yield rank, list(bad), 1.0, True  # both were looked at: where they stood favours neither
+        # Other good ones too: they are preferred as often in turn, and leaving such pairs out would favour low ranks.
+        if beside := [one for one in (*good, *unjudged) if one != rank]:
+            yield rank, beside, UNJUDGED * (min(rank, FARTHEST) / FARTHEST) ** power, True
+    if bad and unjudged and not good:
+        for rank in unjudged:
+            yield rank, list(bad), 1.0 / len(unjudged), False
+
+
+def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
+    """Rows that hold a judgement, in key order; most logs hold none, and of those nothing else is read."""
+    keys = [
+        row["_key"]
+        for batch in store.scan("query_logs", columns=["_key", "feedback"])
+        for row in batch.to_pylist()
+        if row["feedback"] not in (None, "", "{}")
+    ]
+    for start in range(0, len(keys), _ROWS):
+        some = store.get("query_logs", keys[start : start + _ROWS], columns=["_key", "query", "results", "feedback"])
+        yield from some.to_pylist()
+
+
+def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
+    said = Feedback.model_validate(orjson.loads(row["feedback"]))
+    shown = ShownResults.model_validate(orjson.loads(row["results"]))
+    return JudgedTurn(
+        row["_key"],
+        said.at,
+        is_held_out(row["query"], rules.held_out),
+        tuple(
+            ShownResult(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges, one.propensity)
+            for one in shown.paths
+        ),
+        tuple(
+            ShownResult(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,), one.propensity)
+            for one in shown.passages
+        ),
+    )
+
+
+def _verdict(rank: int, good: Sequence[int], bad: Sequence[int]) -> int:
+    return GOOD if rank in good else _BAD if rank in bad else _UNJUDGED
+
+
+# What judged answers taught, for people, for the ledger and for the run that is logged.
+
+
+_DECIMALS = 6
+_NOTHING_JUDGED = "nobody has judged an answer yet"
+
+
+@dataclass(frozen=True)
+class Move:
+    """How far one edge was moved: the offset of its logit, and its weight before and after."""
+
+    edge: str
+    learned: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Judged questions that taught nothing, and how often their choices were ordered right, without and with learning.
+
+    The interval of the difference is at 95%; None where there are too few to say.
+    """
+
+    questions: int = 0
+    before: float = 0.0
+    after: float = 0.0
+    difference: float = 0.0
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class LearningReport:
+    """Counts, the test on held-out questions and what followed from it.
+
+    `moved` counts edges whose weight is another for it, by collection; none when it was not `kept`.
+    """
+
+    judged: str = ""
+    turns: int = 0
+    pairs: int = 0
+    moved: Mapping[str, int] = field(default_factory=dict)
+    held_out: HeldOut = field(default_factory=HeldOut)
+    kept: bool = False
+    why: str = _NOTHING_JUDGED
+    largest: Sequence[Move] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON and always the same: six decimals."""
+        body = asdict(self)
+        body["held_out"] = {name: _round(value) for name, value in body["held_out"].items()}
+        body["largest"] = [{name: _round(value) for name, value in move.items()} for move in body["largest"]]
+        return body
+
+
+def tell(learned: Mapping[str, Any]) -> str:
+    """One sentence; empty where nobody judged anything."""
+    if not learned.get("turns"):
+        return ""
+    if not learned["kept"]:
+        return f"nothing learned from {learned['turns']:,} judged answers: {learned['why']}"
+    held, moved = learned["held_out"], sum(learned["moved"].values())
+    return (
+        f"{learned['turns']:,} judged answers moved {moved:,} edges; "
+        f"held-out choices ordered right {held['before']:.2f} before, {held['after']:.2f} after"
+    )
+
+
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, _DECIMALS) + 0.0
+    return [_round(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+# Learning weights from judged answers, every night from the beginning: the same logs always give the same offsets.
+# Part of the judged questions never teaches. What the rest taught is used only if it orders the choices made on
+# those at least as well as weights without it; otherwise nothing is used, and the report says why. Because every
+# night starts from the priors, a log that was forgotten has left no trace, and the order in which logs arrived does
+# not matter.
+
+
+_LARGEST = 8
+_CERTAIN = 1e-6  # weights are taken to be this far from 0 and 1, so that their logit is finite
+
+
+@dataclass(frozen=True)
+class Edges:
+    """One collection before learning: its keys and their weights, row by row."""
+
+    keys: pa.ChunkedArray
+    weights: Doubles
+
+
+@dataclass(frozen=True)
+class LearnedOffsets:
+    """What to add to the logit of every edge, 0 where nothing was learned, by collection; and how it came about."""
+
+    offsets: Mapping[str, Doubles]
+    report: LearningReport
+
+
+def learn_from_use(
+    store: RowStore, edges: Mapping[str, Edges], rules: LearningSettings, judged: str = ""
+) -> LearnedOffsets:
+    """Replay every judged turn over these edges (`relations`, `mentions`), test, and keep or leave what was learned."""
+    turns = read_turns(store, rules)
+    if not turns:
+        return LearnedOffsets(_nothing(edges), LearningReport(judged))
+    mentions = mentions_in(store, turns)
+    row_of = _rows(edges, turns, mentions)
+    choices = choices_of(turns, mentions, row_of, rules.position_power)
+    prior = _logit(np.concatenate([one.weights for one in edges.values()])[choices.edges])
+    found = learn_offsets(
+        prior, choices.results, choices.pairs.where(~choices.is_test), rate=rules.rate, radius=rules.radius
+    )
+    offsets = found.round(PART_DECIMALS) + 0.0  # no minus zero in the store
+    before, after = scores_of(prior, choices.results), scores_of(prior + offsets, choices.results)
+    tested = compare(before, after, choices.pairs.where(choices.is_test))
+    refusal = _refusal(tested, offsets, rules)
+    if refusal:
+        offsets[:] = 0.0
+    whole = _spread(edges, choices.edges, offsets)
+    report = LearningReport(
+        judged=judged,
+        turns=choices.turns,
+        pairs=len(choices.pairs),
+        moved={name: int(np.count_nonzero(values)) for name, values in whole.items()},
+        held_out=_hold_out(tested),
+        kept=not refusal,
+        why=refusal or "not worse on held-out questions",
+        largest=_largest(choices, row_of, prior, offsets),
+    )
+    return LearnedOffsets(whole, report)
+
+
+def shift(weights: Doubles, offsets: Doubles) -> Doubles:
+    """sigma(logit(weight) + offset), written so that 0 and 1 stay what they are and an offset of 0 changes no bit."""
+    odds = np.exp(offsets)
+    moved: Doubles = np.where(offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds))
+    return moved
+
+
+def _refusal(tested: Comparison, offsets: Doubles, rules: LearningSettings) -> str:
+    """Why what was learned is not used; empty when it is."""
+    if not offsets.any():
+        return "no choice among results that differ in their edges was made on a question that teaches"
+    if tested.turns < rules.least_held_out:
+        return f"{tested.turns} judged questions were held out to test it, {rules.least_held_out} are needed"
+    if tested.difference < 0.0:
+        return (
+            f"held-out choices are ordered right {tested.before:.3f} without it and {tested.after:.3f} with it "
+            f"(difference {tested.difference:+.3f}, 95% interval {tested.low:+.3f} to {tested.high:+.3f})"
+        )
+    return ""
+
+
+def _hold_out(tested: Comparison) -> HeldOut:
+    interval = (tested.low, tested.high) if np.isfinite(tested.low) else None
+    return HeldOut(tested.turns, tested.before, tested.after, tested.difference, interval)
+
+
+def _rows(
+    edges: Mapping[str, Edges], turns: Sequence[JudgedTurn], mentions: Mapping[str, Sequence[str]]
+) -> dict[str, int]:
+    """The row of every edge that turns name and that is stored; collections follow each other."""
+    named = {one for turn in turns for shown in turn.paths for one in shown.named}
+    named |= {one for found in mentions.values() for one in found}
+    row_of: dict[str, int] = {}
+    before = 0
+    for name, one in edges.items():
+        prefix = f"{name}/"
+        wanted = sorted(identifier.removeprefix(prefix) for identifier in named if identifier.startswith(prefix))
+        place = pc.index_in(one.keys, value_set=pa.array(wanted, pa.string()))
+        rows = np.flatnonzero(place.is_valid().to_numpy())
+        for row, at in zip(rows.tolist(), place.drop_null().to_pylist(), strict=True):
+            row_of[prefix + wanted[at]] = before + row
+        before += len(one.keys)
+    return row_of
+
+
+def _spread(edges: Mapping[str, Edges], rows: Longs, offsets: Doubles) -> dict[str, Doubles]:
+    """Offsets of some rows as a column of each collection."""
+    whole = np.zeros(sum(len(one.weights) for one in edges.values()))
+    whole[rows] = offsets
+    ends = np.cumsum([len(one.weights) for one in edges.values()])
+    return dict(zip(edges, np.split(whole, ends[:-1]), strict=True))
+
+
+def _nothing(edges: Mapping[str, Edges]) -> dict[str, Doubles]:
+    return {name: np.zeros(len(one.weights)) for name, one in edges.items()}
+
+
+def _logit(weights: Doubles) -> Doubles:
+    safe = np.clip(weights, _CERTAIN, 1.0 - _CERTAIN)
+    logits: Doubles = np.log(safe) - np.log1p(-safe)
+    return logits
+
+
+def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offsets: Doubles) -> list[Move]:
+    """The edges that moved most, then by id."""
+    if not offsets.any():
+        return []
+    far = np.abs(offsets)
+    least = np.partition(far, -min(_LARGEST, len(far)))[-min(_LARGEST, len(far))]
+    among = np.flatnonzero((far >= least) & (far > 0.0))
+    name_of = {row: name for name, row in row_of.items()}
+    named = {at: name_of[int(choices.edges[at])] for at in among.tolist()}
+    order = sorted(named, key=lambda at: (-far[at], named[at]))[:_LARGEST]
+    before = 1.0 / (1.0 + np.exp(-prior))
+    after = shift(before, offsets)
+    return [Move(named[at], float(offsets[at]), float(before[at]), float(after[at])) for at in order]
+
+
+# What another order of the results would have earned, told from judged turns before it serves anybody.
+
+
+Ranks = Callable[[JudgedTurn, Sequence[ShownResult]], Sequence[int]]
+
+
+def value_of(
+    turns: Sequence[JudgedTurn], ranks: Ranks, *, power: float, what: str = "passages", clip: float = np.inf
+) -> Estimate:
+    """Good results per question if the shown `what` (`paths` or `passages`) had stood in another order.
+
+    `ranks` gives the new rank of each result of a turn, from 1, or 0 to leave it out. A rank is taken to be looked at
+    with the chance rank ** -power (`learning.position_power`).
+    """
+    question, reward, old, new = list[int](), list[float](), list[int](), list[int]()
+    for number, turn in enumerate(turns):
+        shown: Sequence[ShownResult] = getattr(turn, what)
+        question += [number] * len(shown)
+        reward += [float(one.verdict == GOOD) for one in shown]
+        old += [one.rank for one in shown]
+        new += ranks(turn, shown)
+    logged = by_examination(
+        np.array(question, np.int64),
+        np.array(reward, np.float64),
+        np.array(old, np.int64),
+        np.array(new, np.int64),
+        power,
+    )
+    return inverse_propensity(logged, clip=clip)

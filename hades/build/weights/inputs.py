@@ -1,0 +1,297 @@
+"""Edge columns, weight_config, rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.errors import HadesError
+from hades.ports.store import RowStore
+from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
+from models.weights.components import PART_DECIMALS, PARTS, Codes, Coefficients, Longs, MentionRules, Reals
+from schemas.catalogue import collection_named
+from schemas.nodes import RelationType
+from schemas.telemetry import WeightConfig
+
+# What weighing goes by: the seeds of `weight_config`, the boosts of the settings, and how much counts as much.
+
+
+class WeightError(HadesError):
+    """Weights that cannot be computed, logged or restored: what was expected and what to do."""
+
+
+@dataclass(frozen=True)
+class TypePrior:
+    """What a relation type starts from: how much the type alone tells, and how fast it ages."""
+
+    type_prior: float
+    tau_days: float
+
+
+_YEAR = 365.0
+# Stated by an author outranks read by a rule, which outranks counted or measured. Names and code drift slowly.
+SEEDS: Mapping[RelationType, TypePrior] = {
+    RelationType.IMPLEMENTS: TypePrior(0.9, 5 * _YEAR),
+    RelationType.EXTENDS: TypePrior(0.8, 5 * _YEAR),
+    RelationType.DERIVES_FROM: TypePrior(0.8, 5 * _YEAR),
+    RelationType.CITES: TypePrior(0.7, 5 * _YEAR),
+    RelationType.REFERS_TO: TypePrior(0.5, 5 * _YEAR),
+    RelationType.COREF: TypePrior(0.4, 20 * _YEAR),
+    RelationType.RELATED_TO: TypePrior(0.3, 3 * _YEAR),
+    RelationType.SIMILAR_TO: TypePrior(0.3, 20 * _YEAR),
+}
+COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
+
+
+@dataclass(frozen=True)
+class WeightRules:
+    """How edges are weighed. Priors, time constants and coefficients are only seeds: `weight_config` has the last word.
+
+    Boosts are those of the settings, because scoring a path at question time reads them there too.
+    """
+
+    boosts: Mapping[RelationType, float] = field(default_factory=lambda: dict(DEFAULT_BOOSTS))
+    eps: float = 1e-6
+    evidence_full: int = 15
+    median: float = 0.5
+    mentions: MentionRules = field(default_factory=MentionRules)
+    learning: LearningSettings = field(default_factory=LearningSettings)
+
+    def __post_init__(self) -> None:
+        if missing := [str(kind) for kind in RelationType if kind not in self.boosts]:
+            raise WeightError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
+
+
+def rules_of(path: PathSettings, learning: LearningSettings) -> WeightRules:
+    """The rules that follow from the sections `hirag_pathrag.path` and `learning` of the settings."""
+    return WeightRules(boosts=dict(path.relation_boost), eps=path.eps, learning=learning)
+
+
+# `weight_config`: one row a relation type. What is missing is seeded, what a person wrote is kept.
+
+
+BIAS = "bias"  # kept beside the coefficients, so that a row tells all that a weight was made with
+TYPES: tuple[str, ...] = tuple(str(kind) for kind in RelationType)  # a type's code is its place here
+_MAX = 1e6
+
+
+@dataclass(frozen=True)
+class TypeTable:
+    """The configuration as arrays by type code, (n_types,) each."""
+
+    prior: Reals
+    tau_days: NDArray[np.float64]
+    boost: Reals
+    coefficients: Coefficients
+
+
+def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
+    """The row of every relation type, in the order of `TYPES`, with seeds where the store has none; nothing is written.
+
+    The bias and the mark of the last weighing are left out: they are results. Boosts come from the rules.
+    """
+    held = {str(row["relation_type"]): row for batch in store.scan("weight_config") for row in batch.to_pylist()}
+    if strangers := sorted(set(held) - set(TYPES)):
+        raise WeightError(
+            f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
+            f"({', '.join(TYPES)}); correct or delete the row"
+        )
+    return [_row(kind, held.get(str(kind)), rules) for kind in RelationType]
+
+
+def store_config(store: RowStore) -> list[WeightConfig]:
+    """The rows as they are, in key order."""
+    return [
+        WeightConfig.model_validate({**row, "coefficients": orjson.loads(row["coefficients"])})
+        for batch in store.scan("weight_config")
+        for row in batch.to_pylist()
+    ]
+
+
+def weigh_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of: datetime) -> list[WeightConfig]:
+    """The rows with the result of a weighing in them: bias, mark and day."""
+    fitted = _json_number(bias)
+    return [
+        row.model_copy(
+            update={"coefficients": {**row.coefficients, BIAS: fitted}, "snapshot": snapshot, "updated": as_of}
+        )
+        for row in rows
+    ]
+
+
+def table_of(rows: Sequence[WeightConfig]) -> TypeTable:
+    """The rows as arrays."""
+    coefficients = {part: np.array([row.coefficients[part] for row in rows], dtype=np.float32) for part in PARTS}
+    return TypeTable(
+        prior=np.array([row.type_prior for row in rows], dtype=np.float32),
+        tau_days=np.array([row.tau_days for row in rows]),
+        boost=np.array([row.relation_boost for row in rows], dtype=np.float32),
+        coefficients=Coefficients(**coefficients),
+    )
+
+
+def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) -> WeightConfig:
+    seed, boost = SEEDS[kind], rules.boosts[kind]
+    given = {} if held is None else orjson.loads(held["coefficients"])
+    if strangers := sorted(set(given) - {*PARTS, BIAS}):
+        raise WeightError(f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are {', '.join(PARTS)}")
+    coefficients = {
+        part: _json_number(_number(kind, part, given.get(part, COEFFICIENTS[part]), 0.0, _MAX)) for part in PARTS
+    }
+    prior, tau = (seed.type_prior, seed.tau_days) if held is None else (held["type_prior"], held["tau_days"])
+    return WeightConfig(
+        key=str(kind),
+        relation_type=str(kind),
+        type_prior=round(_number(kind, "type_prior", prior, 0.0, 1.0), PART_DECIMALS),
+        tau_days=_number(kind, "tau_days", tau, 1.0, _MAX),
+        relation_boost=boost,
+        coefficients=coefficients,
+    )
+
+
+def _number(kind: RelationType, name: str, value: object, low: float, high: float) -> float:
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not low <= number <= high:
+        raise WeightError(
+            f"weight_config/{kind}: {name} is {value!r}; it must be a number from {low:g} to {high:g}: "
+            "correct it, or delete the row to have it seeded"
+        )
+    return number
+
+
+def _json_number(value: float) -> float:
+    """The number as JSON spells it in every store: 4 and not 4.0."""
+    return int(value) if value.is_integer() else value
+
+
+# Relations and mentions as arrays, with what weighing needs to know of the entities they join.
+
+
+_RELATION_COLUMNS = (
+    "_key", "_from", "_to", "type", "created", "evidence_count", "strength",
+    "weight", "weight_components", "cost", "learned", "sim",
+)  # fmt: skip
+_MENTION_COLUMNS = ("_key", "_to", "count", "positions", "weight", "learned")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class EntityColumns:
+    """Entities by row: their ids, the vectors of one model (the row of each, -1: none), and which are mere terms."""
+
+    ids: pa.Array
+    vectors: NDArray[np.float32]
+    vector_row: Longs
+    is_term: NDArray[np.bool_]
+
+    def rows_of(self, identifiers: pa.ChunkedArray) -> Longs:
+        """The row of each id, -1 for one that is not there."""
+        return _whole(pc.index_in(identifiers, value_set=self.ids), _NOWHERE)
+
+    def vectors_of(self, identifiers: pa.ChunkedArray) -> Longs:
+        """The row of each id's vector, -1 for one without."""
+        return np.append(self.vector_row, _NOWHERE)[self.rows_of(identifiers)]
+
+
+def read_entities(store: RowStore, model: str) -> EntityColumns:
+    """Every entity once. Vectors of another model are as good as none: they cannot be compared."""
+    keys, blocks, has_vector, is_term = [], [], [], []
+    for batch in store.scan("entities", columns=["_key", "embedding", "embedding_model", "metadata"]):
+        keys.append(batch.column("_key"))
+        lists = batch.column("embedding")
+        ours = pc.and_(pc.equal(batch.column("embedding_model"), model), pc.is_valid(lists)).fill_null(False)
+        has_vector.append(ours.to_numpy(zero_copy_only=False))
+        if (n_ours := int(has_vector[-1].sum())) > 0:
+            held = lists if n_ours == len(lists) else lists.filter(ours)
+            blocks.append(held.flatten().to_numpy().reshape(n_ours, -1))
+        is_term.append(_are_terms(batch.column("metadata")))
+    present = np.concatenate(has_vector) if has_vector else np.zeros(0, dtype=np.bool_)
+    return EntityColumns(
+        ids=pc.binary_join_element_wise("entities", pa.chunked_array(keys, pa.string()).combine_chunks(), "/"),
+        vectors=np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32),
+        vector_row=np.where(present, np.cumsum(present) - 1, _NOWHERE),
+        is_term=np.concatenate(is_term) if is_term else np.zeros(0, dtype=np.bool_),
+    )
+
+
+def read_relations(store: RowStore) -> pa.Table:
+    """What weighing reads and writes of every relation, in key order."""
+    return _all(store, "relations", _RELATION_COLUMNS)
+
+
+def read_mentions(store: RowStore) -> pa.Table:
+    """What weighing reads and writes of every mention, in key order."""
+    return _all(store, "mentions", _MENTION_COLUMNS)
+
+
+def type_codes(relations: pa.Table) -> Codes:
+    """The place of each relation's type in `TYPES`; a type that has none is an error, never a default."""
+    found = pc.index_in(relations.column("type"), value_set=pa.array(TYPES))
+    if found.null_count:
+        row = pc.index(pc.is_null(found), True).as_py()
+        key, kind = (relations.column(name)[row].as_py() for name in ("_key", "type"))
+        raise WeightError(
+            f"relations/{key} is of type {kind!r}, which has no prior and no boost; the types are {', '.join(TYPES)}"
+        )
+    codes: Codes = _whole(found).astype(np.uint8)
+    return codes
+
+
+def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]]:
+    """Whole days from each relation's event date to `as_of`, and which have a date; the others count 0 here."""
+    created = relations.column("created")
+    day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
+    days = _whole(day) // 86_400_000_000
+    return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
+
+
+def in_title(mentions: pa.Table) -> NDArray[np.bool_]:
+    """Which mentions the title or the source itself makes: they are counted, but stand nowhere in the text."""
+    places = pc.list_value_length(mentions.column("positions"))
+    return _whole(mentions.column("count")) > _whole(places)
+
+
+def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A column of numbers, NaN where there is none."""
+    values: NDArray[np.float64] = pc.cast(column, pa.float64()).to_numpy()
+    return values
+
+
+def whole(column: pa.ChunkedArray) -> Longs:
+    """A column of whole numbers, 0 where there is none."""
+    return _whole(column)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Longs:
+    filled = pc.cast(column, pa.int64()).fill_null(missing)
+    values: Longs = (filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled).to_numpy()
+    return values
+
+
+def _are_terms(metadata: pa.Array) -> NDArray[np.bool_]:
+    """Which entities are known only as plain repeated terms; few different texts say so, each is read once."""
+    encoded = metadata.dictionary_encode()
+    terms = np.array(
+        [orjson.loads(text).get("origin") == ["term"] for text in encoded.dictionary.to_pylist()], np.bool_
+    )
+    codes = _whole(encoded.indices, _NOWHERE)
+    flags: NDArray[np.bool_] = np.append(terms, False)[codes]
+    return flags
+
+
+def _all(store: RowStore, collection: str, columns: Sequence[str]) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    schema = pa.schema([declared.schema.field(name) for name in columns])
+    batches = [batch.select(list(columns)).cast(schema) for batch in store.scan(collection, columns=list(columns))]
+    return pa.Table.from_batches(batches, schema=schema)

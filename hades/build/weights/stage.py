@@ -1,0 +1,370 @@
+"""Weigh every edge."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades import build_state
+from hades.build.contracts.check import Written, keep_results
+from hades.build.weights import inputs as columns
+from hades.build.weights.feedback import Edges, LearnedOffsets, judge_digest, learn_from_use, shift
+from hades.build.weights.inputs import (
+    TYPES,
+    EntityColumns,
+    TypeTable,
+    WeightError,
+    WeightRules,
+    read_config,
+    table_of,
+    weigh_config,
+)
+from hades.ports.services import ProgressReport, silent
+from hades.ports.store import GraphStore
+from models.weights.components import (
+    PART_DECIMALS,
+    PARTS,
+    Codes,
+    Components,
+    MentionRules,
+    Reals,
+    bias_for,
+    costs,
+    fill,
+    freshness,
+    logits,
+    neutral_of,
+    rounded,
+    similarity,
+    squash,
+    support,
+    weigh_mentions,
+)
+from schemas.ids import iso
+from schemas.nodes import RelationType
+from schemas.record import to_table
+from schemas.telemetry import WeightConfig
+
+# What a weighing did, for people, for the ledger and for the run that is logged.
+
+
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+BINS = 20  # of [0, 1]
+_DECIMALS = 6
+_OF_THIS_RUN = ("changed", "seconds", "skipped", "why")
+
+
+@dataclass(frozen=True)
+class WeightReport:
+    """Counts, the fitted bias and the distributions. `data_hash` stands for everything the weights were made from.
+
+    `histograms` counts values in `BINS` equal bins of [0, 1]: weights of relations and mentions, and each component.
+    `neutral` is what an unknown similarity or date counted, `learned` what judged answers taught (`LearningReport`).
+    """
+
+    as_of: str
+    data_hash: str
+    generation: str
+    rows: Mapping[str, int]
+    bias: float
+    neutral: Mapping[str, float]
+    quantiles: Mapping[str, float]
+    types: Mapping[str, Mapping[str, float]]
+    histograms: Mapping[str, list[int]]
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=lambda: {"relations": 0, "mentions": 0})
+    seconds: float = 0.0
+    skipped: bool = False
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return asdict(self)
+
+    def lasting(self) -> dict[str, Any]:
+        """What is a function of the weights alone, for the ledger: no time, nothing about this run."""
+        return {name: value for name, value in self.as_dict().items() if name not in _OF_THIS_RUN}
+
+    @classmethod
+    def of_skipped(cls, lasting: Mapping[str, Any], why: str) -> Self:
+        """The report of the weighing that still stands."""
+        return cls(**lasting, skipped=True, why=why)
+
+
+def quantiles_of(weights: NDArray[np.float64]) -> dict[str, float]:
+    """Weights at fixed shares of the edges; empty without edges."""
+    if not len(weights):
+        return {}
+    found = np.quantile(weights, QUANTILES)
+    return {f"{share:g}": round(float(value), _DECIMALS) for share, value in zip(QUANTILES, found, strict=True)}
+
+
+def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, float]]:
+    """How many relations of each type there are and what they weigh on average; types without any are left out."""
+    count = np.bincount(types, minlength=len(TYPES))
+    total = np.bincount(types, weights=weights, minlength=len(TYPES))
+    return {
+        kind: {"count": int(count[code]), "mean": round(float(total[code] / count[code]), _DECIMALS)}
+        for code, kind in enumerate(TYPES)
+        if count[code]
+    }
+
+
+def histogram_of(values: NDArray[np.float64]) -> list[int]:
+    """How many values fall into each bin."""
+    counts, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
+    bins: list[int] = counts.tolist()
+    return bins
+
+
+# The stage `weights`: every relation and mention is weighed from its components, and what changed is written. One
+# transaction holds the rows, `weight_config` and the ledger's record: a killed weighing has not happened.
+
+
+Doubles = NDArray[np.float64]
+VERSION = 2  # raise it with any change of what is computed: the next build weighs every edge again
+COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
+WRITTEN: Written = {
+    "relations": ("weight", "weight_components", "cost", "learned", "sim"),
+    "mentions": ("weight", "learned"),
+    "weight_config": None,
+}
+_BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
+_MARK_DIGITS = 24
+_SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
+
+
+@dataclass(frozen=True)
+class _WeighedRelations:
+    """Relations as they are stored: `sim` is what was measured, `parts` what counted, `learned` what use taught.
+
+    NaN: nothing was. `sums` are the logits of the parts alone, without bias.
+    """
+
+    types: Codes
+    sim: Doubles
+    parts: dict[str, Doubles]
+    neutral: dict[str, float]
+    bias: float
+    sums: Reals
+    weights: Doubles
+    costs: Doubles
+    learned: Doubles
+
+
+def weigh_relations(
+    store: GraphStore,
+    rules: WeightRules,
+    *,
+    model: str,
+    inputs: str,
+    as_of: datetime,
+    progress: ProgressReport = silent,
+) -> WeightReport:
+    """Weigh every relation and mention as of a week, unless nothing they depend on has changed.
+
+    What judged answers taught is added to the logit of a weight, and kept beside its components.
+
+    `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
+    be compared. `as_of` counts to the week, so that a build of the next night writes only what changed.
+    """
+    started = time.perf_counter()
+    week = week_of(as_of)
+    config = read_config(store, rules)
+    judged = judge_digest(store)
+    parts = (inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, judged, VERSION)
+    digest = build_state.digest_of(*parts)
+    done = build_state.complete(store, build_state.WEIGHTS)
+    if done is not None and done.digest == digest:
+        return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
+    entities = columns.read_entities(store, model)
+    relations, mentions = columns.read_relations(store), columns.read_mentions(store)
+    progress("weights", 1, 3)
+    table = table_of(config)
+    weighed = _weigh(relations, entities, table, rules, week)
+    named = _weigh_mentions(mentions, entities, rules.mentions)
+    before = {
+        "relations": Edges(relations.column("_key"), weighed.weights),
+        "mentions": Edges(mentions.column("_key"), named),
+    }
+    learned = learn_from_use(store, before, rules.learning, judged)
+    weighed = _with_use(weighed, learned, table, rules)
+    named, taught = shift(named, learned.offsets["mentions"]), _or_none(learned.offsets["mentions"])
+    progress("weights", 2, 3)
+    generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
+    changes = {
+        "relations": _find_changed_relations(relations, weighed),
+        "mentions": _find_changed_mentions(mentions, named, taught),
+    }
+    report = WeightReport(
+        as_of=iso(week),
+        data_hash=digest,
+        generation=generation,
+        rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
+        bias=weighed.bias,
+        neutral=weighed.neutral,
+        quantiles=quantiles_of(weighed.weights),
+        types=by_type(weighed.weights, weighed.types),
+        histograms=_histograms(weighed, named),
+        learned=learned.report.as_dict(),
+        changed={name: rows.num_rows for name, rows in changes.items()},
+    )
+    with store.bulk(COLLECTIONS) as inside, keep_results(inside, WRITTEN):
+        for name, rows in changes.items():
+            inside.patch(name, in_batches(rows))
+        after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
+        inside.upsert("weight_config", to_table(WeightConfig, after))
+        build_state.record(
+            inside, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.lasting())
+        )
+    progress("weights", 3, 3)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+def week_of(as_of: datetime) -> datetime:
+    """Monday of that week in UTC: a day ages nothing that matters, and every weight would be written every night."""
+    if as_of.tzinfo is None:
+        raise WeightError(f"as_of is {as_of.isoformat()}, which has no time zone; give an aware datetime")
+    day = as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday())
+
+
+def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
+    """One hash over the keys and weights of several collections, each in key order."""
+    digest = hashlib.sha256()
+    for keys, weights in edges:
+        digest.update("\n".join(keys.to_pylist()).encode())
+        digest.update(weights.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table as the batches a store writes one at a time."""
+    return iter(table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS))
+
+
+def _weigh(
+    relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
+) -> _WeighedRelations:
+    types = columns.type_codes(relations)
+    ends = (entities.vectors_of(relations.column(end)) for end in ("_from", "_to"))
+    strength = columns.floats(relations.column("strength"))
+    measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
+    sim = np.where(measured, rounded(strength), similarity(entities.vectors, *ends))
+    count = columns.whole(relations.column("evidence_count"))
+    rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
+    age, dated = columns.ages(relations, day)
+    fresh = np.where(dated, freshness(age, types, table.tau_days), np.float32(np.nan))
+    neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
+    parts = Components(
+        sim=fill(sim, neutral["sim"]),
+        type_prior=table.prior.take(types),
+        evidence=support(count, rated, rules.evidence_full),
+        freshness=fill(fresh, neutral["freshness"]),
+    )
+    sums = logits(parts, types, table.coefficients)
+    bias = bias_for(sums, rules.median)
+    weights = squash(sums, bias)
+    return _WeighedRelations(
+        types=types,
+        sim=_decimals(sim),
+        parts={name: _decimals(getattr(parts, name)) for name in PARTS},
+        neutral=neutral,
+        bias=bias,
+        sums=sums,
+        weights=weights.astype(np.float64),
+        costs=costs(weights, types, table.boost, rules.eps).astype(np.float64),
+        learned=np.full(len(types), np.nan),
+    )
+
+
+def _with_use(
+    weighed: _WeighedRelations, learned: LearnedOffsets, table: TypeTable, rules: WeightRules
+) -> _WeighedRelations:
+    """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
+    offsets = learned.offsets["relations"]
+    if not offsets.any():
+        return weighed
+    weights = squash(weighed.sums + offsets.astype(np.float32), weighed.bias)
+    return replace(
+        weighed,
+        weights=weights.astype(np.float64),
+        costs=costs(weights, weighed.types, table.boost, rules.eps).astype(np.float64),
+        learned=_or_none(offsets),
+    )
+
+
+def _or_none(offsets: Doubles) -> Doubles:
+    """Offsets as they are stored: nothing where nothing was learned."""
+    return np.where(offsets == 0.0, np.nan, offsets)
+
+
+def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionRules) -> Doubles:
+    is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
+    count = columns.whole(mentions.column("count"))
+    return weigh_mentions(count, columns.in_title(mentions), is_term, rules).astype(np.float64)
+
+
+def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
+    held = relations.column("weight_components")
+    same = _equal(relations.column("weight"), weighed.weights)
+    same &= _equal(relations.column("cost"), weighed.costs) & _equal(relations.column("sim"), weighed.sim)
+    same &= _equal(relations.column("learned"), weighed.learned)
+    for name, values in weighed.parts.items():
+        same &= _equal(pc.struct_field(held, name), values)
+    parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
+    new = pa.table(
+        {
+            "_key": relations.column("_key"),
+            "weight": weighed.weights,
+            "weight_components": parts,
+            "cost": weighed.costs,
+            "learned": pa.array(weighed.learned, from_pandas=True),  # NaN is null
+            "sim": pa.array(weighed.sim, from_pandas=True),
+        }
+    )
+    return new.filter(pa.array(~same))
+
+
+def _find_changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
+    same = _equal(mentions.column("weight"), weights) & _equal(mentions.column("learned"), learned)
+    taught = pa.array(learned, from_pandas=True)
+    new = pa.table({"_key": mentions.column("_key"), "weight": weights, "learned": taught})
+    return new.filter(pa.array(~same))
+
+
+def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
+    before = columns.floats(held)
+    same: NDArray[np.bool_] = (before == values) | (np.isnan(before) & np.isnan(values))
+    return same
+
+
+def _decimals(parts: Reals) -> Doubles:
+    """Parts as people read them: 0.8 and not the float32 nearest to it, which is what 0.8 becomes again."""
+    exact: Doubles = parts.astype(np.float64)
+    return exact.round(PART_DECIMALS)
+
+
+def _histograms(weighed: _WeighedRelations, mentions: Doubles) -> dict[str, list[int]]:
+    drawn = {"relations": weighed.weights, "mentions": mentions, **weighed.parts}
+    return {name: histogram_of(values) for name, values in drawn.items()}
+
+
+def _plain(rules: WeightRules) -> dict[str, Any]:
+    """The rules as a digest reads them."""
+    boosts = {str(kind): boost for kind, boost in rules.boosts.items()}
+    return {
+        **vars(rules),
+        "boosts": boosts,
+        "mentions": vars(rules.mentions),
+        "learning": rules.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
+    }

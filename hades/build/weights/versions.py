@@ -1,0 +1,398 @@
+"""Registered weights, restore."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades import build_state
+from hades.build.weights.inputs import WeightError, floats, read_mentions, read_relations, store_config
+from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
+from hades.ports.services import DATA_HASH, Tracker
+from hades.ports.store import GraphStore, RowStore
+from schemas.catalogue import collection_named
+from schemas.ids import iso
+from schemas.record import canonical_json, to_table
+from schemas.telemetry import WeightConfig
+
+# The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and
+# type. The file names no Python flavour, so nothing can be unpickled from it; MLflow reads the signature all the
+# same.
+
+
+FILE = "MLmodel"
+
+
+def write_signature(folder: Path, artifact: str, inputs: Iterable[pa.Field], outputs: Iterable[pa.Field]) -> Path:
+    """Write the file beside the artifact that it describes."""
+    document = {
+        "flavors": {"hades": {"file": artifact}},
+        "signature": {"inputs": json.dumps(_columns(inputs)), "outputs": json.dumps(_columns(outputs)), "params": None},
+    }
+    path = folder / FILE
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")  # JSON is YAML
+    return path
+
+
+def _columns(fields: Iterable[pa.Field]) -> list[dict[str, object]]:
+    return [{"name": field.name, "required": not field.nullable, **_type_of(field.type)} for field in fields]
+
+
+def _type_of(kind: pa.DataType) -> dict[str, object]:
+    """The type of a column in the words of MLflow."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return {"type": "array", "items": _type_of(kind.value_type)}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        return {"type": "long"}
+    if pa.types.is_float32(kind):
+        return {"type": "float"}
+    return {"type": "double"} if pa.types.is_floating(kind) else {"type": "string"}
+
+
+# Pictures of the distributions, logged with each run; the same report draws the same bytes.
+
+
+PLOT_FILE = "distributions.svg"
+_PANELS = {
+    "relations": "weights of relations",
+    "mentions": "weights of mentions",
+    "sim": "similarity of the ends",
+    "type_prior": "prior of the type",
+    "evidence": "evidence",
+    "freshness": "freshness",
+}
+_WIDTH, _HEIGHT, _GAP, _TOP = 240, 130, 40, 60
+
+
+def draw_distributions(report: WeightReport, path: Path) -> None:
+    """Six histograms over [0, 1] in one picture; plain SVG, because loading a plotting library takes a second."""
+    title = f"weights as of {report.as_of[:10]}: bias {report.bias:g}, data {report.data_hash[:12]}"
+    marks = [f'<text x="{_GAP}" y="24" font-size="15">{title}</text>']
+    for place, (name, told) in enumerate(_PANELS.items()):
+        left, top = _GAP + place % 3 * (_WIDTH + _GAP), _TOP + place // 3 * (_HEIGHT + 60)
+        marks += _panel(told, report.histograms[name], left, top)
+    size = f'width="{_GAP + 3 * (_WIDTH + _GAP)}" height="{_TOP + 2 * (_HEIGHT + 60)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
+    path.write_text("\n".join([head, f"<title>{title}</title>", *marks, "</svg>", ""]), "utf-8")
+
+
+def _panel(title: str, counts: Sequence[int], left: int, top: int) -> Iterator[str]:
+    """One histogram: a bar a bin, 0, 0.5 and 1 below, the largest count beside."""
+    step, largest, base = _WIDTH / len(counts), max(counts) or 1, top + _HEIGHT
+    yield f'<text x="{left}" y="{top - 6}">{title}</text>'
+    for place, count in enumerate(counts):
+        height = _HEIGHT * count / largest
+        spot = f'x="{left + place * step:.2f}" y="{base - height:.2f}" width="{step:.2f}" height="{height:.2f}"'
+        yield f'<rect {spot} fill="#4878a8"/>'
+    yield f'<line x1="{left}" y1="{base}" x2="{left + _WIDTH}" y2="{base}" stroke="#333"/>'
+    for share in (0.0, 0.5, 1.0):
+        yield f'<text x="{left + share * _WIDTH:.0f}" y="{base + 14}" text-anchor="middle">{share:g}</text>'
+    yield f'<text x="{left - 4}" y="{top + 10}" text-anchor="end">{max(counts)}</text>'
+
+
+# Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights
+# give equal bytes: rows in key order, canonical JSON, no time of writing.
+
+
+WEIGHTS_FILE = "weights.parquet"
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "relations": ("_key", "weight", "weight_components", "cost", "sim", "learned"),
+    "mentions": ("_key", "weight", "learned"),
+}
+_COLLECTION = "collection"
+_FOOTER = b"hades.weights"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """What a file holds: rows by collection, the configuration, and the report of the weighing."""
+
+    rows: Mapping[str, pa.Table]
+    config: Sequence[WeightConfig]
+    report: Mapping[str, Any]
+
+
+def write(path: Path, contents: WeightFile) -> None:
+    """Put the weights into a file."""
+    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
+
+    footer = {
+        "format": _FORMAT,
+        "config": [row.model_dump(mode="json") for row in contents.config],
+        "report": contents.report,
+    }
+    tables = [
+        contents.rows[name].select(list(wanted)).append_column(_COLLECTION, _repeat(name, contents.rows[name]))
+        for name, wanted in COLUMNS.items()
+    ]
+    table = pa.concat_tables(tables, promote_options="default")
+    marked = table.replace_schema_metadata({_FOOTER: canonical_json(footer).encode()})
+    pq.write_table(marked, path, compression="zstd", use_dictionary=[_COLLECTION], store_schema=True)
+
+
+def read_weights_file(path: Path) -> WeightFile:
+    """What a file holds, in the catalogue's types."""
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise WeightError(f"{path.name} cannot be read as Parquet ({error}); restore another version") from error
+    footer = orjson.loads((table.schema.metadata or {}).get(_FOOTER, b"{}"))
+    if footer.get("format") != _FORMAT:
+        raise WeightError(
+            f"{path.name} holds weights of format {footer.get('format')}, this version reads {_FORMAT}; "
+            "restore another version"
+        )
+    if "learned" not in table.column_names:  # written before use taught anything
+        table = table.append_column("learned", pa.nulls(table.num_rows, pa.float64()))
+    rows = {name: _of(table, name) for name in COLUMNS}
+    return WeightFile(rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"])
+
+
+def _of(table: pa.Table, collection: str) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    schema = pa.schema([declared.schema.field(name) for name in COLUMNS[collection]])
+    chosen = table.filter(pc.equal(table.column(_COLLECTION), collection))
+    return chosen.select(schema.names).cast(schema).combine_chunks()
+
+
+def _repeat(name: str, table: pa.Table) -> pa.Array:
+    return pa.repeat(pa.scalar(name, pa.string()), table.num_rows)
+
+
+# Weights as registered versions: logged with what made them, promoted when they serve, kept while needed.
+
+
+WEIGHTS_MODEL = "hades-weights"
+CHAMPION = "champion"
+_SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
+_GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
+
+
+def log_weights(
+    store: RowStore,
+    tracker: Tracker,
+    report: WeightReport | None = None,
+    *,
+    snapshot: str | None = None,
+    as_of: datetime,
+) -> str:
+    """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a picture and the rows.
+
+    The same data gives the version it gave before, so a build that was killed after weighing logs what is missing and
+    nothing twice. Without a report that of the ledger is logged; `as_of` is where the build stands, which may be later
+    than the weights. With a snapshot the version is promoted at once.
+    """
+    done = build_state.complete(store, build_state.WEIGHTS)
+    if done is None:
+        raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
+    rows = _check_rows(store, done.generation)
+    about = report or WeightReport(**done.report)
+    if about.data_hash != done.report[DATA_HASH]:
+        raise WeightError(f"the report is about other weights ({about.data_hash[:12]}) than the store's; weigh again")
+    known = tracker.version_of(WEIGHTS_MODEL, about.data_hash)
+    version = known or _log(store, tracker, about, rows, as_of)
+    if snapshot is not None:
+        promote(tracker, version, snapshot)
+    return version
+
+
+def promote(tracker: Tracker, version: str, snapshot: str) -> None:
+    """Say that these weights serve, and in which snapshot; moving back to an older version is the same call."""
+    tracker.tag(WEIGHTS_MODEL, version, {"snapshot": snapshot, f"{_SERVED}{snapshot}": CHAMPION})
+    tracker.set_alias(WEIGHTS_MODEL, CHAMPION, version)
+
+
+def version_of(tracker: Tracker, snapshot: str) -> str | None:
+    """The version whose weights a snapshot was published with, or None when none was registered."""
+    return next((one.version for one in tracker.versions(WEIGHTS_MODEL) if f"{_SERVED}{snapshot}" in one.tags), None)
+
+
+def version_before(tracker: Tracker) -> str:
+    """The version that served before the champion: the newest older one that was promoted."""
+    champion = tracker.alias(WEIGHTS_MODEL, CHAMPION)
+    if champion is None:
+        raise WeightError(f"no version of {WEIGHTS_MODEL} serves yet; run the nightly build first")
+    for one in tracker.versions(WEIGHTS_MODEL):
+        if int(one.version) < int(champion) and any(tag.startswith(_SERVED) for tag in one.tags):
+            return one.version
+    raise WeightError(f"no version of {WEIGHTS_MODEL} served before version {champion}; name one to go to")
+
+
+def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> list[str]:
+    """Delete all but the newest `keep` versions, those an alias names and those of these snapshots; what went."""
+    if keep < 1:
+        raise WeightError(f"keep is {keep}; at least the newest version must stay")
+    return tracker.keep_newest(WEIGHTS_MODEL, keep, [f"{_SERVED}{snapshot}" for snapshot in snapshots])
+
+
+def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
+    """The edges of the store, which must be the ones the ledger speaks of."""
+    rows = {"relations": read_relations(store), "mentions": read_mentions(store)}
+    found = generation_of(*((table.column("_key"), floats(table.column("weight"))) for table in rows.values()))
+    if found != generation:
+        raise WeightError(
+            f"the store holds weights of generation {found[:12]}, the last weighing wrote {generation[:12]}: "
+            "edges changed since; weigh again before logging"
+        )
+    return rows
+
+
+def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
+    contents = WeightFile(rows, store_config(store), report.lasting())
+    with tempfile.TemporaryDirectory() as folder:
+        table, picture = Path(folder) / WEIGHTS_FILE, Path(folder) / PLOT_FILE
+        write(table, contents)
+        draw_distributions(report, picture)
+        run = tracker.log_run(
+            WEIGHTS_MODEL,
+            f"weights {report.as_of[:10]} {report.data_hash[:8]}",
+            params=_params(report, contents),
+            metrics=_metrics(report),
+            artifacts=[table, picture, write_signature(Path(folder), WEIGHTS_FILE, *_signature(rows["relations"]))],
+            tags={
+                DATA_HASH: report.data_hash,
+                "generation": report.generation,
+                "as_of": report.as_of,
+                "build_as_of": iso(as_of),
+            },
+        )
+    return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
+
+
+def _signature(relations: pa.Table) -> tuple[list[pa.Field], list[pa.Field]]:
+    """What weighing reads of a relation, and what it gives."""
+    fields = list(relations.schema)
+    return [one for one in fields if one.name not in _GIVEN], [one for one in fields if one.name in _GIVEN]
+
+
+def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
+    params: dict[str, object] = {"as_of": report.as_of, "bias": report.bias, DATA_HASH: report.data_hash}
+    params |= {f"neutral.{name}": value for name, value in report.neutral.items()}
+    for row in contents.config:
+        params |= {
+            f"{row.relation_type}.{name}": getattr(row, name) for name in ("type_prior", "tau_days", "relation_boost")
+        }
+        params |= {f"{row.relation_type}.{name}": value for name, value in row.coefficients.items() if name != "bias"}
+    return params
+
+
+def _metrics(report: WeightReport) -> dict[str, float]:
+    metrics = {f"rows.{name}": float(count) for name, count in report.rows.items()}
+    metrics |= {f"changed.{name}": float(count) for name, count in report.changed.items()}
+    metrics |= {f"weight.p{100 * float(share):02.0f}": value for share, value in report.quantiles.items()}
+    metrics |= {f"mean.{kind}": found["mean"] for kind, found in report.types.items()}
+    metrics |= _lessons(report.learned)
+    return metrics | {"seconds": report.seconds}
+
+
+def _lessons(learned: Mapping[str, Any]) -> dict[str, float]:
+    """What judged answers taught, in numbers; nothing where nobody judged any."""
+    if not learned.get("turns"):
+        return {}
+    held = learned["held_out"]
+    lessons = {f"learned.{name}": float(learned[name]) for name in ("turns", "pairs", "kept")}
+    lessons |= {f"learned.moved.{name}": float(count) for name, count in learned["moved"].items()}
+    lessons |= {f"learned.held_out.{name}": float(held[name]) for name in ("questions", "before", "after")}
+    ends = zip(("low", "high"), held["interval"] or (), strict=False)
+    return lessons | {f"learned.held_out.{name}": float(end) for name, end in ends}
+
+
+# Going back to an older night: a registered version's weights written into the store again, byte for byte.
+
+
+_READ = {"relations": read_relations, "mentions": read_mentions}
+
+
+@dataclass(frozen=True)
+class WeightRestoreReport:
+    """What going back did, over relations and mentions.
+
+    `rows`: edges that hold the version's weight now; `changed`: those of them that held another; `missing`: edges of
+    the version that are no longer stored; `newer`: stored edges the version does not know, which keep their weight.
+    """
+
+    version: str
+    as_of: str
+    generation: str
+    rows: int
+    changed: int
+    missing: int
+    newer: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return asdict(self)
+
+
+def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> WeightRestoreReport:
+    """Put the weights, components, costs and `weight_config` of a version back, in one transaction.
+
+    The ledger says so, and no digest equals what it says: the next build weighs again.
+    """
+    contents = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
+    counts: Counter[str] = Counter(rows=0, changed=0, missing=0, newer=0)
+    changes, after = {}, []
+    for name, read in _READ.items():
+        stored, old = read(store), contents.rows[name]
+        place = pc.index_in(stored.column("_key"), value_set=old.column("_key").combine_chunks())
+        known = pc.is_valid(place)
+        ours = stored.select(list(COLUMNS[name])).filter(known).combine_chunks()
+        wanted = old.take(place.drop_null())
+        changes[name] = wanted.filter(_differ(ours, wanted))
+        after.append((stored.column("_key"), _weights_after(stored, known, wanted)))
+        counts["rows"] += wanted.num_rows
+        counts["changed"] += changes[name].num_rows
+        counts["missing"] += old.num_rows - wanted.num_rows
+        counts["newer"] += stored.num_rows - wanted.num_rows
+    generation = generation_of(*after)
+    as_of = str(contents.report["as_of"])
+    with store.bulk(COLLECTIONS) as inside:
+        for name, table in changes.items():
+            inside.patch(name, in_batches(table))
+        inside.upsert("weight_config", to_table(WeightConfig, contents.config))
+        done = build_state.StageCompletion(
+            build_state.WEIGHTS,
+            f"restored from {WEIGHTS_MODEL} version {version}",
+            generation,
+            datetime.fromisoformat(as_of),
+            dict(contents.report),
+        )
+        build_state.record(inside, done)
+    return WeightRestoreReport(version, as_of, generation, **counts)
+
+
+def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:
+    """Which rows are not what they should be, in any column."""
+    different = np.zeros(wanted.num_rows, dtype=np.bool_)
+    for left, right in zip(_numbers(ours), _numbers(wanted), strict=True):
+        different |= ~((left == right) | (np.isnan(left) & np.isnan(right)))
+    return pa.array(different)
+
+
+def _numbers(table: pa.Table) -> list[NDArray[np.float64]]:
+    flat = table.drop_columns(["_key"]).flatten()
+    return [floats(column) for column in flat.columns]
+
+
+def _weights_after(stored: pa.Table, known: pa.ChunkedArray, wanted: pa.Table) -> NDArray[np.float64]:
+    weights = floats(stored.column("weight")).copy()
+    weights[known.to_numpy()] = floats(wanted.column("weight"))
+    return weights

@@ -1,0 +1,255 @@
+"""What one build leaves for the next: ledger, edits, ranker file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.ports.services import Embedder
+from hades.ports.store import RowStore, Term
+from models.ranker.infer import BadModel, RankerModel, pack, unpack
+from schemas.builds import EditState, EntityEdit, StageRecord
+from schemas.catalogue import collection_named
+from schemas.record import canonical_json, to_table
+
+# The ledger of stages: a stage whose inputs hash to what its record says has nothing to do. A record is written in
+# the transaction that writes the stage's rows: a stage that was killed has not happened, and the next build goes on
+# from the last one that has.
+
+
+HIERARCHY, WEIGHTS, BRIDGES = "hierarchy", "weights", "bridges"
+
+
+@dataclass(frozen=True)
+class StageCompletion:
+    """One stage as it last completed."""
+
+    stage: str
+    digest: str
+    generation: str = ""
+    as_of: datetime | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+def complete(store: RowStore, stage: str) -> StageCompletion | None:
+    """The last completion of a stage, or None when it never completed."""
+    rows = store.get("build_stages", [stage]).to_pylist()
+    if not rows:
+        return None
+    row = rows[0]
+    return StageCompletion(stage, row["digest"], row["generation"], row["as_of"], orjson.loads(row["report"]))
+
+
+def record(store: RowStore, done: StageCompletion) -> None:
+    """Say that a stage completed; call it inside the stage's transaction, which names `build_stages`."""
+    row = StageRecord(
+        key=done.stage,
+        stage=done.stage,
+        digest=done.digest,
+        generation=done.generation,
+        as_of=done.as_of,
+        report=done.report,
+    )
+    store.upsert("build_stages", to_table(StageRecord, [row]))
+
+
+def forget(store: RowStore, stage: str) -> None:
+    """Let the next build do a stage again."""
+    store.delete("build_stages", keys=[stage])
+
+
+def reopen(store: RowStore) -> None:
+    """Let the next build do every stage again, from what each left: for whoever took away rows that stages wrote."""
+    keys = [key for batch in store.scan("build_stages", columns=["_key"]) for key in batch.column("_key").to_pylist()]
+    if keys:
+        store.patch("build_stages", pa.table({"_key": keys, "digest": [""] * len(keys)}))
+
+
+def digest_of(*parts: object) -> str:
+    """One hash over several things."""
+    return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()
+
+
+# Entities as documents and curators together say them: edits laid over derived rows, the same way everywhere.
+# Derived rows are a function of the documents and of the edits that stand (ADR 0005). Derivation lays edits over
+# every row; whoever makes or undoes one lays them over that row at once. Both call `edited`, so both write the
+# same.
+
+
+EDITS = "entity_edits"
+DERIVED = "derived"  # in an edited entity's metadata: what the documents say of the columns that were edited
+NAME = "name"  # `vector_of` of an entity that is placed by its name
+CURATED = ("name", "name_lower", "canonical_name", "aliases", "type", "summary", "domain", "metadata")
+Row = dict[str, Any]
+Edits = Mapping[str, Sequence[EntityEdit]]  # by entity key, in the order in which they count
+
+
+def standing_edits(store: RowStore, entities: Sequence[str] | None = None) -> dict[str, list[EntityEdit]]:
+    """The edits that are applied, of these entities (keys) or of all; of two the one applied later comes later."""
+    where = [Term("state", "==", str(EditState.APPLIED))]
+    if entities is not None:
+        where.append(Term("entity", "in", sorted(entities)))
+    rows = [read_edit(row) for batch in store.scan(EDITS, where=where) for row in batch.to_pylist()]
+    found: dict[str, list[EntityEdit]] = {}
+    for edit in sorted(rows, key=lambda edit: (edit.applied_at or edit.at, edit.key)):
+        found.setdefault(edit.entity, []).append(edit)
+    return found
+
+
+def read_edit(row: Row) -> EntityEdit:
+    """An edit as the store holds it."""
+    return EntityEdit.model_validate({**row, "fields": orjson.loads(row["fields"])})
+
+
+def fingerprint(edits: Edits) -> list[tuple[str, str, str]]:
+    """What derivation works from beside the documents; empty when nothing was edited."""
+    return [
+        (edit.key, key, canonical_json([edit.fields, edit.applied_at])) for key in sorted(edits) for edit in edits[key]
+    ]
+
+
+def with_edits(entities: pa.Table, edits: Edits) -> pa.Table:
+    """Derived entities, in key order, with the edits laid over those they are of."""
+    touched = pc.is_in(entities.column("_key"), value_set=pa.array(sorted(edits), pa.string()))
+    rows = entities.filter(touched).to_pylist()
+    if not rows:
+        return entities
+    laid = pa.Table.from_pylist([{**row, **edited(row, edits[row["_key"]])} for row in rows], schema=entities.schema)
+    joined = pa.concat_tables([entities.filter(pc.invert(touched)), laid])
+    return joined.take(pc.sort_indices(joined.column("_key"))).combine_chunks()
+
+
+def refresh_entities(store: RowStore, keys: Sequence[str], embedder: Embedder | None = None) -> int:
+    """Bring stored entities to what documents and standing edits say; how many changed.
+
+    A changed name needs a new vector: made here where there is an embedder, else left out until the next derivation.
+    """
+    edits = standing_edits(store, keys)
+    columns = ["_key", *CURATED, "vector_of"]
+    changed: list[Row] = []
+    renamed: list[Row] = []
+    for row in store.get("entities", sorted(keys), columns=columns).to_pylist():
+        wanted = edited(as_derived(row), edits.get(row["_key"], ()))
+        if any(wanted[name] != row[name] for name in CURATED):
+            changed.append({"_key": row["_key"], **wanted})
+            if wanted["name"] != row["name"] and row["vector_of"] == NAME:
+                renamed.append({"_key": row["_key"], **wanted})
+    if changed:
+        store.patch("entities", _table(changed))
+    if renamed:
+        store.patch("entities", _table(_vectors(renamed, embedder)))
+    return len(changed)
+
+
+def edited(row: Row, edits: Sequence[EntityEdit]) -> Row:
+    """The curated columns of a derived row with edits laid over it, and what they hide kept in its metadata."""
+    derived = {name: row[name] for name in CURATED}
+    said: Row = {}
+    for edit in edits:
+        said.update(edit.fields)
+    laid = {**derived, **said}
+    if "name" in said:
+        laid |= {"name_lower": laid["name"].lower(), "canonical_name": laid["name"]}
+        laid["aliases"] = said.get("aliases", [*row["aliases"], row["name"]])  # texts go on calling it so
+    if "name" in said or "aliases" in said:
+        laid["aliases"] = sorted(set(laid["aliases"]) - {laid["name"]})
+    hidden = {name: derived[name] for name in CURATED if laid[name] != derived[name]}
+    if hidden:
+        laid["metadata"] = canonical_json({**orjson.loads(row["metadata"]), DERIVED: hidden})
+    return laid
+
+
+def as_derived(row: Row) -> Row:
+    """The curated columns of a stored row as the documents alone have them."""
+    metadata = orjson.loads(row["metadata"])
+    hidden = metadata.pop(DERIVED, None)
+    plain = {name: row[name] for name in CURATED}
+    return plain if hidden is None else {**plain, **hidden, "metadata": canonical_json(metadata)}
+
+
+def _vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
+    if embedder is None:
+        return [{"_key": row["_key"], "embedding": None, "embedding_model": None} for row in rows]
+    made = embedder.embed([row["name"] for row in rows])
+    tag = embedder.model.tag
+    return [
+        {"_key": row["_key"], "embedding": vector.tolist(), "embedding_model": tag}
+        for row, vector in zip(rows, made, strict=True)
+    ]
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    declared = collection_named("entities")
+    assert declared is not None
+    return pa.Table.from_pylist(
+        list(rows), schema=pa.schema([pa.field(name, declared.schema.field(name).type) for name in rows[0]])
+    )
+
+
+# A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into a snapshot.
+# Plain arrays and JSON, no pickle: reading an old or a foreign one runs nobody's code. Equal models give equal
+# bytes.
+
+
+FOLDER = "ranker"
+SUFFIX = ".npz"
+
+
+def generation_of(model: RankerModel) -> str:
+    """The hash of everything a model is."""
+    signature, numbers = pack(model)
+    return hashlib.sha256(signature + b"\0" + numbers.tobytes()).hexdigest()
+
+
+def write_model(path: Path, model: RankerModel) -> None:
+    """Put a model into a file."""
+    signature, numbers = pack(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    with partial.open("wb") as file:
+        np.savez(file, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def read_model(path: Path) -> RankerModel:
+    """The model of a file; `BadModel` names the file and what is wrong with it."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return unpack(held["signature"].tobytes(), held["numbers"])
+    except FileNotFoundError as error:
+        raise BadModel(f"{path} is not there; train again with `hades run train_ranker`") from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise BadModel(f"{path} cannot be used: {error}; train again with `hades run train_ranker`") from error
+
+
+def keep(home: Path, model: RankerModel) -> str:
+    """Keep a model where publishing finds it; its generation."""
+    generation = generation_of(model)
+    write_model(path_of(home, generation), model)
+    return generation
+
+
+def kept(home: Path, generation: str) -> RankerModel:
+    """The model of a generation; one whose bytes are not those of its name is refused."""
+    model = read_model(path_of(home, generation))
+    if generation_of(model) != generation:
+        raise BadModel(f"{path_of(home, generation)} was changed after it was written; train again")
+    return model
+
+
+def path_of(home: Path, generation: str) -> Path:
+    """Where a generation is kept."""
+    return home / FOLDER / f"{generation}{SUFFIX}"

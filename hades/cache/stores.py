@@ -1,0 +1,510 @@
+"""A tier in RAM, a tier on disk, keys and policy."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from pathlib import Path
+from sqlite3 import Connection, DatabaseError, OperationalError
+from threading import RLock
+from typing import Any, Final, TypeVar
+
+import cachetools
+import orjson
+
+# The tiers of memory by speed, what a miss looks like, and how a value becomes bytes.
+
+
+MIB: Final = 1024**2
+GIB: Final = 1024**3
+# Python's own types only: what JSON would give back as something else is not written in the first place.
+_EXACT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+
+class MemoryTier(IntEnum):
+    """Tiers in order of access speed; the last is the graph itself, which computes what the others do not hold."""
+
+    RAM = 1
+    NVME_RAID0 = 2
+    RAID1 = 3
+    RAID5 = 4
+
+
+class Miss(Enum):
+    """Nothing is stored: pass it as `default` where None, [], {} or 0 may be stored values."""
+
+    MISS = "miss"
+
+
+MISS: Final = Miss.MISS
+
+
+@dataclass(frozen=True)
+class TierHit:
+    """A value and the tier that gave it."""
+
+    value: Any
+    tier: MemoryTier
+
+
+@dataclass
+class Counts:
+    """What one process asked of a tier. `damaged` entries read as a miss and went; `failed` are disk errors."""
+
+    asked: int = 0
+    hits: int = 0
+    stored: int = 0
+    evicted: int = 0
+    damaged: int = 0
+    failed: int = 0
+
+
+def to_json(value: object) -> bytes | None:
+    """The value as JSON; None when JSON cannot hold it. Tuples come back as lists."""
+    try:
+        return orjson.dumps(value, option=_EXACT)
+    except TypeError:
+        return None
+
+
+def from_json(payload: bytes) -> Any:
+    """The value; `ValueError` when the bytes are no JSON."""
+    return orjson.loads(payload)
+
+
+Metadata = Mapping[str, Any]
+# The tier in memory: the least recently used leaves first, and the bytes held never exceed the budget. Values are
+# held as JSON bytes. So the budget counts what the process really holds (a parsed answer takes several times its
+# text), and nobody who changes what a look-up returned changes what the next one returns.
+UNKNOWN_BYTES = MIB // 10  # what an object counts that JSON cannot hold
+OnEvict = Callable[[str, Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """JSON bytes, or the object itself where JSON cannot hold it; `size` is what it was counted with."""
+
+    payload: bytes | None
+    value: object
+    size: int
+
+    def read(self) -> Any:
+        return self.value if self.payload is None else from_json(self.payload)
+
+
+class _Order(cachetools.LRUCache[str, _Entry]):
+    """The library's order and accounting; whoever it pushes out is remembered."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes, getsizeof=lambda held: held.size)
+        self.left: list[tuple[str, _Entry]] = []
+
+    def popitem(self) -> tuple[str, _Entry]:
+        item = super().popitem()
+        self.left.append(item)
+        return item
+
+
+class LRUCache:
+    """Safe to use from several threads. `on_evict` is told who was pushed out, after the lock is given back."""
+
+    def __init__(self, max_size_mb: float = 8192, *, on_evict: OnEvict | None = None) -> None:
+        if max_size_mb <= 0:
+            raise ValueError(f"max_size_mb is {max_size_mb}; a cache needs room for something")
+        self.max_size_mb = max_size_mb
+        self.max_bytes = int(max_size_mb * MIB)
+        self.counts = Counts()
+        self._order = _Order(self.max_bytes)
+        self._lock = RLock()
+        self._on_evict = on_evict
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, now the most recently used; `default` on a miss (pass `MISS` to tell one from a stored None)."""
+        with self._lock:
+            self.counts.asked += 1
+            held = self._order.get(key)
+            if held is None:
+                return default
+            self.counts.hits += 1
+        return held.read()
+
+    def put(self, key: str, value: Any, size_mb: float | None = None) -> bool:
+        """Keep a value, pushing out others as needed; False when it is larger than the cache.
+
+        What the key held before is gone either way: a value that was replaced is never handed out again.
+        """
+        held = _measure(value, size_mb)
+        with self._lock:
+            self._order.pop(key, None)
+            if held.size > self.max_bytes:
+                return False
+            self._order[key] = held
+            left, self._order.left = self._order.left, []
+            self.counts.stored += 1
+            self.counts.evicted += len(left)
+        if self._on_evict is not None:
+            for name, pushed_out in left:
+                self._on_evict(name, pushed_out.read())
+        return True
+
+    def remove(self, key: str) -> bool:
+        """Let go of a key; whether it was there."""
+        with self._lock:
+            return self._order.pop(key, None) is not None
+
+    def clear(self) -> int:
+        """Let go of everything; how many there were."""
+        with self._lock:
+            count = len(self._order)
+            self._order = _Order(self.max_bytes)
+            return count
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Everything held, in the order in which it came; says nothing about use."""
+        with self._lock:
+            held = [(key, cachetools.Cache.__getitem__(self._order, key)) for key in self._order]
+        return [(key, one.read()) for key, one in held]
+
+    @property
+    def current_bytes(self) -> int:
+        """The sum of the sizes held."""
+        with self._lock:
+            return int(self._order.currsize)
+
+    @property
+    def current_size_mb(self) -> float:
+        """The same in MiB."""
+        return self.current_bytes / MIB
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key is held; says nothing about use."""
+        with self._lock:
+            return key in self._order
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._order)
+
+
+def _measure(value: Any, size_mb: float | None) -> _Entry:
+    """Counted by its JSON bytes, or as the caller says; the size stays with the entry: what is added is taken off."""
+    written = to_json(value)
+    # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times the bytes counted.
+    payload = None if written is None else bytes(memoryview(written))
+    if size_mb is not None:
+        if size_mb < 0:
+            raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
+        return _Entry(payload, None if payload is not None else value, round(size_mb * MIB))
+    if payload is None:
+        return _Entry(None, value, UNKNOWN_BYTES)
+    return _Entry(payload, None, len(payload))
+
+
+# A tier on disk: one SQLite file with the values as blobs, shared by several processes. SQLite's write lock keeps
+# values and their accounting together: a process that is killed leaves either the old entry or the new one. The
+# least recently used entries leave before a new one is written, so the values never exceed the budget. A value
+# whose checksum is wrong is a miss and its entry is removed. A file that is no database is replaced. A disk that
+# fails costs a miss, never an answer.
+
+
+logger = logging.getLogger(__name__)
+FILE_NAME = "cache.db"
+BUSY_SECONDS = 10.0
+Result = TypeVar("Result")
+_FIELDS = ("size", "created", "last_accessed", "access_count", "metadata")
+# The sums are kept by the database itself: no sequence of changes, and no process that dies, can make them drift.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entry (
+  key TEXT PRIMARY KEY, payload BLOB NOT NULL, size INTEGER NOT NULL, checksum TEXT NOT NULL,
+  created REAL NOT NULL, last_accessed REAL NOT NULL, access_count INTEGER NOT NULL, metadata TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS entry_by_use ON entry (last_accessed, access_count, key);
+CREATE TABLE IF NOT EXISTS total (
+  id INTEGER PRIMARY KEY CHECK (id = 0), bytes INTEGER NOT NULL, entries INTEGER NOT NULL
+) STRICT;
+INSERT OR IGNORE INTO total VALUES (0, 0, 0);
+CREATE TRIGGER IF NOT EXISTS grows AFTER INSERT ON entry BEGIN
+  UPDATE total SET bytes = bytes + NEW.size, entries = entries + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS shrinks AFTER DELETE ON entry BEGIN
+  UPDATE total SET bytes = bytes - OLD.size, entries = entries - 1;
+END;
+"""
+_TOUCH = (
+    "UPDATE entry SET last_accessed = ?, access_count = access_count + 1 WHERE key = ?"
+    " RETURNING payload, checksum, access_count, metadata"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value with how often it was stored and used, and the metadata stored with it."""
+
+    value: Any
+    access_count: int
+    metadata: dict[str, Any]
+
+
+class DiskCache:
+    """Values by key, stored as JSON. `durable` waits for the disk, so that an entry survives a power failure too."""
+
+    def __init__(
+        self,
+        base_path: Path | str,
+        max_size_gb: float = 100,
+        *,
+        durable: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if max_size_gb <= 0:
+            raise ValueError(f"max_size_gb is {max_size_gb}; give a size above 0")
+        self.base_path = Path(base_path)
+        self.max_size_gb = max_size_gb
+        self.max_bytes = int(max_size_gb * GIB)
+        self.counts = Counts()
+        self._durable, self._now = durable, now
+        self._connection: Connection | None = None
+        self._pid = 0
+        self._lock = RLock()
+
+    @property
+    def path(self) -> Path:
+        """The file of the tier."""
+        return self.base_path / FILE_NAME
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, counted as used; `default` on a miss (pass `MISS` to distinguish a stored None)."""
+        entry = self.read(key)
+        return default if entry is None else entry.value
+
+    def read(self, key: str) -> Entry | None:
+        """The entry, counted as used; None on a miss. A damaged entry is removed."""
+        self.counts.asked += 1
+        return self._attempt("read", lambda: self._read(key), None)
+
+    def put(self, key: str, value: Any, metadata: Metadata | None = None) -> bool:
+        """Store a value; False, and the key holds nothing, when JSON or the budget cannot hold it or the disk fails.
+
+        The least recently used entries leave first; of those used at the same time, the least used.
+        """
+        payload = to_json(value)
+        if payload is None or len(payload) > self.max_bytes:
+            self.remove(key)
+            return False
+        return self._attempt("written", lambda: self._put(key, payload, dict(metadata or {})), False)
+
+    def remove(self, key: str) -> bool:
+        """Delete an entry; whether it was there."""
+        return self._attempt("changed", lambda: self._remove(key), False)
+
+    def clear(self) -> int:
+        """Delete everything, also from free pages and the write-ahead log; how many entries there were.
+
+        A disk that fails reaches the caller here: nothing may be left without notice.
+        """
+        with self._writing() as connection:
+            count = connection.execute("DELETE FROM entry").rowcount
+        with self._open() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return count
+
+    @property
+    def index(self) -> dict[str, Any]:
+        """What is held: `items` by key with filename, size_mb, created, last_accessed, access_count and metadata."""
+        with self._open() as connection:
+            rows = connection.execute(f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key").fetchall()
+        items = {
+            key: {
+                "filename": FILE_NAME,
+                "size_mb": size / MIB,
+                "created": created,
+                "last_accessed": last_accessed,
+                "access_count": access_count,
+                "metadata": orjson.loads(metadata),
+            }
+            for key, size, created, last_accessed, access_count, metadata in rows
+        }
+        return {"items": items, "total_size_mb": self.current_size_mb}
+
+    @property
+    def current_bytes(self) -> int:
+        """The sum of the sizes of the values."""
+        return self._attempt("read", lambda: self._number("SELECT bytes FROM total"), 0)
+
+    @property
+    def current_size_mb(self) -> float:
+        """The same in MiB."""
+        return self.current_bytes / MIB
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is an entry; does not count as a use."""
+        return self._attempt("read", lambda: self._holds(key), False)
+
+    def __len__(self) -> int:
+        return self._attempt("read", lambda: self._number("SELECT entries FROM total"), 0)
+
+    def close(self) -> None:
+        """Close the connection; the entries stay."""
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _read(self, key: str) -> Entry | None:
+        if not self.path.exists():
+            return None
+        with self._open() as connection:
+            found = connection.execute(_TOUCH, (self._now(), key)).fetchall()
+        if not found:
+            return None
+        payload, checksum, access_count, metadata = found[0]
+        if _hash(payload) != checksum:
+            self.counts.damaged += 1
+            with self._writing() as connection:
+                connection.execute("DELETE FROM entry WHERE key = ? AND checksum = ?", (key, checksum))
+            return None
+        self.counts.hits += 1
+        return Entry(from_json(payload), access_count, orjson.loads(metadata))
+
+    def _put(self, key: str, payload: bytes, metadata: dict[str, Any]) -> bool:
+        """The old value and whatever must make room leave in the same transaction."""
+        now, about = self._now(), orjson.dumps(metadata).decode()
+        with self._writing() as connection:
+            connection.execute("DELETE FROM entry WHERE key = ?", (key,))
+            self._make_room(connection, len(payload))
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
+                (key, payload, len(payload), _hash(payload), now, now, about),
+            )
+        self.counts.stored += 1
+        return True
+
+    def _make_room(self, connection: Connection, needed: int) -> None:
+        excess = connection.execute("SELECT bytes FROM total").fetchone()[0] + needed - self.max_bytes
+        leaving = []
+        if excess > 0:
+            order = "SELECT key, size FROM entry ORDER BY last_accessed, access_count, key"
+            for key, size in connection.execute(order):
+                if excess <= 0:
+                    break
+                leaving.append((key,))
+                excess -= size
+        connection.executemany("DELETE FROM entry WHERE key = ?", leaving)
+        self.counts.evicted += len(leaving)
+
+    def _remove(self, key: str) -> bool:
+        if not self._holds(key):
+            return False
+        with self._writing() as connection:
+            return connection.execute("DELETE FROM entry WHERE key = ?", (key,)).rowcount > 0
+
+    def _holds(self, key: str) -> bool:
+        return bool(self._number("SELECT EXISTS (SELECT 1 FROM entry WHERE key = ?)", (key,)))
+
+    def _number(self, query: str, values: tuple[str, ...] = ()) -> int:
+        if not self.path.exists() and self._connection is None:
+            return 0
+        with self._open() as connection:
+            return int(connection.execute(query, values).fetchone()[0])
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A write transaction; rolled back when the body raises."""
+        with self._open() as connection:
+            if self._durable:
+                connection.execute("PRAGMA synchronous = FULL")  # for stored values; a use need not survive
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            finally:
+                connection.execute("PRAGMA synchronous = NORMAL")
+
+    @contextmanager
+    def _open(self) -> Iterator[Connection]:
+        """The connection, used by one thread at a time; a child of fork opens its own."""
+        with self._lock:
+            if self._connection is None or self._pid != os.getpid():
+                self._connection, self._pid = self._connect(), os.getpid()
+            yield self._connection
+
+    def _connect(self) -> Connection:
+        self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.base_path / ".lock").open("a") as lock:  # two processes must not both create or replace the file
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                return self._prepare()
+            except OperationalError:  # busy, or no rights: the file itself may be sound
+                raise
+            except DatabaseError:
+                for suffix in ("", "-wal", "-shm"):
+                    (self.base_path / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
+                return self._prepare()
+
+    def _prepare(self) -> Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA auto_vacuum = FULL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")  # a deleted value is overwritten, not only unlinked
+            connection.executescript(_SCHEMA)
+        except DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def _attempt(self, action: str, work: Callable[[], Result], otherwise: Result) -> Result:
+        """A disk that fails is counted and logged, and costs the caller no more than a miss."""
+        try:
+            return work()
+        except (OSError, DatabaseError) as error:
+            self.counts.failed += 1
+            logger.warning("the cache in %s cannot be %s: %s", self.base_path, action, error)
+            return otherwise
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+# Keys that say what an entry depends on: which graph, in which state of forgetting, asked what, under which limits.
+# A key is a hash of a structure, so no character of a question has a meaning in it, and nothing can be read out of
+# it.
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What holds for every entry: the snapshot that answers, the generation of the graph's caches, and whose it is."""
+
+    snapshot: str
+    generation: int = 0
+    tenant: str = ""
+
+
+def path_key(query: str, params: Mapping[str, Any], scope: Scope) -> str:
+    """The key of an answer: `path:` and a hash. Every limit the answer was computed under belongs into `params`."""
+    return _key("path", [query, dict(params)], scope)
+
+
+def entity_key(key: str, scope: Scope) -> str:
+    """The key of an entity: `entity:` and a hash."""
+    return _key("entity", key, scope)
+
+
+def _key(kind: str, subject: object, scope: Scope) -> str:
+    parts = [kind, scope.snapshot, scope.generation, scope.tenant, subject]
+    body = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
+    return f"{kind}:{hashlib.blake2b(body, digest_size=20).hexdigest()}"

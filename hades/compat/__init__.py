@@ -1,0 +1,1 @@
+"""Names that the specifications promise, thin, over the library."""

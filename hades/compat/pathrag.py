@@ -1,0 +1,292 @@
+"""MemoryEnhancedPathRAG, EnhancedPathRAG."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from threading import Lock
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hades.cache.tiers import CacheReport, TieredMemoryManager
+from hades.compat.functions import FailedCall, FoundPaths, FoundPrompt, at_least_one, describe_paths, describe_prompt
+from hades.errors import HadesError, SettingsError
+from hades.retrieval.answer import prompt
+from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
+from hades.retrieval.answers import Answers
+from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
+from hades.retrieval.core.types import DEFAULT, clamp
+from hades.retrieval.pipeline import BadQuestion
+from hades.retrieval.ranking.select import FlowPruning
+from hades.retrieval.walks import flow as scoring
+from hades.settings.load import inside, load_settings
+from hades.settings.tree import CacheSettings, PathragSettings, Settings
+from hades.wiring import open_answers
+from schemas.plan import HARD_CAPS, Plan, Profile
+
+# Paths and prompts by the names of specification 000, answered by the one answer path through the tiered cache.
+
+
+class CachedPaths(FoundPaths):
+    """Paths for a question, and the tier that gave them; RAID5 is the graph itself."""
+
+    tier: str
+
+
+class CachedPrompt(FoundPrompt):
+    """The prompt for a question, and the tier that gave its paths."""
+
+    tier: str
+
+
+class EnhancedPathRAG:
+    """Answers with paths, through the tiered cache. Without `memory` every question is computed.
+
+    `decay_rate` and `pruning_threshold` of the rules become an option of the turn where they are set; unset, the recipe
+    prunes as it does for every other caller.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        memory: TieredMemoryManager | None = None,
+        rules: PathragSettings | None = None,
+        *,
+        tenant: str = "",
+    ) -> None:
+        self.answers, self.memory_manager = answers, memory
+        self.rules = rules or PathragSettings.model_construct()
+        self.cached = CachedAnswers(answers, memory, tenant=tenant, max_cache_paths=self.rules.max_cache_paths)
+
+    @property
+    def recent_queries(self) -> deque[str]:
+        """The last ten questions."""
+        return self.cached.recent_queries
+
+    def retrieve_paths(
+        self,
+        query: str,
+        max_paths: int = 5,
+        domain_filter: str | None = None,
+        as_of_version: str | None = None,
+        *,
+        recipe: str = DEFAULT,
+        plan: Mapping[str, Any] | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> CachedPaths | FailedCall:
+        """At most `max_paths` paths, best first; none at all is a success with count 0 and the reason.
+
+        A plan that is given holds as it is. Without one, the plan of the settings is widened to `max_paths` within the
+        hard caps of its profile.
+        """
+        try:
+            turn = self._ask(
+                query, max_paths, domain_filter, as_of_version, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at
+            )
+        except HadesError as error:
+            return {"success": False, "query": query, "error": str(error)}
+        return {**describe_paths(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
+
+    def retrieve_and_format(
+        self,
+        query: str,
+        max_paths: int = 5,
+        domain_filter: str | None = None,
+        as_of_version: str | None = None,
+        **options: Any,
+    ) -> CachedPrompt | FailedCall:
+        """The prompt for a question. An error, no paths and a prompt are three distinct results.
+
+        No more paths are asked for than the window could hold; the turn writes the prompt so that it fits.
+        """
+        room = (self.rules.context_window_tokens - self.rules.reserve_tokens) // self.rules.path_token_estimate
+        window = WindowSize(self.rules.context_window_tokens, self.rules.reserve_tokens)
+        most = min(max_paths, max(1, room))
+        try:
+            turn = self._ask(query, most, domain_filter, as_of_version, window=window, **options)
+        except HadesError as error:
+            return {"success": False, "query": query, "error": str(error)}
+        return {**describe_prompt(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
+
+    def calculate_path_score(
+        self,
+        path: Mapping[str, Any] | None,
+        source_node: Mapping[str, Any] | str | None,
+        decay_rate: float | None = None,
+    ) -> float:
+        """Score one path; the decay is that of the settings unless one is given."""
+        return scoring.calculate_path_score(
+            path, source_node, self.rules.decay_rate if decay_rate is None else decay_rate
+        )
+
+    def prune_paths(
+        self, candidate_paths: Sequence[Mapping[str, Any]], pruning_threshold: float | None = None
+    ) -> list[dict[str, Any]]:
+        """See `hades.retrieval.walks.flow.prune_paths`; threshold and decay are those of the settings."""
+        threshold = self.rules.pruning_threshold if pruning_threshold is None else pruning_threshold
+        return scoring.prune_paths(candidate_paths, threshold, decay_rate=self.rules.decay_rate)
+
+    def format_paths_for_prompt(self, paths: Sequence[Mapping[str, Any]], query: str) -> str:
+        """The query, then the paths from the least to the most reliable, inside the window."""
+        return prompt.format_paths_for_prompt(
+            paths,
+            query,
+            max_tokens=self.rules.context_window_tokens,
+            reserve_tokens=self.rules.reserve_tokens,
+            tokenizer=self.answers.tools.tokenizer,
+        )
+
+    def report(self) -> CacheReport | None:
+        """Hit rate and bytes of every tier; None without a cache."""
+        return self.cached.report()
+
+    def close(self) -> None:
+        """Write what is in memory to disk and close files and connections."""
+        self.cached.close()
+        self.answers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(
+        self,
+        query: str,
+        max_paths: int,
+        domain: str | None,
+        version: str | None,
+        *,
+        plan: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> CachedTurn:
+        """The one answer path, with the flow pruning of the settings as an option of the turn."""
+        most = at_least_one(max_paths)
+        return self.cached.ask(
+            _check(query),
+            version=version,
+            pruning=self._pruning(),
+            plan=clamp(plan) if plan is not None else _widen(self.answers.plan, most),
+            max_paths=most,
+            domain=domain,
+            **options,
+        )
+
+    def _pruning(self) -> FlowPruning | None:
+        """The flow pruning that somebody set; None leaves it to the recipe."""
+        if not {"decay_rate", "pruning_threshold"} & self.rules.model_fields_set:
+            return None
+        return FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold)
+
+
+def _check(query: object) -> str:
+    """The question as a text, or the error that says what it is instead."""
+    if not isinstance(query, str):
+        raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")
+    return query
+
+
+def _widen(plan: Plan, max_paths: int) -> Plan:
+    """The plan with room for this many paths, as far as the hard caps of its profile allow; else as it is."""
+    if max_paths <= min(plan.graph.beam, plan.final_context):
+        return plan
+    caps = HARD_CAPS[Profile(plan.profile)]
+    raw = plan.model_dump(mode="json")
+    raw["graph"]["beam"] = max(plan.graph.beam, min(max_paths, caps.beam))
+    raw["final_context"] = max(plan.final_context, min(max_paths, caps.final_context))
+    return clamp(raw)
+
+
+# MemoryEnhancedPathRAG by the name and signature that other tools call: it opens what the settings name.
+
+
+_PLACES = ("nvme_cache_path", "reliable_store_path")
+
+
+class MemoryEnhancedPathRAG(EnhancedPathRAG):
+    """Paths from the graph of the settings, through the tiered cache.
+
+    `config` holds any keys of the sections `pathrag:` and `cache:`, flat; what it leaves out comes from the settings.
+    Nothing is read and no model is loaded before the first question.
+    """
+
+    _shared: ClassVar[dict[str, MemoryEnhancedPathRAG]] = {}
+    _lock: ClassVar[Lock] = Lock()
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        settings: Settings | None = None,
+        answers: Answers | None = None,
+    ) -> None:
+        settings = settings or load_settings()
+        rules, tiers = _split(config or {}, settings)
+        memory = TieredMemoryManager(tiers, home=settings.home) if rules.enable_caching else None
+        super().__init__(answers or open_answers(settings), memory, rules, tenant=settings.tenant or "")
+        self.config = rules.model_dump() | tiers.model_dump(mode="json")
+        if memory is not None:
+            self.config |= {
+                "nvme_cache_path": str(memory.place.nvme),
+                "reliable_store_path": str(memory.place.reliable),
+            }
+        self.context_manager = ContextWindowManager(
+            rules.context_window_tokens, rules.reserve_tokens, self.answers.tools.tokenizer
+        )
+
+    @classmethod
+    def shared(cls, config: Mapping[str, Any] | None = None) -> MemoryEnhancedPathRAG:
+        """The one instance of this process for these settings, so that requests share its cache."""
+        settings = load_settings()
+        name = settings.model_dump_json() + json.dumps(dict(config or {}), sort_keys=True, default=str)
+        with cls._lock:
+            if name not in cls._shared:
+                cls._shared[name] = cls(config, settings=settings)
+            return cls._shared[name]
+
+    @classmethod
+    def close_shared(cls) -> None:
+        """Close every shared instance: cached answers go to disk, so that the next process starts warm."""
+        with cls._lock:
+            for one in cls._shared.values():
+                one.close()
+            cls._shared.clear()
+
+
+def _split(config: Mapping[str, Any], settings: Settings) -> tuple[PathragSettings, CacheSettings]:
+    """The keys by section, merged over the settings; a tenant's folders stay inside its own folder."""
+    known = [*PathragSettings.model_fields, *CacheSettings.model_fields]
+    for key in config:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+            raise SettingsError(f"MemoryEnhancedPathRAG has no key {key!r}; {hint}")
+    given = dict(config)
+    if settings.tenant is not None:
+        given |= {key: inside(given[key], settings.tenant) for key in _PLACES if given.get(key) is not None}
+    return _merge(settings.pathrag, given), _merge(settings.cache, given)
+
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def _merge(section: Part, given: Mapping[str, Any]) -> Part:
+    fields = type(section).model_fields
+    try:
+        return type(section).model_validate(
+            section.model_dump(exclude_unset=True) | {k: v for k, v in given.items() if k in fields}
+        )
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
+        )
+        raise SettingsError(f"MemoryEnhancedPathRAG cannot be set up: {wrong}") from None

@@ -1,0 +1,317 @@
+"""Corrections of entities: apply, review, undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from hades import build_state
+from hades.build_state import CURATED, EDITS, as_derived, read_edit, refresh_entities
+from hades.errors import HadesError
+from hades.ports.services import Embedder
+from hades.ports.store import GraphStore, RowStore, Term
+from schemas.builds import EditState, EntityEdit, EntityFields
+from schemas.ids import content_key, is_legal_key, node_id
+from schemas.record import canonical_json, to_table
+
+# What an edit may say, how it is kept, and what is reported of it.
+
+
+COLLECTIONS = ("entities", EDITS, "build_stages")  # what one edit writes
+SERVED = "questions see it after the next publish; the nightly build keeps it"
+SAID_MOST = 500  # characters of a name of a party, or of a reason
+Row = dict[str, Any]
+
+
+class BadEdit(HadesError):
+    """An edit that cannot be made: which entity or field, what was expected, what to do."""
+
+
+@dataclass(frozen=True)
+class EditReport:
+    """What became of an edit. `changed` is whether this call changed anything; `before` is what its fields said."""
+
+    edit: str
+    entity: str
+    state: str
+    changed: bool
+    fields: Mapping[str, Any]
+    before: Mapping[str, Any]
+    needs: tuple[str, ...]
+    approvals_missing: int
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {**asdict(self), "needs": list(self.needs)}
+
+
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as they are stored; anything else than what may be edited raises `BadEdit`."""
+    if not fields:
+        raise BadEdit(f"no field was given; edit one of {', '.join(EntityFields.model_fields)}")
+    try:
+        said = EntityFields.model_validate(dict(fields)).model_dump(mode="json", exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadEdit(
+            f"{where}: {first['msg']}; an entity has the editable fields {', '.join(EntityFields.model_fields)}"
+        ) from None
+    return dict(said)
+
+
+def check_words(who: str, why: str) -> None:
+    """Every edit has somebody who answers for it."""
+    for what, text in (("who", who), ("why", why)):
+        if len(text) > SAID_MOST or not all(character.isprintable() for character in text):
+            raise BadEdit(f"`{what}` must be one line of at most {SAID_MOST} characters")
+    if not who.strip():
+        raise BadEdit("`who` is empty; name the person responsible for the edit")
+
+
+def entity_row(store: RowStore, entity_id: str) -> Row:
+    """The entity of an id or key, with what edits look at."""
+    key = entity_id.removeprefix("entities/")
+    rows = store.get("entities", [key], columns=["_key", *CURATED]).to_pylist() if is_legal_key(key) else []
+    if not rows:
+        raise BadEdit(f"no entity has the id {entity_id!r}; ids look like entities/ada_lovelace, as paths show them")
+    row: Row = rows[0]
+    return row
+
+
+def differing(row: Row, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that would change the row; a thing's own name is no alias of it."""
+    wanted = dict(fields)
+    if "aliases" in wanted:
+        wanted["aliases"] = [alias for alias in wanted["aliases"] if alias != fields.get("name", row["name"])]
+    return {name: value for name, value in wanted.items() if row[name] != value}
+
+
+def refuse_other_nature(row: Row, fields: Mapping[str, Any]) -> None:
+    """A paper or a code symbol is one because its source says so."""
+    now = as_derived(row)["type"]
+    if "type" in fields and now in ("paper", "code_symbol"):
+        raise BadEdit(f"{node_id('entities', row['_key'])} is a {now} by its source; its type cannot be edited")
+
+
+def new_edit(row: Row, fields: Mapping[str, Any], who: str, why: str, at: datetime, confidence: float) -> EntityEdit:
+    """An edit that nobody has agreed on yet."""
+    key = content_key("edit", row["_key"], canonical_json(dict(fields)), who, at.isoformat())
+    return EntityEdit(
+        key=key,
+        entity=row["_key"],
+        fields=dict(fields),
+        state=EditState.PENDING,
+        who=who,
+        why=why,
+        at=at,
+        confidence=confidence,
+    )
+
+
+def edits_of(store: RowStore, entity: str) -> list[EntityEdit]:
+    """Every edit of an entity (key), oldest first."""
+    return _list(store, [Term("entity", "==", entity)])
+
+
+def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
+    """Edits, oldest first: of one entity or of all, in one state or in any."""
+    where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
+    if state is not None:
+        where.append(Term("state", "==", str(state)))
+    return _list(store, where)
+
+
+def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
+    """The edit of an id, or `BadEdit`."""
+    rows = store.get(EDITS, [edit_id]).to_pylist() if is_legal_key(edit_id) else []
+    if not rows:
+        raise BadEdit(f"no edit has the id {edit_id!r}; `hades entity edits` lists them")
+    return read_edit(rows[0])
+
+
+def keep(store: RowStore, edit: EntityEdit) -> None:
+    """Write an edit as it stands now."""
+    store.upsert(EDITS, to_table(EntityEdit, [edit]))
+
+
+def report_of(edit: EntityEdit, before: Row, *, changed: bool, note: str) -> EditReport:
+    """What became of an edit of the row that stood before."""
+    missing = edit.quorum - 1 - len(edit.approved_by) if edit.state == EditState.PENDING else 0
+    held = {name: before.get(name) for name in edit.fields}
+    entity = node_id("entities", edit.entity)
+    return EditReport(edit.key, entity, edit.state, changed, edit.fields, held, edit.needs, missing, note)
+
+
+def _list(store: RowStore, where: Sequence[Term]) -> list[EntityEdit]:
+    rows = [read_edit(row) for batch in store.scan(EDITS, where=list(where)) for row in batch.to_pylist()]
+    return sorted(rows, key=lambda edit: (edit.at, edit.key))
+
+
+# Which edits others must agree on, and the agreement itself.
+
+
+@dataclass(frozen=True)
+class ReviewRules:
+    """Up to `degree` relations and from `confidence` on an edit applies at once; beyond, `quorum` parties must agree.
+
+    Twenty relations is where a wrong name starts to be seen in many answers.
+    """
+
+    degree: int = 20
+    confidence: float = 0.5
+    quorum: int = 2
+
+
+RULES = ReviewRules()
+
+
+def needs_of(
+    store: RowStore,
+    row: Row,
+    fields: Mapping[str, Any],
+    standing: Sequence[EntityEdit],
+    who: str,
+    confidence: float,
+    rules: ReviewRules = RULES,
+) -> tuple[str, ...]:
+    """Why others must agree on these fields; empty when nobody must."""
+    needs = []
+    identity = [name for name in ("name", "type") if name in fields]
+    if set(row["aliases"]) - set(fields.get("aliases", row["aliases"])):
+        identity.append("aliases")
+    degree = degree_of(store, row["_key"]) if identity else 0
+    if degree > rules.degree:
+        needs.append(
+            f"{' and '.join(identity)} of an entity with {degree} relations: more than {rules.degree} need a second say"
+        )
+    if confidence < rules.confidence:
+        needs.append(f"made with confidence {confidence:g}, below {rules.confidence:g}")
+    others = sorted({edit.who for edit in standing if edit.who != who and set(edit.fields) & set(fields)})
+    if others:
+        needs.append(f"overrules what {', '.join(others)} said")
+    return tuple(needs)
+
+
+def degree_of(store: RowStore, key: str) -> int:
+    """How many relations an entity has, either way."""
+    entity = node_id("entities", key)
+    return sum(store.count("relations", where=[Term(end, "==", entity)]) for end in ("_from", "_to"))
+
+
+def approve(store: GraphStore, edit_id: str, *, who: str, at: datetime, embedder: Embedder | None = None) -> EditReport:
+    """Stand behind somebody else's edit; it applies once enough parties do. Twice by the same party is once."""
+    check_words(who, "")
+    with store.transaction(COLLECTIONS) as inside:
+        return agree(inside, edit_named(inside, edit_id), who, at, embedder)
+
+
+def agree(store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: Embedder | None) -> EditReport:
+    """The same inside a transaction."""
+    row = entity_row(store, edit.entity)
+    if edit.state == EditState.UNDONE:
+        raise BadEdit(f"edit {edit.key} was undone by {edit.undone_by}; make it again if it is right")
+    if edit.state == EditState.APPLIED or who in edit.approved_by:
+        return report_of(edit, row, changed=False, note="it stood so already")
+    if who == edit.who:
+        raise BadEdit(f"edit {edit.key} was made by {who}; another person must approve it")
+    approved = edit.model_copy(update={"approved_by": (*edit.approved_by, who)})
+    if 1 + len(approved.approved_by) < approved.quorum:
+        keep(store, approved)
+        return report_of(approved, row, changed=True, note="noted; more parties must agree before it applies")
+    return put_on(store, approved, row, at, embedder)
+
+
+def put_on(store: RowStore, edit: EntityEdit, row: Row, at: datetime, embedder: Embedder | None) -> EditReport:
+    """Let an edit count from now on."""
+    applied = edit.model_copy(update={"state": str(EditState.APPLIED), "applied_at": at})
+    keep(store, applied)
+    refresh_entities(store, [edit.entity], embedder)
+    if {"name", "type"} & set(edit.fields):
+        build_state.reopen(store)  # topics are named after their members, people are placed otherwise
+    return report_of(applied, row, changed=True, note=SERVED)
+
+
+# Making an edit: the same twice is one, a safe one applies at once, any other waits for a second party.
+
+
+def update_entity(
+    store: GraphStore,
+    entity_id: str,
+    fields: Mapping[str, Any],
+    *,
+    who: str,
+    why: str,
+    at: datetime,
+    confidence: float = 1.0,
+    embedder: Embedder | None = None,
+    rules: ReviewRules = RULES,
+) -> EditReport:
+    """Correct an entity. One that waits is agreed to by `approve`, or by a second party that makes the same edit.
+
+    With an embedder a new name has its vector at once, else from the next derivation on.
+    """
+    wanted = check_fields(fields)
+    check_words(who, why)
+    if not 0.0 <= confidence <= 1.0:
+        raise BadEdit(f"confidence is {confidence}; give a number from 0 to 1")
+    with store.transaction(COLLECTIONS) as inside:
+        row = entity_row(inside, entity_id)
+        refuse_other_nature(row, wanted)
+        said = differing(row, wanted)
+        every = edits_of(inside, row["_key"])
+        if not said:
+            return _as_it_is(row, wanted, every)
+        edit = new_edit(row, said, who, why, at, confidence)
+        same = next((one for one in every if one.state == EditState.PENDING and one.fields == said), None)
+        if same is not None and same.who == who:
+            return report_of(same, row, changed=False, note="it waits already; somebody else must agree")
+        if same is not None:
+            return agree(inside, same, who, at, embedder)
+        standing = [one for one in every if one.state == EditState.APPLIED]
+        needs = needs_of(inside, row, said, standing, who, confidence, rules)
+        if not needs:
+            return put_on(inside, edit, row, at, embedder)
+        waits = edit.model_copy(update={"needs": needs, "quorum": rules.quorum})
+        keep(inside, waits)
+        return report_of(waits, row, changed=True, note="it waits: somebody else must agree (`hades entity approve`)")
+
+
+def _as_it_is(row: Row, wanted: Row, every: Sequence[EntityEdit]) -> EditReport:
+    """The edit that made the entity say so, or none where the documents do."""
+    made = [one for one in every if one.state == EditState.APPLIED and one.fields == wanted]
+    note = "the entity says so already"
+    if made:
+        return report_of(made[-1], row, changed=False, note=note)
+    entity, before = node_id("entities", row["_key"]), {name: row[name] for name in wanted}
+    return EditReport("", entity, str(EditState.APPLIED), False, wanted, before, (), 0, note)
+
+
+# Taking an edit back: the entity says again what documents and the other edits say, exactly.
+
+
+def undo(
+    store: GraphStore, edit_id: str, *, who: str, why: str, at: datetime, embedder: Embedder | None = None
+) -> EditReport:
+    """Take an edit back, applied or waiting; the row of the edit stays and says who did. Idempotent."""
+    check_words(who, why)
+    with store.transaction(COLLECTIONS) as inside:
+        edit = edit_named(inside, edit_id)
+        row = entity_row(inside, edit.entity)
+        if edit.state == EditState.UNDONE:
+            return report_of(edit, row, changed=False, note=f"{edit.undone_by} undid it already")
+        undone = edit.model_copy(
+            update={"state": str(EditState.UNDONE), "undone_by": who, "undone_at": at, "undone_why": why}
+        )
+        keep(inside, undone)
+        if edit.state == EditState.PENDING:
+            return report_of(undone, row, changed=True, note="it had not been applied")
+        refresh_entities(inside, [edit.entity], embedder)
+        if {"name", "type"} & set(edit.fields):
+            build_state.reopen(inside)
+        return report_of(undone, row, changed=True, note=SERVED)

@@ -1,1 +1,0 @@
-"""Corrections of entities by hand: made, agreed on, listed, undone."""

@@ -1,0 +1,256 @@
+"""Cases, repository, metrics of code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hades.build.code_workspace import CommitLog, cut_units
+from hades.evaluation.cases import BadCases, read_lines
+from hades.evaluation.metrics import all_gold_at, interval, recall_at, reciprocal_rank
+from hades.evaluation.rankers import MOMENT, PLAN
+from hades.ingest.phases import IngestContext, ingest
+from hades.ingest.sources.git import GitTreeSource, run_git
+from hades.ingest.sources.material import Material
+from hades.ports.services import Tokenizer
+from hades.ports.view import GraphView
+from hades.retrieval.code.index import CodeIndex, CodeUnit, History
+from hades.retrieval.code.words import Words
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+
+# Issues with the commit they were reported at, and single functions with questions: read from files, checked.
+
+
+@dataclass(frozen=True)
+class CodeCase:
+    """An issue: the files and symbols that its fix changed, at the commit before the fix."""
+
+    id: str
+    repo: str
+    commit: str
+    question: str
+    gold: frozenset[str]
+    gold_symbols: frozenset[str]
+
+
+@dataclass(frozen=True)
+class FunctionRow:
+    """A single function."""
+
+    id: str
+    name: str
+    text: str
+
+
+def read_code_cases(path: Path, at: str | None = None, limit: int | None = None) -> list[CodeCase]:
+    """Rows of id, repo, commit, question, gold and gold_symbols; `at` is a commit that all of them are asked at."""
+    cases = []
+    for number, row in enumerate(read_lines(path), 1):
+        commit = at or (row.get("commit") if isinstance(row, dict) else None)
+        if not isinstance(row, dict) or not row.get("question") or not row.get("gold") or not commit:
+            raise BadCases(
+                f"{path} line {number}: a row needs `question`, `gold` and `commit`; got {str(row)[:80]}; "
+                "give the commit in the row or with --at"
+            )
+        cases.append(
+            CodeCase(
+                str(row.get("id", number)),
+                str(row.get("repo", "")),
+                str(commit),
+                str(row["question"]),
+                frozenset(map(str, row["gold"])),
+                frozenset(map(str, row.get("gold_symbols") or ())),
+            )
+        )
+    if not cases:
+        raise BadCases(f"{path} holds no case")
+    return _sample(cases, limit)
+
+
+def read_functions(path: Path) -> list[FunctionRow]:
+    """Rows of id, name and text."""
+    rows = []
+    for number, row in enumerate(read_lines(path), 1):
+        if not isinstance(row, dict) or not row.get("id") or not isinstance(row.get("text"), str):
+            raise BadCases(f"{path} line {number}: a row needs `id` and `text`; got {str(row)[:80]}")
+        rows.append(FunctionRow(str(row["id"]), str(row.get("name", "")), row["text"]))
+    if not rows:
+        raise BadCases(f"{path} holds no function")
+    return rows
+
+
+def find_repository(place: Path, repo: str) -> Path:
+    """The git directory of a case: `place` itself, or the folder in it that is called after the repository."""
+    if _is_repository(place):
+        return place
+    owner, _, name = repo.rpartition("/")
+    for folder in (f"{owner}+{name}", f"{owner}__{name}", repo, name):
+        for inner in ("", "repo", f"{name}.git"):
+            found = place / folder / inner if inner else place / folder
+            if folder and _is_repository(found):
+                return found
+    raise BadCases(
+        f"{place} is not a git repository and holds none called {repo!r}; "
+        f"expected {place}/{owner}+{name}, {place}/{name} or a repository"
+    )
+
+
+def _is_repository(place: Path) -> bool:
+    return (place / ".git").exists() or ((place / "objects").is_dir() and (place / "HEAD").is_file())
+
+
+def _sample(cases: list[CodeCase], limit: int | None) -> list[CodeCase]:
+    """Cases spread evenly over the file, so that a sample holds every repository."""
+    if limit is None or limit >= len(cases):
+        return cases
+    return [cases[place * len(cases) // limit] for place in range(limit)]
+
+
+# Figures of rankings of files and symbols against the files and symbols that a fix changed.
+
+
+FILE_DEPTHS = (1, 3, 5, 10)
+RECALL_DEPTHS = (5, 10)
+SYMBOL_DEPTHS = (5, 10)
+MOST_SYMBOLS = 3  # symbol accuracy counts cases with at most this many gold symbols
+
+
+@dataclass(frozen=True)
+class CodeRanking:
+    """What one ranker gave one case: paths, `path:symbol` names, both best first, and what it took."""
+
+    files: tuple[str, ...]
+    symbols: tuple[str, ...]
+    ms: float
+    abstained: bool = False
+
+
+def summarise_code(cases: Sequence[CodeCase], rankings: Sequence[CodeRanking]) -> dict[str, Any]:
+    """The figures of one ranker, in the shape that scripts rely on."""
+    pairs = list(zip(cases, rankings, strict=True))
+    single = [(case, found) for case, found in pairs if len(case.gold) == 1]
+    named = [(case, found) for case, found in pairs if 1 <= len(case.gold_symbols) <= MOST_SYMBOLS]
+    recall = {k: [recall_at(found.files, case.gold, k) for case, found in pairs] for k in RECALL_DEPTHS}
+    times = [found.ms for found in rankings]
+    return {
+        "file_acc": _file_acc(pairs),
+        "file_recall": {str(k): _mean(values) for k, values in recall.items()},
+        "ci95": {f"file_recall@{k}": [round(end, 4) for end in interval(np.array(v))] for k, v in recall.items()},
+        "symbol_acc": {
+            **{
+                str(k): _mean([all_gold_at(one.symbols, case.gold_symbols, k) for case, one in named])
+                for k in SYMBOL_DEPTHS
+            },
+            "cases": len(named),
+        },
+        "mrr": _mean([reciprocal_rank(found.files, case.gold) for case, found in pairs]),
+        "one_file": {"file_acc": _file_acc(single), "cases": len(single)},
+        "ms": {"p50": round(float(np.quantile(times, 0.5)), 3), "p95": round(float(np.quantile(times, 0.95)), 3)},
+        "abstained": _mean([float(found.abstained) for found in rankings]),
+    }
+
+
+def _file_acc(pairs: Sequence[tuple[CodeCase, CodeRanking]]) -> dict[str, float]:
+    return {str(k): _mean([all_gold_at(found.files, case.gold, k) for case, found in pairs]) for k in FILE_DEPTHS}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4) if values else 0.0
+
+
+# A graph that follows a repository from commit to commit, so that every recipe can rank its files and symbols.
+
+
+CORPUS = "repository"
+
+
+class CodeGraph:
+    """The store and snapshots of one repository; the next commit writes only what changed.
+
+    `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
+    """
+
+    def __init__(
+        self,
+        context: IngestContext,
+        home: Path,
+        rules: HiragPathrag = HiragPathrag(),
+        walk: HippoSettings = HippoSettings(),
+    ) -> None:
+        self._context, self._home = context, home
+        self._tools = Tools(context.tokenizer, context.embedder, rules, walk)
+        self._parsed: dict[str, Material] = {}
+
+    def rank(self, git_dir: Path, commit: str, question: str, recipes: Sequence[str]) -> dict[str, CodeRanking]:
+        """What each recipe finds at a commit."""
+        with self._at(git_dir, commit) as view:
+            return {recipe: self._rank(view, question, recipe) for recipe in recipes}
+
+    @contextmanager
+    def _at(self, git_dir: Path, commit: str) -> Iterator[GraphView]:
+        ingest(self._context, GitTreeSource(git_dir, commit, CORPUS, self._parsed))
+        publish(self._context.store, self._home)
+        view = open_snapshot(self._home)
+        try:
+            yield view
+        finally:
+            view.close()
+
+    def _rank(self, view: GraphView, question: str, recipe: str) -> CodeRanking:
+        began = time.perf_counter()
+        answer = retrieve(view, question, self._tools, at=MOMENT, recipe=recipe, plan=PLAN)
+        taken = (time.perf_counter() - began) * 1000
+        cited = [one for one in answer.passages if one.path]
+        files = tuple(dict.fromkeys(one.path for one in cited))
+        symbols = tuple(dict.fromkeys(f"{one.path}:{one.symbol}" for one in cited if one.symbol))
+        return CodeRanking(files, symbols, taken, abstained=not files)
+
+
+# A repository at one commit after another: what changed is parsed and its words are read, the rest is reused.
+
+
+@dataclass(frozen=True, eq=False)
+class Checkout:
+    """A repository at a commit, ready to be asked."""
+
+    index: CodeIndex
+    seconds: float
+    parsed: int
+
+
+class CodeRepository:
+    """Builds the index of any commit of a repository; what two commits share is parsed once."""
+
+    def __init__(self, git_dir: Path, tokenizer: Tokenizer) -> None:
+        self.git_dir, self._tokenizer = git_dir, tokenizer
+        self._parsed: dict[str, Material] = {}
+        self._units: dict[tuple[str, str], list[CodeUnit]] = {}
+        self._words = Words()
+        self._log = CommitLog(git_dir)
+
+    def commit_time(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        return int(run_git(self.git_dir, "log", "--max-count=1", "--format=%ct", commit))
+
+    def at(self, commit: str) -> Checkout:
+        """The index of a commit, with the history before it and nothing later."""
+        began = time.perf_counter()
+        known = len(self._parsed)
+        units: list[CodeUnit] = []
+        for one in GitTreeSource(self.git_dir, commit, parsed=self._parsed).read():
+            if isinstance(one, Material):
+                key = (one.code.path if one.code else one.origin, one.text)
+                if key not in self._units:
+                    self._units[key] = list(cut_units(one, self._tokenizer))
+                units += self._units[key]
+        index = CodeIndex(units, History(self._log.before(commit)), self._words)
+        return Checkout(index, round(time.perf_counter() - began, 3), len(self._parsed) - known)

@@ -1,0 +1,479 @@
+"""Ours by recipe, baselines, ablations."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.build.context import BuildContext
+from hades.build.night import bridge, build_topics, weigh
+from hades.evaluation.cases import Case
+from hades.ingest.ingest import Ingest
+from hades.ingest.manifest import IngestReport
+from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, Kind, Numbers, ViewInfo
+from hades.ports.services import Embedder, Progress, Tokenizer, Vectors
+from hades.ports.store import Direction
+from hades.ports.view import GraphView
+from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
+from hades.retrieval.core.words import fusion_model, subqueries
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.snapshot.adjacency import follow, gather, merge, visible
+from hades.snapshot.publish import publish
+from schemas.answer import Conveyance, Retrieval
+from schemas.ids import Mask
+from schemas.plan import Plan, Profile
+
+# What is measured of one question, and the rankers that give it: ours by recipe, and the baselines, always.
+
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)  # an evaluation stands still in time, so that its figures can be had again
+PLAN = Plan(profile=Profile.EVALUATION)
+SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'; beyond them nothing is counted
+DEPTH = 100  # passages of each search that the fusion looks at
+RRF = 60.0  # the usual constant of reciprocal rank fusion
+BASELINES = ("bm25", "dense", "fusion")
+PLACED = ("bm25+source", "dense+source", "fusion+source")  # the same, told what is written where the question is asked
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Documents as one ranker ordered them for one question, and what that cost.
+
+    `has_answer` says whether the answer stands in what a language model would be told; None where none is known.
+    """
+
+    documents: tuple[str, ...]
+    ms: float
+    reads: int = 0
+    tokens: int = 0
+    reasons: tuple[str, ...] = ()
+    conveyance: Conveyance | None = None
+    has_answer: bool | None = None
+    on_paths: frozenset[str] | None = None  # documents that lie on a returned path or are cited by one of its edges
+    confidence: float | None = None
+
+
+Ranker = Callable[[Case], Ranking]
+
+
+class CachingEmbedder:
+    """An embedder that keeps every vector it made, so that a turn is timed without the model."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.model = embedder.model
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """The vectors of the texts; only what is new goes to the model."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if fresh:
+            self._vectors.update(zip(fresh, self._embedder.embed(fresh, progress=progress), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+    def learn(self, questions: Iterable[str]) -> float:
+        """Embed questions and their sub-queries ahead; milliseconds a text."""
+        texts = list(dict.fromkeys(part for text in questions for part in subqueries(text, PLAN.q)))
+        began = time.perf_counter()
+        self.embed(texts)
+        return (time.perf_counter() - began) * 1000 / len(texts)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A published graph and what asking it needs."""
+
+    view: GraphView
+    embedder: CachingEmbedder
+    tokenizer: Tokenizer
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
+    is_fitted: bool = True  # whether the fitted ranking of the default recipe serves, or weights by hand
+
+
+def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
+    """BM25, cosine and their reciprocal rank fusion, over chunks.
+
+    `placed` gives those that also know what is written where a question is asked: BM25 searches by both texts, cosine
+    by the mean of both vectors.
+    """
+    view, embedder = bench.view, bench.embedder
+
+    def bm25(case: Case) -> NDArray[np.int64]:
+        text = f"{case.question} {case.beside}" if placed else case.question
+        return view.lexical(text, kind=Kind.CHUNK, limit=DEPTH).numbers
+
+    def dense(case: Case) -> NDArray[np.int64]:
+        texts = [case.question, case.beside] if placed and case.beside else [case.question]
+        vector = embedder.embed(texts).mean(axis=0)
+        return view.nearest(vector, kind=Kind.CHUNK, model=embedder.model.tag, limit=DEPTH).numbers
+
+    def fused(case: Case) -> NDArray[np.int64]:
+        scores: dict[int, float] = {}
+        for numbers in (bm25(case), dense(case)):
+            for place, number in enumerate(numbers.tolist(), 1):
+                scores[number] = scores.get(number, 0.0) + 1.0 / (RRF + place)
+        return np.array(sorted(scores, key=lambda number: (-scores[number], number)), np.int64)
+
+    def ranker(search: Callable[[Case], NDArray[np.int64]]) -> Ranker:
+        def rank(case: Case) -> Ranking:
+            began = time.perf_counter()
+            passages = view.passages(search(case)[:SHOWN])
+            ms = (time.perf_counter() - began) * 1000
+            tokens = sum(passage.token_count for passage in passages)
+            told = _has_answer(case, "\n".join(one.text for one in passages))
+            found = _documents(case, (one.document for one in passages))
+            return Ranking(found, ms, len(passages), tokens, has_answer=told)
+
+        return rank
+
+    return dict(zip(PLACED if placed else BASELINES, map(ranker, (bm25, dense, fused)), strict=True))
+
+
+def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
+    """One recipe as a ranker: the order of its passages, its reads, its tokens."""
+    ask = asker(bench, recipe, plan)
+
+    def rank(case: Case) -> Ranking:
+        answer, ms = ask(case.question, case.near)
+        return Ranking(
+            _documents(case, (passage.document for passage in answer.passages)),
+            ms,
+            answer.telemetry.reads,
+            answer.tokens.prompt,
+            tuple(str(reason) for reason in answer.reasons),
+            answer.conveyance,
+            _has_answer(case, answer.prompt),
+            path_documents(answer),
+            answer.confidence,
+        )
+
+    return rank
+
+
+class Ask(Protocol):
+    """A recipe as a function of a question and of where it is asked: its answer and the milliseconds it took."""
+
+    def __call__(self, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]: ...
+
+
+def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
+    """One recipe, to be asked."""
+    fusion = fusion_model if bench.is_fitted else _no_model
+    tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk, fusion=fusion)
+
+    def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
+        began = time.perf_counter()
+        answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
+        return answer, (time.perf_counter() - began) * 1000
+
+    return ask
+
+
+def _no_model() -> None:
+    return None
+
+
+def path_documents(answer: Retrieval) -> frozenset[str]:
+    """The documents that the paths of an answer run through or cite."""
+    nodes = {node.document for path in answer.paths for node in path.nodes}
+    return frozenset(nodes | {edge.provenance.doc for path in answer.paths for edge in path.edges}) - {""}
+
+
+def _documents(case: Case, documents: Iterable[str]) -> tuple[str, ...]:
+    """Each document once, in the order of its best passage, without those the question must not find."""
+    return tuple(one for one in dict.fromkeys(documents) if one not in case.excluded)
+
+
+def _has_answer(case: Case, prompt: str) -> bool | None:
+    if not case.answers:
+        return None
+    told = " ".join(prompt.split()).casefold()
+    return any(answer in told for answer in case.answers)
+
+
+# A graph with a part of it hidden, for ablations and for withheld edges; the snapshot itself is not touched.
+
+
+SYNONYMS = ("similar_to", "coref")
+Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
+
+
+def no_hierarchy(view: GraphView) -> GraphView:
+    """Without topics."""
+    return cast(GraphView, _NoHierarchy(view))
+
+
+def no_ranker(view: GraphView) -> GraphView:
+    """Without the learned ranker: everything is judged by hand."""
+    return cast(GraphView, _NoRanker(view))
+
+
+def no_bridges(view: GraphView) -> GraphView:
+    """Without paths computed ahead; a question searches for all of them."""
+    return cast(GraphView, _NoBridges(view))
+
+
+def no_synonyms(view: GraphView) -> GraphView:
+    """Without the edges that say that two names are alike."""
+    codes = np.array([view.type_names.index(name) for name in SYNONYMS], np.uint8)
+    return cast(GraphView, _FewerEdges(view, lambda near, rows: np.isin(rows.type, codes)))
+
+
+def passages_as_ends(view: GraphView) -> GraphView:
+    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
+    chunk = KINDS.index(Kind.CHUNK)
+    return cast(GraphView, _FewerEdges(view, lambda near, rows: view.kinds(near) == chunk))
+
+
+def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
+    """Without any edge that joins these two nodes, whatever its type and direction."""
+    found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
+    hidden = np.unique(found.edge[found.target == other])
+    return cast(GraphView, _FewerEdges(view, lambda near, rows: np.isin(rows.edge, hidden)))
+
+
+class _Hidden:
+    """Another view, as far as nothing is hidden."""
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+class _NoRanker(_Hidden):
+    @cached_property
+    def info(self) -> ViewInfo:
+        return replace(self._view.info, parts={**self._view.info.parts, "ranker": ""})
+
+    def fitted(self) -> None:
+        return None
+
+
+class _NoBridges(_Hidden):
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        return []
+
+
+class _NoHierarchy(_NoBridges):
+    """As before the hierarchy was built: no topic, no node in one, and so no bridge between two."""
+
+    @cached_property
+    def info(self) -> ViewInfo:
+        info = self._view.info
+        parts = {**info.parts, "hierarchy": "", "bridges": ""}
+        nodes, models = {**info.nodes, Kind.CLUSTER: 0}, {**info.models, Kind.CLUSTER: ()}
+        return replace(info, nodes=nodes, models=models, parts=parts)
+
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        return np.full(len(numbers), -1, np.int64)
+
+
+class _FewerEdges(_Hidden):
+    """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
+
+    def __init__(self, view: GraphView, hides: Hides) -> None:
+        super().__init__(view)
+        whole = view.adjacency()
+        assert whole is not None, "edges are hidden from a snapshot, whose adjacency lies in memory"
+        self._adjacency = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
+
+    @cached_property
+    def _shown(self) -> frozenset[int]:
+        return frozenset(self._adjacency.out.edge.tolist())
+
+    def adjacency(self) -> Adjacency | None:
+        return self._adjacency
+
+    def expand(
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
+        fanout: int | None = None,
+        mask: Mask = Mask(),
+        max_work: int | None = None,
+    ) -> Expansion:
+        asked = np.asarray(numbers, np.int64)
+        if direction == Direction.ANY:
+            out = self._one_way(asked, True, types, fanout, mask, max_work)
+            left = None if max_work is None else max_work - out.work
+            return merge(out, self._one_way(asked, False, types, fanout, mask, left, no_loops=True), fanout)
+        return self._one_way(asked, direction == Direction.OUT, types, fanout, mask, max_work)
+
+    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        found = self.expand(numbers, direction=direction, types=types)
+        return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
+
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        found = self._view.bridges(clusters_from, clusters_to, limit=limit)
+        return [bridge for bridge in found if self._shown.issuperset(bridge.edges)]
+
+    def _one_way(
+        self,
+        asked: Numbers,
+        outbound: bool,
+        types: Sequence[str] | None,
+        fanout: int | None,
+        mask: Mask,
+        max_work: int | None,
+        no_loops: bool = False,
+    ) -> Expansion:
+        rows, validity = self._adjacency.out if outbound else self._adjacency.into, self._adjacency.validity
+        names = self._view.type_names
+        wanted = None if types is None else np.array([names.index(name) for name in types], np.uint8)
+
+        def keep(entry: Numbers, near: Numbers) -> Flags:
+            kept = np.ones(len(entry), np.bool_) if wanted is None else np.isin(rows.type[entry], wanted)
+            if validity is not None and not mask.is_open:
+                kept &= visible(validity, rows.edge[entry], mask)
+            return kept & (rows.target[entry] != near) if no_loops else kept
+
+        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
+
+
+def _fewer(rows: Csr, hides: Hides) -> Csr:
+    near = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
+    kept = ~hides(near, rows)
+    starts = np.concatenate([[0], np.cumsum(kept)])[rows.starts].astype(np.int64)
+    return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
+
+
+# The rungs of the ladder: every way to answer, and the same ways with one part taken out, by name.
+
+
+RANKER = "ranker"  # the part of a snapshot that a learned ranker would be
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A recipe, on the graph as it is or on one that lacks a part.
+
+    `stays_out`: a plan without hops keeps it out of the graph. `is_online`: the plan of a user's turn instead of the
+    one for evaluation. `has_clauses`: whether parts of the question are searched for too. `is_fitted`: whether the
+    fitted ranking of the default recipe serves, or weights by hand.
+    """
+
+    name: str
+    recipe: str
+    about: str
+    without: Callable[[GraphView], GraphView] | None = None
+    stays_out: bool = False
+    is_online: bool = False
+    has_clauses: bool = True
+    is_fitted: bool = True
+
+    def plan(self) -> Plan:
+        """The plan it is asked with."""
+        plan = Plan(profile=Profile.ONLINE) if self.is_online else PLAN
+        graph = plan.graph.model_copy(update={"hops": 0}) if self.stays_out else plan.graph
+        return plan.model_copy(update={"graph": graph, **({} if self.has_clauses else {"q": 1})})
+
+    def bench(self, bench: Bench) -> Bench:
+        """What it is asked on."""
+        view = bench.view if self.without is None else self.without(bench.view)
+        return replace(bench, view=view, is_fitted=self.is_fitted)
+
+    def ranker(self, bench: Bench) -> Ranker:
+        """It as a ranker."""
+        return recipe_ranker(self.bench(bench), self.recipe, self.plan())
+
+
+LADDER: tuple[Rung, ...] = (
+    Rung("auto", "auto", "the default: every channel, one ranking"),
+    Rung("auto/online", "auto", "the plan of a user's turn: 20 candidates, 6 passages, 1 hop", is_online=True),
+    Rung("auto/by-hand", "auto", "weights by hand instead of the fitted ranking", is_fitted=False),
+    Rung("auto/no-graph", "auto", "its searches and a reranking, without walks", stays_out=True),
+    Rung("auto/no-synonyms", "auto", "no similar_to and coref edges", no_synonyms),
+    Rung("auto/no-passage-nodes", "auto", "passages take and pass nothing on", passages_as_ends),
+    Rung("auto/no-clauses", "auto", "the question is searched for as a whole only", has_clauses=False),
+    Rung("vector", "vector", "flat RAG"),
+    Rung("graphrag", "graphrag", "GraphRAG-style expansion"),
+    Rung("hirag", "hirag", "HiRAG"),
+    Rung("pathrag", "pathrag", "PathRAG"),
+    Rung("hirag_pathrag", "hirag_pathrag", "HiRAG x PathRAG"),
+    Rung("hipporag", "hipporag", "HippoRAG"),
+    Rung("hipporag_multihop", "hipporag_multihop", "HippoRAG, walking on"),
+    Rung("nexus", "nexus", "Nexus"),
+    Rung("hirag_pathrag/no-hierarchy", "hirag_pathrag", "no topics narrow the search", no_hierarchy),
+    Rung("pathrag/no-flow", "pathrag", "its seeds and its reranking, without the flow", stays_out=True),
+    Rung("hirag_pathrag/no-bridges", "hirag_pathrag", "no paths computed ahead", no_bridges),
+    Rung("hirag_pathrag/no-ranker", "hirag_pathrag", "ranked by hand", no_ranker),
+    Rung("hipporag/no-ranker", "hipporag", "ranked by hand", no_ranker),
+    Rung("hipporag/no-synonyms", "hipporag", "no similar_to and coref edges", no_synonyms),
+    Rung("hipporag/no-passage-nodes", "hipporag", "passages take and pass nothing on", passages_as_ends),
+)
+_BY_NAME = {rung.name: rung for rung in LADDER}
+
+
+def rungs(names: str | None, default: str) -> list[Rung]:
+    """Rungs by their names, separated by commas; `ladder` for all of them."""
+    asked = [name.strip() for name in (names or default).split(",") if name.strip()]
+    found: dict[str, Rung] = {}
+    for name in asked:
+        if name == "ladder":
+            found |= _BY_NAME
+        elif name in _BY_NAME:
+            found[name] = _BY_NAME[name]
+        elif name in NAMES_OF_RECIPES:
+            found[name] = Rung(name, name, "")
+        else:
+            known = ", ".join(dict.fromkeys(("ladder", *NAMES_OF_RECIPES, *_BY_NAME)))
+            raise UnknownRecipe(f"no recipe or rung is called {name!r}; use some of {known}")
+    return list(found.values())
+
+
+def notes(view: GraphView) -> list[str]:
+    """What of the ladder this graph cannot show."""
+    if view.info.parts.get(RANKER):
+        return []
+    return [f"snapshot {view.info.snapshot} has no learned ranker: every rung runs with it off"]
+
+
+# A graph of its own for an evaluation: read, derive, group, weigh, bridge, publish; with what that took.
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A home of its own, opened: where the graph of an evaluation is built and asked.
+
+    `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
+    """
+
+    build_context: BuildContext
+    ingest: Ingest
+    embedder: Embedder
+    tokenizer: Tokenizer
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
+
+
+def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:
+    """Bring the home to what the files say, and publish; seconds, peak memory, and how many texts were embedded."""
+    began = time.perf_counter()
+    report = read(bench.ingest)
+    build_topics(bench.build_context, MOMENT)
+    weigh(bench.build_context, MOMENT)
+    bridge(bench.build_context, MOMENT)
+    publish(bench.build_context.store, bench.build_context.home)
+    seconds = round(time.perf_counter() - began, 2)
+    return {"seconds": seconds, "peak_mb": peak_mb(), "embedded": report.embedded}
+
+
+def peak_mb() -> float:
+    """The most memory this process has held so far."""
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)

@@ -1,0 +1,384 @@
+"""Topics, bridges and logs after a removal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades import build_state
+from hades.build_state import EDITS
+from hades.ingest.manifest import as_table, remove_nodes
+from hades.ingest.write_changes import Change
+from hades.ports.store import Direction, RowStore, Term
+from schemas.catalogue import collection_named
+from schemas.edges import ClusterEdgeType
+from schemas.ids import node_id
+from schemas.record import canonical_json
+from schemas.telemetry import FORGOTTEN
+from schemas.topics import LOST
+
+# Topics after members or quoted texts are gone: they count, name and quote what is left until the next build.
+
+
+_WORD = re.compile(r"\w+")
+_COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
+_UPWARD = [str(kind) for kind in ClusterEdgeType if kind is not ClusterEdgeType.SIBLING_OF]
+_ALL = 1_000_000_000  # edges of one topic
+_BETWEEN = ", "  # terms of a topic's name
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StandingRows:
+    """What topics may lean on: chunks (_key, sha256) and entities (_key, name, frequency) as they are from now on."""
+
+    chunks: pa.Table
+    entities: pa.Table
+
+
+def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
+    """Take entities out of their topics and bring each topic to what its other members and standing quotes say.
+
+    A topic that loses its last member goes, and a super-topic with its last topic. The centroid of one that stays is
+    an average over its members at the last full build; it stands until the next one.
+    """
+    rows = {row["_key"]: row for batch in store.scan("clusters", columns=_COLUMNS) for row in batch.to_pylist()}
+    for row in rows.values():
+        row["metadata"] = orjson.loads(row["metadata"])
+    lost, edges = _leave(store, gone)
+    empty = _remove_empty(store, rows, lost)
+    stale = _stale_quotes(rows, standing.chunks)
+    touched = {key for key in {*lost, *stale} if key in rows}
+    touched |= {rows[key]["parent"] for key in touched} & rows.keys()
+    touched |= {row["parent"] for row in empty} & rows.keys()
+    forgotten = _names(store.get("entities", sorted(gone), columns=["_key", "name"]).to_pylist()) if touched else set()
+    left = _left(store, rows, touched, standing.entities)
+    corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
+    if corrected:
+        store.patch("clusters", as_table("clusters", [_store(row) for row in corrected]))
+    if corrected or empty:
+        _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty, lost)
+    return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The names of those left in a cluster, who is mentioned most first, and the words of each."""
+
+    names: list[str]
+    words: list[set[str]]
+
+    def say(self, phrase: str) -> bool:
+        """Whether one of them has every word of a phrase in its name."""
+        asked = _words(phrase)
+        return any(asked <= words for words in self.words)
+
+
+def _leave(store: RowStore, gone: Sequence[str]) -> tuple[Counter[str], int]:
+    """Delete the edges from these entities up to their topics; how many each topic lost, and edges removed."""
+    members = [node_id("entities", key) for key in gone]
+    if not members:
+        return Counter(), 0
+    where = [Term("_from", "in", members)]
+    lost = Counter(
+        target.partition("/")[2]
+        for batch in store.scan("cluster_edges", where=where, columns=["_to"])
+        for target in batch.column("_to").to_pylist()
+    )
+    return lost, store.delete("cluster_edges", where=where)
+
+
+def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) -> list[Row]:
+    """Delete topics without a member and super-topics without a topic, from the store and from `rows`."""
+    removed: list[Row] = []
+    asked = set(lost)
+    while asked:
+        ids = [node_id("clusters", key) for key in sorted(asked)]
+        below = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=_UPWARD, fanout=1)
+        held = {target.partition("/")[2] for target in below.column("node").to_pylist()}
+        bare = sorted((asked - held) & rows.keys())
+        remove_nodes(store, "clusters", bare)
+        removed += [rows.pop(key) for key in bare]
+        asked = {row["parent"] for row in removed if row["parent"] in rows} if bare else set()
+    return removed
+
+
+def _stale_quotes(rows: dict[str, Row], chunks: pa.Table) -> dict[str, set[str]]:
+    """Chunks that a cluster quotes and that are gone or read otherwise, by cluster."""
+    quoted = {
+        (quote["chunk"], quote["sha256"]) for row in rows.values() for quote in row["metadata"].get("evidence", ())
+    }
+    asked = pa.array(sorted({chunk for chunk, _ in quoted}), pa.string())
+    held = chunks.filter(pc.is_in(chunks.column("_key"), value_set=asked))
+    standing = zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True)
+    gone = {chunk for chunk, _ in quoted.difference(standing)}
+    by_cluster = {
+        key: {quote["chunk"] for quote in row["metadata"].get("evidence", ())} & gone for key, row in rows.items()
+    }
+    return {key: chunks for key, chunks in by_cluster.items() if chunks}
+
+
+def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], entities: pa.Table) -> dict[str, _Members]:
+    """Who is left in each of these clusters; those of a super-topic are in its topics.
+
+    Members are read from the edges, which a store keeps by their ends, and their names from the rows given: a
+    super-topic may hold a large part of all entities.
+    """
+    topics = {key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))}
+    members: dict[str, list[str]] = {key: [] for key in touched}
+    words: dict[str, list[set[str]]] = {key: [] for key in touched}
+    for name, topic in _rank_members(store, sorted(topics), entities):
+        said = _words(name)
+        for key in {topic, rows[topic]["parent"]} & touched:
+            members[key].append(name)
+            words[key].append(said)
+    return {key: _Members(members[key], words[key]) for key in touched}
+
+
+def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) -> Iterator[tuple[str, str]]:
+    """The name and topic of each member that stands, the one mentioned most first."""
+    ids = [node_id("clusters", key) for key in topics]
+    if not ids:
+        return
+    part_of = [str(ClusterEdgeType.PART_OF)]
+    edges = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=part_of, fanout=_ALL)
+    members = pc.replace_substring(edges.column("neighbour"), "entities/", "", max_replacements=1)
+    place = pc.index_in(members, value_set=entities.column("_key").combine_chunks())
+    stands = pc.is_valid(place)
+    found = entities.select(["_key", "name", "frequency"]).take(place.filter(stands))
+    found = found.append_column("topic", edges.column("node").filter(stands))
+    for row in found.sort_by([("frequency", "descending"), ("_key", "ascending")]).to_pylist():
+        yield row["name"], row["topic"].partition("/")[2]
+
+
+def _correct(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:
+    """The row as what is left supports it; its metadata carries how many members went, also when none did."""
+    kept = row["metadata"]
+    terms = [term for term in kept.get("terms", ()) if left.say(term)]
+    name = _name(row["name"], bool(kept.get("terms")), left, forgotten)
+    quotes = [quote for quote in kept.get("evidence", ()) if quote["chunk"] not in stale]
+    same = name == row["name"] and terms == list(kept.get("terms", ())) and not stale
+    said = {} if same else {"written_by": "", "written_from": ""}  # no model's words about what is gone
+    return {
+        "_key": row["_key"],
+        "name": name,
+        "summary": row["summary"] if same else " ".join(quote["text"] for quote in quotes),
+        "size": len(left.names),
+        "metadata": {**kept, "terms": terms, "evidence": quotes, **said, LOST: kept.get(LOST, 0) + lost},
+    }
+
+
+def _name(name: str, of_terms: bool, left: _Members, forgotten: set[str]) -> str:
+    """The parts of a name that a member still bears out, or the name of the member mentioned most.
+
+    A topic without terms is called after one member, or says that it has no place: only a forgotten name is replaced.
+    """
+    if of_terms:
+        said = _BETWEEN.join(part for part in name.split(_BETWEEN) if left.say(part))
+    else:
+        said = "" if name.casefold() in forgotten else name
+    return said or (left.names[0] if left.names else "")
+
+
+def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row], lost: Counter[str]) -> None:
+    """The report of the last build names its biggest topics, and the next one counts changes from it."""
+    done = build_state.complete(store, build_state.HIERARCHY)
+    if done is None:
+        return
+    went = {row["_key"] for row in empty}
+    biggest = [
+        {**one, "name": names.get(one["cluster"], one["name"])}
+        for one in done.report.get("biggest", ())
+        if one["cluster"] not in went
+    ]
+    changed = done.report.get("changed_since_full", 0) + sum(lost[key] for key in went)
+    build_state.record(store, replace(done, report={**done.report, "biggest": biggest, "changed_since_full": changed}))
+
+
+def _store(row: Row) -> Row:
+    return {**row, "metadata": canonical_json(row["metadata"])}
+
+
+def _names(rows: Iterable[Row]) -> set[str]:
+    return {row["name"].casefold() for row in rows}
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+# Bridges after a change of the graph: one with a missing node or edge goes, one read elsewhere now says where.
+
+
+_BRIDGE_COLUMNS = ["_key", "nodes", "edges", "provenance"]
+
+
+def correct_bridges(store: RowStore, changed_ids: Sequence[str] | None = None) -> Change:
+    """Drop bridges whose nodes or edges are gone; name the present source of every edge of the others.
+
+    With the ids of the entities and relations that went or changed only bridges over these are looked at. A pinned
+    bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
+    """
+    batches = store.scan("bridge_cache", columns=_BRIDGE_COLUMNS) if changed_ids is None or changed_ids else ()
+    rows = [row for batch in batches for row in _over(batch, changed_ids).to_pylist()]
+    if not rows:
+        return Change()
+    nodes = _standing(store, "entities", (node for row in rows for node in row["nodes"]), ["_key"])
+    edges = _standing(store, "relations", (edge for row in rows for edge in row["edges"]), ["_key", "provenance"])
+    broken = [
+        row["_key"] for row in rows if not (set(row["nodes"]) <= nodes.keys() and set(row["edges"]) <= edges.keys())
+    ]
+    store.delete("bridge_cache", keys=broken)
+    left = set(broken)
+    told = {row["_key"]: _tell(row["provenance"], edges) for row in rows if row["_key"] not in left}
+    changed = [
+        {"_key": row["_key"], "provenance": told[row["_key"]]}
+        for row in rows
+        if row["_key"] in told and told[row["_key"]] != row["provenance"]
+    ]
+    if changed:
+        store.patch("bridge_cache", as_table("bridge_cache", changed))
+    return Change(changed=len(changed), removed=len(broken))
+
+
+def _over(batch: pa.RecordBatch, ids: Sequence[str] | None) -> pa.RecordBatch:
+    """The bridges that pass over one of these nodes or edges; all of them where no ids are given."""
+    if ids is None:
+        return batch
+    rows = [pc.list_parent_indices(batch.column(name)) for name in ("nodes", "edges")]
+    hits = [pc.is_in(pc.list_flatten(batch.column(name)), value_set=pa.array(ids)) for name in ("nodes", "edges")]
+    touched = pa.concat_arrays([row.filter(hit) for row, hit in zip(rows, hits, strict=True)])
+    return batch.take(pc.unique(touched))
+
+
+def _standing(
+    store: RowStore, collection: str, identifiers: Iterable[str], columns: list[str]
+) -> dict[str, dict[str, Any]]:
+    keys = sorted({one.partition("/")[2] for one in identifiers})
+    return {f"{collection}/{row['_key']}": row for row in store.get(collection, keys, columns=columns).to_pylist()}
+
+
+def _tell(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
+    """The provenance with each edge's document and span as the relation has them now."""
+    held = orjson.loads(provenance)
+    steps = []
+    for step in held.get("edges", ()):
+        source = edges[step["id"]]["provenance"] or {"doc": "", "span": None}
+        steps.append({**step, "doc": source["doc"], "span": source["span"]})
+    return canonical_json({**held, "edges": steps})
+
+
+# Logs of questions after a change of the graph: what was shown and is gone is blanked, how much was shown stays. A
+# log holds ids, and the id of an entity tells its name. Ranks, scores and counts remain, so that judgements by rank
+# and every figure over the logs stay as they were.
+
+
+_ROWS = 4_096
+
+
+def redact_logs(store: RowStore) -> Change:
+    """Blank the paths and passages of each log that name a row which is no longer there."""
+    changed = 0
+    for batch in store.scan("query_logs", columns=["_key", "results"], batch_rows=_ROWS):
+        keys, texts = batch.column("_key").to_pylist(), batch.column("results").to_pylist()
+        shown = [orjson.loads(text) for text in texts]
+        gone = _missing(store, (one for results in shown for one in _find_ids(results)))
+        rows = [
+            {"_key": key, "results": canonical_json(_redact(results, gone))}
+            for key, results in zip(keys, shown, strict=True)
+            if gone and not gone.isdisjoint(_find_ids(results))
+        ]
+        if rows:
+            store.patch("query_logs", as_table("query_logs", rows))
+            changed += len(rows)
+    return Change(changed=changed)
+
+
+def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
+    """Take away the words of questions that quote one of these passages; how many did."""
+    rows = [
+        {"_key": row["_key"], "query": FORGOTTEN}
+        for batch in store.scan("query_logs", columns=["_key", "query"], batch_rows=_ROWS)
+        for row in batch.to_pylist()
+        if any(quote in row["query"] for quote in quotes)
+    ]
+    if rows:
+        store.patch("query_logs", as_table("query_logs", rows))
+    return len(rows)
+
+
+def _find_ids(results: dict[str, Any]) -> set[str]:
+    """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every full build."""
+    paths, passages = results.get("paths", ()), results.get("passages", ())
+    return {*(one for path in paths for one in _walk(path)), *(passage["id"] for passage in passages)}
+
+
+def _walk(path: dict[str, Any]) -> list[str]:
+    return [*path["nodes"], *path["edges"]]
+
+
+def _redact(results: dict[str, Any], gone: set[str]) -> dict[str, Any]:
+    return {
+        **results,
+        "paths": [
+            path if gone.isdisjoint(_walk(path)) else {**path, "nodes": [], "edges": [], "why": FORGOTTEN}
+            for path in results.get("paths", ())
+        ],
+        "passages": [
+            passage if passage["id"] not in gone else {**passage, "id": FORGOTTEN}
+            for passage in results.get("passages", ())
+        ],
+    }
+
+
+def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
+    """Ids that name no row; text that is no id of a collection names nothing and is left alone."""
+    wanted: dict[str, set[str]] = {}
+    for identifier in identifiers:
+        collection, _, key = identifier.partition("/")
+        if key and collection_named(collection):
+            wanted.setdefault(collection, set()).add(key)
+    gone = set()
+    for collection, keys in sorted(wanted.items()):
+        held = set(store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist())
+        gone |= {f"{collection}/{key}" for key in keys - held}
+    return gone
+
+
+# After derivation: no row that a build, a question or a journal left may lean on what is no longer there. Ingestion
+# may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
+# records opened again and bring their rows to what a build without the removed material gives.
+
+
+JOURNAL = "cluster_membership_journal"
+SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages", EDITS)
+
+
+def detach_entities(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
+    """Take entities (keys) out of their topics; call it while their rows still tell their names."""
+    changes = correct_topics(store, gone, standing)
+    # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
+    noted = store.delete(JOURNAL, where=[Term("entity", "in", list(gone))]) if gone else 0
+    corrections = store.delete(EDITS, where=[Term("entity", "in", list(gone))]) if gone else 0
+    return {**changes, JOURNAL: Change(removed=noted), EDITS: Change(removed=corrections)}
+
+
+def clear_up(store: RowStore, changed_ids: Sequence[str] | None = None) -> dict[str, Change]:
+    """Correct what points at nodes and relations that are gone; call it when they are.
+
+    `changed_ids` are the entities and relations that went or changed, where they are known.
+    """
+    return {"bridge_cache": correct_bridges(store, changed_ids), "query_logs": redact_logs(store)}
+
+
+def reopen_stages(store: RowStore, changes: dict[str, Change]) -> None:
+    """Let the next build do its stages again where anything changed, even back to what they once worked from."""
+    if any(change.total for change in changes.values()):
+        build_state.reopen(store)

@@ -1,1 +1,0 @@
-"""Removes what forgotten documents left in topics, bridges and logs."""

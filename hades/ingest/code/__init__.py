@@ -1,1 +1,0 @@
-"""Code as a graph: rows and edges of files, functions, documentation and history."""

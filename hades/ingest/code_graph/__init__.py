@@ -1,0 +1,1 @@
+"""Edges of code: contains, imports, calls, history, documentation."""

@@ -1,0 +1,300 @@
+"""Contains, imports, calls, history, documentation."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from hades.ingest.code_graph.corpus import CodeDocument, Piece
+from hades.ingest.code_graph.names import CodeNames
+from hades.ingest.nodes import document_key
+from schemas.ids import edge_key, node_id
+from schemas.nodes import ChunkKind, CodeEdgeType
+from schemas.sources import SourceKind
+
+# Edges that one code file states: contains, imports, calls, inherits, overrides and tests, each with its place.
+
+
+Row = dict[str, Any]
+_Ends = tuple[str, str, str, str, CodeEdgeType]  # collection and key of both ends, and the kind
+_Place = tuple[str, Sequence[int]]  # document key and span
+_TEST_NAME = re.compile(r"^test_|_test$|^test(?=[A-Z])|\.(?:test|spec)$|Test$")
+
+
+def contains_edges(document: CodeDocument) -> list[Row]:
+    """File to each of its symbols, class to each of its members."""
+    rows = []
+    keys = {qualified: key for key, qualified in reversed(document.funcs)}
+    for key, qualified in document.funcs:
+        place = _place(document, key)
+        rows.append(code_edge("files", document.file, "funcs", key, CodeEdgeType.CONTAINS, place))
+        owner = keys.get(qualified.rpartition(".")[0])
+        if owner and owner != key:
+            rows.append(code_edge("funcs", owner, "funcs", key, CodeEdgeType.CONTAINS, place))
+    return rows
+
+
+def import_edges(document: CodeDocument, names: CodeNames) -> list[Row]:
+    """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what it tests."""
+    count: dict[_Ends, int] = {}
+    places: dict[_Ends, _Place] = {}
+    for ends, place in _all_edges(document, names):
+        if ends in count:
+            count[ends] += 1
+        else:
+            count[ends], places[ends] = 1, place
+    return [code_edge(*ends, places[ends], times) for ends, times in count.items()]
+
+
+def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
+    """The key of the innermost symbol around a character."""
+    held = sorted((span[0], -span[1], key) for key, span in document.spans.items())
+
+    def find(position: int) -> str | None:
+        for start, end, key in reversed(held[: bisect_right(held, (position, 1, ""))]):
+            if start <= position < -end:
+                return key
+        return None
+
+    return find
+
+
+def code_edge(
+    source: str,
+    source_key: str,
+    target: str,
+    target_key: str,
+    kind: CodeEdgeType,
+    place: _Place | None,
+    count: int = 1,
+) -> Row:
+    """One row; `place` is the document key and the span it was read in."""
+    tail, head = node_id(source, source_key), node_id(target, target_key)
+    return {
+        "_key": edge_key(tail, str(kind), head),
+        "_from": tail,
+        "_to": head,
+        "type": str(kind),
+        "count": count,
+        "provenance": {"doc": node_id("documents", place[0]), "span": list(place[1])} if place else None,
+    }
+
+
+def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
+    yield from _module_imports(document, names)
+    for caller, called, call, span in _calls(document, names):
+        place = (document.document, span) if span else _place(document, caller)
+        yield ("funcs", caller, "funcs", called, CodeEdgeType.CALLS), place
+        if call.partition(".")[0] in document.scope:
+            yield ("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS), place
+        if document.is_test and called not in document.spans and not names.is_in_test(called):
+            yield ("funcs", caller, "funcs", called, CodeEdgeType.TESTS), place
+    for child, parent in _bases(document, names):
+        yield ("funcs", child, "funcs", parent, CodeEdgeType.INHERITS), _place(document, child)
+    yield from _overrides(document, names)
+    target = _tested_file(document, names) if document.is_test else None
+    if target is not None:
+        yield ("files", document.file, "files", target, CodeEdgeType.TESTS), (document.document, [0, 0])
+
+
+def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
+    for module, name, _, _, *span in document.code.get("imports", ()):
+        target = names.file_of(module, name)
+        if target is not None and target != document.file:
+            place = (document.document, span or [0, 0])
+            yield ("files", document.file, "files", target, CodeEdgeType.IMPORTS), place
+
+
+def _calls(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str, str, list[int]]]:
+    """Caller, called, the name as written, and where it stands; facts of older stores have no place."""
+    for key, symbol in document.symbols():
+        for one in symbol.get("calls", ()):
+            call, span = (one, []) if isinstance(one, str) else (one[0], one[1:])
+            target = names.resolve(call, symbol["qualified_name"], document)
+            if target is not None and target != key:
+                yield key, target, call, span
+
+
+def _bases(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str]]:
+    for key, symbol in document.symbols():
+        for base in symbol.get("bases", ()):
+            target = names.resolve(base, symbol["qualified_name"], document)
+            if target is not None and target != key:
+                yield key, target
+
+
+def _overrides(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
+    """A method to the nearest method of its name in a base class."""
+    for key, symbol in document.symbols():
+        if symbol.get("kind") != "method":
+            continue
+        owner, _, method = symbol["qualified_name"].rpartition(".")
+        for base in names.ancestors(owner):
+            target = names.find(f"{base}.{method}")
+            if target is not None and target != key:
+                yield ("funcs", key, "funcs", target, CodeEdgeType.OVERRIDES), _place(document, key)
+                break
+
+
+def _tested_file(document: CodeDocument, names: CodeNames) -> str | None:
+    """The one file that a test is named after: `test_reader` is a test of `reader`."""
+    name = document.module.rpartition(".")[2]
+    return names.tested_file(_TEST_NAME.sub("", name).lower()) if _TEST_NAME.search(name) else None
+
+
+def _place(document: CodeDocument, key: str) -> _Place:
+    return document.document, document.spans[key]
+
+
+# Edges from history: a commit touched files and symbols; files that change together, recent commits counting more.
+
+
+COMMIT_ORIGIN = "commit:"
+HALF_LIFE_DAYS = 365.0  # a commit of a year ago counts half
+MAX_FILES_TOGETHER = 20  # a commit that touches more says little about any two of them
+TOGETHER_PER_FILE = 10
+_LEAST_TIMES = 2
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class CommitRow:
+    """A commit in the store: its document and first passage, its moment, and what its facts say it touched."""
+
+    document: str
+    chunk: str
+    length: int
+    moment: datetime
+    touched: Sequence[tuple[str, Sequence[str]]]  # document keys of files, some of them gone; names of definitions
+
+
+def commit_rows(documents: pa.Table, chunks: pa.Table) -> list[CommitRow]:
+    """The commits among the documents, by their moment."""
+    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "created", "length", "facts"))
+    found = [row for row in zip(*columns, strict=True) if row[1].startswith(COMMIT_ORIGIN) and row[2] is not None]
+    if not found:
+        return []
+    first = _first_chunks(chunks)
+    rows = []
+    for key, _, moment, length, facts in found:
+        stated = orjson.loads(facts).get("commit", {})
+        corpus = stated.get("corpus", "")
+        touched = [(document_key(SourceKind.WORKSPACE, path, corpus), names) for path, names in stated.get("files", ())]
+        if key in first:
+            rows.append(CommitRow(key, first[key], length, moment, touched))
+    return sorted(rows, key=lambda row: (row.moment, row.document))
+
+
+def touched_edges(commit: CommitRow, names: CodeNames) -> list[Row]:
+    """From the first passage of a commit to each file it touched and to each symbol whose definition it changed.
+
+    Names are those of the time; one that the file has several of today names none.
+    """
+    rows: dict[str, Row] = {}
+    message = (commit.document, [0, commit.length])
+    for document, changed in commit.touched:
+        defined = names.definitions(document)
+        if defined is None:
+            continue
+        file, symbols = defined
+        held = [symbols.get(name, []) for name in changed]
+        ends = [("files", file), *(("funcs", keys[0]) for keys in held if len(keys) == 1)]
+        for collection, key in ends:
+            row = code_edge("doc_chunks", commit.chunk, collection, key, CodeEdgeType.TOUCHED, message)
+            rows[row["_key"]] = {**row, "valid_from": commit.moment}
+    return list(rows.values())
+
+
+def together_edges(commits: Sequence[CommitRow], files: Mapping[str, str]) -> list[Row]:
+    """Pairs of files that at least two commits changed together, the strongest of each file.
+
+    The weight is 1 - exp(-s), where s sums 2^(-age / half-life) / (files of the commit - 1). Age counts from the newest
+    commit. `files`: document key -> file key.
+    """
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    first: dict[tuple[str, str], CommitRow] = {}
+    times: dict[tuple[str, str], int] = defaultdict(int)
+    for commit in commits:
+        together = sorted({files[document] for document, _ in commit.touched if document in files})
+        if not 2 <= len(together) <= MAX_FILES_TOGETHER:
+            continue
+        age = (commits[-1].moment - commit.moment).total_seconds() / _DAY
+        share = 2.0 ** (-age / HALF_LIFE_DAYS) / (len(together) - 1)
+        for pair in combinations(together, 2):
+            sums[pair] += share
+            times[pair] += 1
+            first.setdefault(pair, commit)
+    rows = []
+    for pair in _strongest(sums, times):
+        place = (first[pair].document, [0, first[pair].length])
+        row = code_edge("files", pair[0], "files", pair[1], CodeEdgeType.CHANGES_WITH, place, times[pair])
+        weight = round(1.0 - math.exp(-sums[pair]), 6)
+        rows.append({**row, "weight": weight, "valid_from": first[pair].moment})
+    return rows
+
+
+def _strongest(sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
+    """Pairs that are among the strongest of either file."""
+    kept: set[tuple[str, str]] = set()
+    taken: dict[str, int] = defaultdict(int)
+    for pair in sorted((one for one in sums if times[one] >= _LEAST_TIMES), key=lambda one: (-sums[one], one)):
+        if min(taken[pair[0]], taken[pair[1]]) < TOGETHER_PER_FILE:
+            kept.add(pair)
+            taken[pair[0]] += 1
+            taken[pair[1]] += 1
+    return sorted(kept)
+
+
+def _first_chunks(chunks: pa.Table) -> dict[str, str]:
+    """The chunk that begins first in each document, by its key."""
+    first: dict[str, tuple[int, str]] = {}
+    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "span"))
+    for key, document, span in zip(*columns, strict=True):
+        owner = document.partition("/")[2]
+        first[owner] = min(first.get(owner, (span[0], key)), (span[0], key))
+    return {document: key for document, (_, key) in first.items()}
+
+
+# Pages that name code: from a passage of Markdown or reStructuredText to each symbol it names, with the place.
+
+
+# `Reader`, :class:`~pkg.Reader`, ``pkg.read()``, and dotted names in plain text.
+_QUOTED = re.compile(r"`{1,2}[~!]?([^\W\d][\w.]*)(?:\([^`\n]{0,80}\))?`{1,2}")
+_DOTTED = re.compile(r"(?<![\w./-])([^\W\d]\w*(?:\.[^\W\d]\w*)+)(?![\w/-])")
+_SHORTEST = 3  # a name of fewer letters names nothing in particular
+
+
+def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames) -> list[Row]:
+    """Edges of the passages of prose of a document; a short name counts only where one symbol has it."""
+    found: dict[str, Row] = {}
+    for piece in pieces:
+        if piece.kind != ChunkKind.PROSE:
+            continue
+        begin = piece.span[0]
+        for name, start, end in _find_names(piece.text):
+            func = names.find(name) or names.find_short(name)
+            if func is None:
+                continue
+            place = (document, [begin + start, begin + end])
+            row = code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DOCUMENTS, place)
+            held = found.setdefault(row["_key"], row)
+            held["count"] += held is not row
+    return list(found.values())
+
+
+def _find_names(text: str) -> Iterator[tuple[str, int, int]]:
+    for pattern in (_QUOTED, _DOTTED):
+        for match in pattern.finditer(text):
+            name = match.group(1).rstrip(".")
+            if len(name) >= _SHORTEST:
+                yield name, match.start(1), match.start(1) + len(name)

@@ -1,0 +1,318 @@
+"""Co-occurrence, coref, stated triples, titles."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ingest.entities.corpus import Corpus
+from hades.ingest.entities.find_names import Reading
+from hades.ingest.entities.known_names import EntityRules
+from hades.ingest.entities.resolve import Sense
+from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array
+from hades.text.word_lists import GIVEN_NAMES
+from hades.text.words import Flags, Ints, Longs, distinct, fold_letters, place_in_run
+from schemas.nodes import EntityType, RelationType
+
+# Things that are named together: pairs that share sentences, scored by how much more often than chance. The score
+# is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each thing
+# keeps only its strongest partners, so that what is everywhere does not tie everything to everything. From 256
+# sentences on their number counts in steps of 2^(1/4): a document that is added or removed then leaves the score of
+# every pair that it does not name as it was, and topics, weights and bridges have only its own pairs to follow.
+
+
+_FEW = 256
+_STEPS = 4  # to a doubling of the number of sentences
+_WINDOW = 12  # mentions of one sentence that are paired with each other
+
+
+@dataclass(frozen=True)
+class Together:
+    """Pairs left < right, how many sentences hold both, the score, and the first mention in the first such sentence."""
+
+    left: Longs
+    right: Longs
+    count: Longs
+    strength: NDArray[np.float64]
+    mention: Longs
+
+
+def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together:
+    """Pairs of things named in the same sentences. Mentions come in order of place; `sentence` never decreases."""
+    size = int(thing.max(initial=-1)) + 1
+    lefts, rights, wheres, firsts = [], [], [], []
+    for step in range(1, _WINDOW):
+        here = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
+        one, other = thing[here].astype(np.int64), thing[here + step].astype(np.int64)
+        differ = one != other
+        lefts.append(np.minimum(one, other)[differ])
+        rights.append(np.maximum(one, other)[differ])
+        wheres.append(sentence[here][differ])
+        firsts.append(here[differ])
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    where, first = np.concatenate(wheres), np.concatenate(firsts)
+    order = np.lexsort((first, where, right, left))
+    left, right, where, first = left[order], right[order], where[order], first[order]
+    fresh = np.ones(len(left), dtype=np.bool_)
+    fresh[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    anew = fresh.copy()
+    anew[1:] |= where[1:] != where[:-1]
+    begin = np.flatnonzero(fresh)
+    count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
+    enough = count >= rules.min_together
+    begin, count = begin[enough], count[enough]
+    alone = np.bincount(distinct(_codes(sentence, thing, size)) % max(1, size), minlength=size)
+    total = nearest_step(len(distinct(sentence)))
+    strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
+    keep = (strength > 0) & _strongest(left[begin], right[begin], strength, count, rules.max_related)
+    begin = begin[keep]
+    return Together(left[begin], right[begin], count[keep], strength[keep], first[begin])
+
+
+def nearest_step(count: int) -> float:
+    """The count, at least 2; of a larger corpus the nearest power of 2^(1/4)."""
+    if count < _FEW:
+        return float(max(2, count))
+    return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
+
+
+def _codes(sentence: Longs, thing: Ints, size: int) -> Longs:
+    return sentence * np.int64(max(1, size)) + thing
+
+
+def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[np.float64]:
+    """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen apart."""
+    together = np.minimum(count / total, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.log(count * total / (left * right.astype(np.float64))) / -np.log(together)
+    return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
+
+
+def _strongest(left: Longs, right: Longs, strength: NDArray[np.float64], count: Longs, most: int) -> Flags:
+    """Which pairs are among the strongest of both their ends, so that no thing keeps more than `most`."""
+    worth = strength * np.log1p(count)
+    end, partner = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
+    rank = np.empty(len(end), dtype=np.int64)
+    rank[order] = place_in_run(end[order])
+    strong = rank < most
+    return strong[: len(left)] & strong[len(left) :]
+
+
+# Relations that a source states as triples, each with the sentence that fits it best.
+
+
+@dataclass(frozen=True)
+class StatedRelation:
+    """One stated relation between two things: in which words, how often, and the document that states it first."""
+
+    source: int
+    target: int
+    label: str
+    count: int
+    document: int
+    mention: int  # in the sentence that fits best; -1: no sentence names either end
+
+
+class Sentences:
+    """Which things each document's sentences name; only documents that state triples are read."""
+
+    def __init__(self, document: Ints, sentence: Longs, thing: Longs, wanted: Iterable[int]) -> None:
+        chosen = np.isin(document, np.array(sorted(wanted), dtype=np.int64))
+        rows = zip(document[chosen].tolist(), sentence[chosen].tolist(), thing[chosen].tolist(), strict=True)
+        self._of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        self._mention: dict[int, int] = {}
+        for mention, (here, where, what) in zip(np.flatnonzero(chosen).tolist(), rows, strict=True):
+            self._of[here][where].add(what)
+            self._mention.setdefault(where, mention)
+
+    def best(self, document: int, source: int, target: int) -> int:
+        """A mention in the first sentence that names both ends, else the target, else the source; -1 for none."""
+        worth = {
+            where: 2 * (target in named) + (source in named) for where, named in self._of.get(document, {}).items()
+        }
+        top = max(worth.values(), default=0)
+        return self._mention[min(where for where, value in worth.items() if value == top)] if top else -1
+
+
+def read_stated_relations(triples: Iterable[tuple[int, int, str, int]], sentences: Sentences) -> list[StatedRelation]:
+    """Triples (document, subject, relation, object) as relations, in a fixed order; one stated twice counts twice.
+
+    Things are numbers, -1 for none; a relation of a thing to itself says nothing.
+    """
+    places: dict[tuple[int, int, str], list[int]] = defaultdict(list)
+    for document, subject, relation, target in triples:
+        if min(subject, target) >= 0 and subject != target and relation:
+            places[subject, target, relation].append(document)
+    return [
+        StatedRelation(
+            source, target, label, len(documents), min(documents), sentences.best(min(documents), source, target)
+        )
+        for (source, target, label), documents in sorted(places.items())
+    ]
+
+
+# What the mentions join: chunks to entities, titles to what their texts name, entities to those named beside them.
+
+
+@dataclass(frozen=True)
+class LinkedCorpus:
+    """The corpus with every mention resolved: the entity of each mention and of each document's title (-1: none)."""
+
+    corpus: Corpus
+    reading: Reading
+    entity: Longs
+    title: Longs
+    n_entities: int
+
+    def sentence_span(self, mention: Longs) -> tuple[Longs, Longs, Longs]:
+        """Document and [begin, end) in it of the sentence each mention stands in."""
+        sentence, chunk = self.reading.sentence[mention], self.reading.chunk[mention]
+        offset = self.corpus.begins[chunk]
+        return (
+            self.reading.document[mention].astype(np.int64),
+            offset + self.reading.sentence_begin[sentence],
+            offset + self.reading.sentence_end[sentence],
+        )
+
+
+@dataclass(frozen=True)
+class DocumentNames:
+    """What sources state beside the text: this document, that entity. In order of documents."""
+
+    document: Longs
+    entity: Longs
+
+
+def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows, Longs]:
+    """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
+
+    What a document without title states beside its text counts in its first chunk, since no title can carry it.
+    """
+    size = max(1, linked.n_entities)
+    said = linked.reading.chunk.astype(np.int64) * size + linked.entity
+    title = linked.title[linked.corpus.document_of]
+    titled = np.flatnonzero(title >= 0)
+    beside = distinct(_beside_text(linked, given, size))
+    beside = beside[~np.isin(beside, said)] if len(beside) else beside
+    codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
+    count = np.bincount(row, minlength=len(codes))
+    row_said = row[: len(said)]
+    order = np.lexsort((linked.reading.start, row_said))
+    positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
+    entity = codes % size
+    found = MentionRows(codes // size, entity, count, positions, row_said[order])
+    return found, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
+
+
+def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
+    """From the entity of a title to what its text names, and to what its source states beside the text."""
+    size = max(1, linked.n_entities)
+    source = linked.title[linked.reading.document]
+    held = np.flatnonzero((source >= 0) & (source != linked.entity))
+    codes, first, count = np.unique(source[held] * size + linked.entity[held], return_index=True, return_counts=True)
+    document, begin, end = linked.sentence_span(held[first])
+    title = linked.title[given.document]
+    told = np.flatnonzero((title >= 0) & (title != given.entity))
+    more, which = np.unique(title[told] * size + given.entity[told], return_index=True)
+    place = np.minimum(np.searchsorted(codes, more), max(0, len(codes) - 1))
+    fresh = codes[place] != more if len(codes) else np.ones(len(more), dtype=np.bool_)
+    more, where = more[fresh], given.document[told][which[fresh]]
+    spans = linked.corpus.first_chunk(where)
+    codes = np.concatenate([codes, more])
+    order = np.argsort(codes, kind="stable")
+    return RelationRows(
+        RelationType.REFERS_TO,
+        (codes // size)[order],
+        (codes % size)[order],
+        np.concatenate([document, where])[order],
+        np.concatenate([begin, spans[0]])[order],
+        np.concatenate([end, spans[1]])[order],
+        np.concatenate([count, np.ones(len(more), dtype=np.int64)])[order],
+    )
+
+
+def link_triples(linked: LinkedCorpus, relations: Sequence[StatedRelation]) -> RelationRows:
+    """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
+    columns = [(one.source, one.target, one.document, one.count, one.mention) for one in relations]
+    source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
+    begin, end = linked.corpus.first_chunk(document)
+    named = np.flatnonzero(mention >= 0)
+    _, begin[named], end[named] = linked.sentence_span(mention[named])
+    labels = [one.label for one in relations]
+    return RelationRows(RelationType.REFERS_TO, source, target, document, begin, end, count, label=labels)
+
+
+def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
+    """Entities named in the same sentences, from the smaller id to the larger."""
+    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, rules)
+    document, begin, end = linked.sentence_span(together.mention)
+    return RelationRows(
+        RelationType.RELATED_TO,
+        together.left,
+        together.right,
+        document,
+        begin,
+        end,
+        together.count,
+        strength=together.strength,
+        together=together.count,
+    )
+
+
+def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs:
+    """(first chunk, entity) codes of what documents without a title state."""
+    bare = np.flatnonzero(linked.title[given.document] < 0)
+    document, of = given.document[bare], linked.corpus.document_of
+    chunk = np.searchsorted(of, document)
+    held = np.flatnonzero(chunk < len(of))
+    held = held[of[chunk[held]] == document[held]]
+    codes: Longs = chunk[held] * size + given.entity[bare][held]
+    return codes
+
+
+# `coref` edges: from the entity of a short form to the one entity that documents mean by it. Within a document a
+# short form is resolved at once (`short_forms.py`): where a text names Gene Hackman, its Hackman is a mention of
+# Gene Hackman. Another document may say Hackman alone, which stays an entity of its own. Where documents that tell
+# agree on one referent, an edge joins the two: Hackman to Gene Hackman, Lothair II to Lothair II (king). The edge
+# is a supposition with the weight of one; the mentions of the short form stay its own. An acronym that all texts
+# explain the same way needs no edge: it is folded into the name that it stands for (`aliases.py`).
+
+
+def link_short_forms(linked: LinkedCorpus, plain: Longs, sense_of: Callable[[int], Sense]) -> RelationRows:
+    """Short form to referent, with the sentence in which the first document says so.
+
+    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none);
+    `sense_of` gives the sense of an entity. A short form with several referents in the corpus has no edge: it tells too
+    little.
+    """
+    size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
+    held = np.flatnonzero((plain >= 0) & (plain != linked.entity))
+    codes, first, row = np.unique(plain[held] * size + linked.entity[held], return_index=True, return_inverse=True)
+    told = distinct(row * n_documents + linked.reading.document[held]) // n_documents
+    documents = np.bincount(told, minlength=len(codes))
+    short, full = codes // size, codes % size
+    alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)
+    kept = np.array(
+        [one for one in alone.tolist() if _stands_for(sense_of(int(short[one])), sense_of(int(full[one])))],
+        dtype=np.int64,
+    )
+    document, begin, end = linked.sentence_span(held[first[kept]])
+    return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept])
+
+
+def _stands_for(short: Sense, full: Sense) -> bool:
+    """Whether a name is the other without its qualifier, or the family name of a person.
+
+    Other words inside a longer name, such as Germany in West Germany, and given names mean something else as often.
+    """
+    words, letters = fold_letters(full.stem).split(), fold_letters(short.name)
+    if full.qualifier and fold_letters(full.stem) == letters:
+        return True
+    is_person = full.type == EntityType.PERSON or (len(words) > 1 and words[0] in GIVEN_NAMES)
+    return is_person and letters.split()[-1] == words[-1]

@@ -1,0 +1,1 @@
+"""One file a document format; registry.py lists them."""

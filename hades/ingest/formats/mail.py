@@ -1,0 +1,111 @@
+"""Mail: a message (.eml) or a mailbox (.mbox) as one document a message, with sender, date and thread."""
+
+from __future__ import annotations
+
+import re
+from email import policy
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.utils import getaddresses
+
+from hades.ingest.formats.html import html_to_text
+from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, clean, one_line
+
+MAX_MESSAGES = 50_000
+_START = re.compile(rb"^From .*\n", re.MULTILINE)
+_ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_HEADER = re.compile(rb"^[!-9;-~]{1,80}:", re.MULTILINE)
+_QUOTE = re.compile(r"(?:^[^\n]{1,200}(?:wrote|schrieb|écrit|escribió):\s*\n)?(?:^>[^\n]*(?:\n|$))+", re.MULTILINE)
+
+
+def read_message(data: bytes) -> list[ExtractedDocument]:
+    """One message."""
+    if not _HEADER.search(data[:4096]):
+        raise FormatProblem("malformed", "no header line such as `Subject: ...`; expected a message as it was sent")
+    return [_message(data, frozenset(), "")]
+
+
+def read_mailbox(data: bytes) -> list[ExtractedDocument]:
+    """Every message of a mailbox; quotations of messages that are in the same mailbox are left out."""
+    starts = list(_START.finditer(data))
+    if not starts or data[: starts[0].start()].strip():
+        raise FormatProblem("malformed", "a mailbox begins with a line `From sender date`; this file does not")
+    if len(starts) > MAX_MESSAGES:
+        raise FormatProblem("oversized", f"{len(starts)} messages, the limit is {MAX_MESSAGES}; divide the mailbox")
+    ends = [*(one.start() for one in starts[1:]), len(data)]
+    raw = [_ESCAPED.sub(rb"\1", data[one.end() : end]) for one, end in zip(starts, ends, strict=True)]
+    known = frozenset(_id_of(one) for one in raw) - {""}
+    seen: dict[str, int] = {}
+    messages = []
+    for number, one in enumerate(raw, start=1):
+        identity = _id_of(one)
+        seen[identity] = seen.get(identity, 0) + 1
+        fragment = identity if identity and seen[identity] == 1 else f"message-{number}"
+        messages.append(_message(one, known, fragment))
+    return messages
+
+
+def _message(data: bytes, known: frozenset[str], fragment: str) -> ExtractedDocument:
+    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    subject = one_line(_header(message, "subject")) or "(no subject)"
+    sender, receivers = _people(message, "from"), _people(message, "to") + _people(message, "cc")
+    replies_to = _plain_id(_header(message, "in-reply-to"))
+    date = getattr(message["date"], "datetime", None) if _header(message, "date") else None
+    body, attachments = _body(message)
+    if replies_to in known:
+        body = _QUOTE.sub("", body)
+    head = [f"Subject: {subject}", f"From: {', '.join(sender)}" if sender else ""]
+    head += [f"To: {', '.join(receivers[:20])}" if receivers else "", f"Date: {date:%Y-%m-%d %H:%M}" if date else ""]
+    head += [f"Attachments: {', '.join(attachments)}" if attachments else ""]
+    parts = PartList()
+    parts.add((subject,), "\n".join(filter(None, head)) + "\n\n" + clean(body))
+    people = tuple(dict.fromkeys(name for name in (*sender, *receivers[:20]) if "@" not in name))
+    identity = _id_of(data)
+    return ExtractedDocument(tuple(parts.parts), subject, fragment, as_utc(date), people, replies_to, identity)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return str(message.get(name) or "")
+    except (MessageError, ValueError, IndexError, AttributeError, TypeError):
+        return ""  # the standard library raises these on headers that no standard allows
+
+
+def _people(message: EmailMessage, name: str) -> tuple[str, ...]:
+    pairs = getaddresses([_header(message, name)])
+    return tuple(dict.fromkeys(one_line(shown or address, 80) for shown, address in pairs if shown or address))
+
+
+def _body(message: EmailMessage) -> tuple[str, list[str]]:
+    """The text to read, plain where there is one, and the names of what is attached."""
+    plain, pages, attachments = [], [], []
+    for part in message.walk():
+        if part.is_multipart():
+            continue
+        if name := part.get_filename():
+            attachments.append(one_line(name, 100))
+        elif part.get_content_type() == "text/plain":
+            plain.append(_content(part))
+        elif part.get_content_type() == "text/html":
+            pages.append(html_to_text(_content(part))[0])
+    return "\n\n".join(plain if any(map(str.strip, plain)) else pages), attachments
+
+
+def _content(part: EmailMessage) -> str:
+    payload = part.get_payload(decode=True)
+    if not isinstance(payload, bytes):
+        return ""
+    try:
+        return payload.decode(part.get_content_charset() or "utf-8", "replace")
+    except LookupError:
+        return payload.decode("utf-8", "replace")
+
+
+def _id_of(data: bytes) -> str:
+    found = re.search(rb"^message-id:\s*<([^>\n]{1,200})>", data[:64_000], re.MULTILINE | re.IGNORECASE)
+    return found.group(1).decode("ascii", "replace") if found else ""
+
+
+def _plain_id(header: str) -> str:
+    return header.strip().strip("<>").strip()[:200]

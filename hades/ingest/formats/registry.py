@@ -1,0 +1,142 @@
+"""Suffix -> reader; what a reader returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from importlib import import_module
+from typing import NamedTuple
+
+# What a reader of a format returns. This module loads no schema: a confined child must start fast.
+
+
+MAX_CHARS = 8 << 20
+
+
+class FormatProblem(Exception):
+    """A file that cannot be used; `reason` is a value of `RejectReason`, `detail` says what to do."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+
+
+class Part(NamedTuple):
+    """A piece of text under the headings that say where it stands: page, slide, cells, time."""
+
+    headings: tuple[str, ...]
+    text: str
+    kind: str = "prose"  # a value of `ChunkKind`
+
+
+class ExtractedDocument(NamedTuple):
+    """One document of a file; `fragment` tells apart the documents of one file, such as the messages of a mailbox."""
+
+    parts: tuple[Part, ...]
+    title: str = ""
+    fragment: str = ""
+    created: datetime | None = None
+    people: tuple[str, ...] = ()
+    replies_to: str = ""  # fragment of another document of the same file, or the id of a message elsewhere
+    message_id: str = ""
+
+
+class ExtractedFile(NamedTuple):
+    """The documents of a file, or with `problem` and its `reason` why it has none."""
+
+    documents: tuple[ExtractedDocument, ...] = ()
+    reason: str = ""
+    problem: str = ""
+
+
+class PartList:
+    """Collects parts; refuses a file with more text than a document may hold."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self._length = 0
+
+    def add(self, headings: Iterable[str], text: str, kind: str = "prose") -> None:
+        """Add one part; a blank one is left out."""
+        cleaned = clean(text)
+        if not cleaned:
+            return
+        self._length += len(cleaned)
+        if self._length > MAX_CHARS:
+            raise FormatProblem("oversized", f"more than {MAX_CHARS} characters of text")
+        self.parts.append(Part(tuple(one_line(heading) for heading in headings if heading.strip()), cleaned, kind))
+
+    def document(self, title: str = "", created: datetime | None = None) -> ExtractedDocument:
+        """The parts so far as one document."""
+        return ExtractedDocument(tuple(self.parts), one_line(title), created=created)
+
+
+def clean(text: str) -> str:
+    """Valid Unicode without NUL, lines ended by a newline: pairs of surrogates are joined, lone ones replaced."""
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """A title or heading on one line, cut at `most` characters."""
+    return " ".join(clean(text[: 5 * most]).split())[:most]
+
+
+def as_utc(moment: object) -> datetime | None:
+    """A date or time, also in ISO form, as UTC; None for anything else. A time without a zone is taken as UTC."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment.strip())
+        except ValueError:
+            return None
+    if isinstance(moment, datetime):
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if isinstance(moment, date):
+        return datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    return None
+
+
+# The function that the confined child runs: a format by its suffix, and what is wrong with a file in words.
+
+
+class Format(NamedTuple):
+    """How files with a suffix are read; `is_text` formats take decoded text, the others bytes."""
+
+    name: str
+    mime: str
+    reader: str  # module.function below this package
+    is_text: bool = False
+
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+FORMATS = {
+    ".pdf": Format("PDF", "application/pdf", "pdf.read_pdf"),
+    ".docx": Format("Word", f"{_OPEN_XML}.wordprocessingml.document", "word.read_word"),
+    ".docm": Format("Word", "application/vnd.ms-word.document.macroEnabled.12", "word.read_word"),
+    ".pptx": Format("PowerPoint", f"{_OPEN_XML}.presentationml.presentation", "slides.read_slides"),
+    ".xlsx": Format("Excel", f"{_OPEN_XML}.spreadsheetml.sheet", "sheets.read_workbook"),
+    ".xlsm": Format("Excel", "application/vnd.ms-excel.sheet.macroEnabled.12", "sheets.read_workbook"),
+    ".csv": Format("table", "text/csv", "sheets.read_delimited", is_text=True),
+    ".tsv": Format("table", "text/tab-separated-values", "sheets.read_delimited", is_text=True),
+    ".epub": Format("EPUB", "application/epub+zip", "epub.read_book"),
+    ".ipynb": Format("notebook", "application/x-ipynb+json", "notebook.read_notebook", is_text=True),
+    ".eml": Format("mail", "message/rfc822", "mail.read_message"),
+    ".mbox": Format("mailbox", "application/mbox", "mail.read_mailbox"),
+    ".vtt": Format("subtitles", "text/vtt", "subtitles.read_subtitles", is_text=True),
+    ".srt": Format("subtitles", "application/x-subrip", "subtitles.read_subtitles", is_text=True),
+}
+
+
+def read_format(suffix: str, content: bytes | str) -> ExtractedFile:
+    """The documents of a file. Never raises on damaged input: what libraries raise then is no closed list."""
+    module, _, name = FORMATS[suffix].reader.partition(".")
+    reader: Callable[[bytes | str], list[ExtractedDocument]] = getattr(import_module(f"{__package__}.{module}"), name)
+    try:
+        documents = reader(content)
+    except FormatProblem as problem:
+        return ExtractedFile(reason=problem.reason, problem=problem.detail)
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        return ExtractedFile(reason="malformed", problem=f"{type(error).__name__}: {error}"[:200])
+    return ExtractedFile(tuple(documents))

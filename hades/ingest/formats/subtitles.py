@@ -1,0 +1,74 @@
+"""Subtitles and transcripts (.vtt, .srt): what was said, in parts of about a minute that name their time."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList
+
+_TIMING = re.compile(r"^((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})[ \t]*-->[ \t]*((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})")
+_VOICE = re.compile(r"<v(?:\.[^ >]*)?[ \t]+([^<>]{1,80})>")
+_TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,100}\}")
+_PART_SECONDS = 60.0
+
+
+class Cue(NamedTuple):
+    """A line on the screen."""
+
+    start: float
+    end: float
+    text: str
+
+
+def read_subtitles(text: str) -> list[ExtractedDocument]:
+    """Cues joined to running text; a line that repeats the one before is written once."""
+    cues = _cues(text)
+    if not cues:
+        raise FormatProblem("malformed", "no cue line such as `00:00:01.000 --> 00:00:04.000`")
+    parts = PartList()
+    lines: list[str] = []
+    start = cues[0].start
+    for cue in cues:
+        if lines and cue.start - start >= _PART_SECONDS:
+            parts.add((f"{_clock(start)}-{_clock(cue.start)}",), "\n".join(lines))
+            lines = []
+        if not lines:
+            start = cue.start
+        if cue.text and (not lines or lines[-1] != cue.text):
+            lines.append(cue.text)
+    parts.add((f"{_clock(start)}-{_clock(cues[-1].end)}",), "\n".join(lines))
+    return [parts.document()]
+
+
+def _cues(text: str) -> list[Cue]:
+    """Both formats have the same cue: a timing line, then text up to a blank line."""
+    cues: list[Cue] = []
+    times: tuple[float, float] | None = None
+    said: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        found = _TIMING.match(line.strip())
+        if found:
+            times, said = (_seconds(found.group(1)), _seconds(found.group(2))), []
+        elif times is not None and line.strip():
+            said.append(line)
+        elif times is not None:
+            cues.append(Cue(*times, _words(" ".join(said))))
+            times = None
+    return cues
+
+
+def _words(text: str) -> str:
+    return " ".join(_TAG.sub("", _VOICE.sub(r"\1: ", text)).split())
+
+
+def _seconds(time: str) -> float:
+    seconds = 0.0
+    for part in time.replace(",", ".").split(":"):
+        seconds = 60 * seconds + float(part)
+    return seconds
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest:02d}"

@@ -1,1 +1,0 @@
-"""What the last derivation found, by stable identity, and which names a change touches."""

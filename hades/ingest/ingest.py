@@ -1,0 +1,155 @@
+"""The way in: one method a source. What was read once is known, and a nightly build reads it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hades.ingest import manifest
+from hades.ingest.manifest import IngestReport, known, remember
+from hades.ingest.phases import IngestContext, Phase, ingest
+from hades.ingest.sources.material import Material, RejectedInput, Source, SourceTools
+from hades.ingest.unchanged import is_unread, note_read, read_stats
+from schemas.sources import SourceKind, SourceSpec, is_file_field
+
+ALL_PHASES = tuple(Phase)
+
+
+class Ingest:
+    """One method a source; each runs all phases unless told which."""
+
+    def __init__(self, context: IngestContext) -> None:
+        self._context = context
+
+    def workspace(
+        self,
+        path: Path | str,
+        phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        history: bool = True,
+        domain: str | None = None,
+        exclude: Sequence[str] = (),
+    ) -> IngestReport:
+        """Code by its functions and classes, the pages beside it and, of a git repository, its commits.
+
+        `exclude` are patterns of paths in the form of `.gitignore`, such as `test/fixtures/`.
+        """
+        spec = SourceSpec(
+            source=SourceKind.WORKSPACE, path=str(path), history=history, exclude=tuple(exclude), domain=domain
+        )
+        return self.spec(spec, phases)
+
+    def documents(
+        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, *, domain: str | None = None
+    ) -> IngestReport:
+        """Markdown, text, HTML and PDF."""
+        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), domain=domain), phases)
+
+    def arxiv(
+        self,
+        papers: Path | str,
+        citations: Path | str | None = None,
+        code_links: Path | str | None = None,
+        phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        domain: str | None = None,
+    ) -> IngestReport:
+        """Papers by their metadata, with who cites whom and which code belongs to which paper."""
+        beside = {"citations": _text(citations), "code_links": _text(code_links)}
+        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **beside, domain=domain), phases)
+
+    def passages(
+        self,
+        corpus: Path | str,
+        triples: Path | str | None = None,
+        phases: Sequence[Phase] = ALL_PHASES,
+        *,
+        domain: str | None = None,
+    ) -> IngestReport:
+        """Passages with ready-made triples."""
+        spec = SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), triples=_text(triples), domain=domain)
+        return self.spec(spec, phases)
+
+    def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """A corpus by its description, for callers that learn it at run time."""
+        source = self._open(spec)
+        if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
+            remember(self._context.store, _absolute(spec))
+        files = read_stats(_absolute(spec))
+        report = ingest(self._context, source, phases, domain=spec.domain or "")
+        if {Phase.NODES, Phase.CHUNKS} <= set(phases):
+            note_read(self._context.store, _absolute(spec), source, report.read, files)
+        return report
+
+    def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
+        """These corpora, or all that were ingested before, unless their files are as they were at the last reading.
+
+        A corpus that is gone is named, and its documents are kept.
+        """
+        return [{"path": spec.path, **self._again(spec, phases)} for spec in specs or known(self._context.store)]
+
+    def _again(self, spec: SourceSpec, phases: Sequence[Phase]) -> dict[str, Any]:
+        if not Path(spec.path).exists():
+            missing = IngestReport(str(spec.source)).as_dict()
+            return {"note": "not there any more; its documents are kept", **missing}
+        unread = is_unread(self._context.store, _absolute(spec), self._open(spec))
+        if unread is None:
+            return self.spec(spec, phases).as_dict()
+        return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
+
+    def rewrite(self) -> list[str]:
+        """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
+        specs = known(self._context.store)
+        gone = [spec.path for spec in specs if not Path(spec.path).exists()]
+        manifest.forget_phases(self._context.store, nodes=not gone)
+        for spec in specs:
+            if spec.path not in gone:
+                self.spec(spec, (Phase.NODES, Phase.CHUNKS))
+        self.run_from_store([Phase.CHUNKS])
+        return gone
+
+    def _open(self, spec: SourceSpec) -> Source:
+        """The source of a corpus; each module loads parsers that the others do not need."""
+        module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
+        tools = SourceTools(self._context.history, self._context.scratch, self._context.workers)
+        source: Source = module.open_source(spec, tools)
+        return source
+
+    def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
+        """Any other source; nightly builds do not read it again."""
+        return ingest(self._context, source, phases)
+
+    def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
+        """No source: phases that work from the store alone."""
+        return self.source(NoSource(), phases)
+
+
+class NoSource:
+    """Nothing to read: for phases that work from the store alone."""
+
+    kind = SourceKind.DOCUMENTS
+    corpus = ""
+    place = ""
+    mirrors = False
+
+    def read(self) -> Iterator[Material | RejectedInput]:
+        """Nothing."""
+        return iter(())
+
+    def estimate(self) -> int | None:
+        """None at all."""
+        return 0
+
+
+def _absolute(spec: SourceSpec) -> SourceSpec:
+    """The same corpus for a process that runs elsewhere."""
+    files = {name: getattr(spec, name) for name in SourceSpec.model_fields if is_file_field(name)}
+    return spec.model_copy(
+        update={name: str(Path(value).resolve()) for name, value in files.items() if value is not None}
+    )
+
+
+def _text(path: Path | str | None) -> str | None:
+    return str(path) if path is not None else None

@@ -1,0 +1,1 @@
+"""Code files as facts: symbols, imports, calls, comments."""

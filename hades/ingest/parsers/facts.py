@@ -1,0 +1,403 @@
+"""What a code parser returns; units of a file."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# What a code parser finds, in plain values that cross a process boundary; no schema is loaded to parse.
+
+
+COMMENT_CHARS = 40
+SIGNATURE_CHARS = 400
+_LICENCE = re.compile(r"copyright|licen[sc]ed?\b|spdx-|all rights reserved", re.IGNORECASE)
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")
+
+
+class SymbolFact(NamedTuple):
+    """A function, method or class."""
+
+    name: str
+    qualified_name: str
+    kind: str
+    start: int
+    end: int
+    signature: str = ""
+    docstring: str = ""
+    calls: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    call_spans: tuple[tuple[int, int], ...] = ()  # where each of `calls` stands first
+
+
+class ImportFact(NamedTuple):
+    """An import and, where it stands inside one, the function that makes it."""
+
+    module: str
+    name: str | None = None
+    alias: str | None = None
+    symbol: str | None = None
+    span: tuple[int, int] = (0, 0)
+
+
+class SectionFact(NamedTuple):
+    """A unit that is retrieved on its own; `symbol` is its qualified name inside the file, None at module level."""
+
+    start: int
+    end: int
+    kind: str
+    headings: tuple[str, ...] = ()
+    symbol: str | None = None
+    signature: str = ""
+
+
+class CodeFacts(NamedTuple):
+    """One source file. `prose` are the spans of docstrings and comments; `problem` says why it was not parsed."""
+
+    module: str
+    symbols: tuple[SymbolFact, ...] = ()
+    imports: tuple[ImportFact, ...] = ()
+    sections: tuple[SectionFact, ...] = ()
+    prose: tuple[tuple[int, int], ...] = ()
+    problem: str = ""
+
+
+class CharOffsets:
+    """Characters for UTF-8 byte offsets: parsers count bytes, spans count characters."""
+
+    def __init__(self, data: bytes) -> None:
+        self._continuations = [] if data.isascii() else [found.start() for found in _CONTINUATION.finditer(data)]
+
+    def __getitem__(self, byte: int) -> int:
+        return byte - bisect_left(self._continuations, byte) if self._continuations else byte
+
+
+def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Spans in order, trimmed, none twice; of two that overlap the one that begins first stays."""
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted({trim(text, start, end) for start, end in spans}):
+        if start < end and (not kept or start >= kept[-1][1]):
+            kept.append((start, end))
+    return tuple(kept)
+
+
+def unique_imports(facts: Iterable[ImportFact]) -> tuple[ImportFact, ...]:
+    """Each import once, at its first place."""
+    found: dict[ImportFact, ImportFact] = {}
+    for fact in facts:
+        found.setdefault(fact._replace(span=(0, 0)), fact)
+    return tuple(found.values())
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without white space at its ends."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip()) if piece.strip() else start
+
+
+def one_line(text: str, limit: int = SIGNATURE_CHARS) -> str:
+    """Text on one line, cut at the limit."""
+    return " ".join(text[: 4 * limit].split())[:limit]
+
+
+def is_worth_reading(comment: str, lines: int, at_top: bool) -> bool:
+    """Whether a comment says something: two lines or forty characters, words rather than rules, no licence header."""
+    letters = sum(map(str.isalpha, comment[:2000]))
+    if letters < COMMENT_CHARS // 2 or (lines < 2 and len(comment) < COMMENT_CHARS):
+        return False
+    return not (at_top and _LICENCE.search(comment))
+
+
+# The lines of a code file divided into units: functions, methods, class heads and regions at module level. Each
+# line that is not blank belongs to exactly one unit. A unit is a run of whole lines, so that its span cites the
+# file exactly. Class-level statements between two methods are a unit of the class; statements between two functions
+# are a unit of the module. Comments, decorators and attributes directly above a definition belong to it.
+
+
+UNIT_CHARS = 3_000  # longer units are divided at statements: about four times what the default embedder reads
+UNIT_LINES = 100
+PLAIN_CHARS = 1 << 20  # of a file that is not parsed: a few hundred units
+_HEADER_CHARS = 300
+_LINE_END = re.compile(r"\r\n?|\n")
+_LETTER = re.compile(r"[^\W_]")
+_NO_OWNER = -1
+StatementLines = Callable[[], Collection[int]]
+
+
+class Lines:
+    """Where the lines of a text begin; lines are counted from 0."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def at(self, position: int) -> int:
+        """The line that holds a character."""
+        return bisect_right(self.starts, position) - 1
+
+    def end(self, line: int) -> int:
+        """Where a line ends, its line break included."""
+        return self.starts[line + 1] if line + 1 < len(self.starts) else len(self._text)
+
+    def text(self, line: int) -> str:
+        """A line with its line break."""
+        return self._text[self.starts[line] : self.end(line)]
+
+
+class _Run(NamedTuple):
+    """Lines [first, last] of one owner; neither the first nor the last is blank."""
+
+    owner: int
+    first: int
+    last: int
+
+
+def code_units(
+    text: str,
+    module: str,
+    symbols: Sequence[SymbolFact],
+    lead_lines: Collection[int],
+    statement_lines: StatementLines,
+    limit: int = UNIT_CHARS,
+) -> tuple[SectionFact, ...]:
+    """The units of a file in the order of its text.
+
+    `symbols` are sorted by start, outer before inner. `lead_lines` hold only a comment, a decorator or an attribute.
+    `statement_lines` gives the lines on which a statement begins; it is asked only when a unit is too long.
+    """
+    lines = Lines(text)
+    owners = _owners(lines, symbols, lead_lines)
+    units: list[SectionFact] = []
+    seen: set[int] = set()
+    statements: Collection[int] | None = None
+    for run in _runs(lines, owners):
+        symbol = symbols[run.owner] if run.owner != _NO_OWNER else None
+        parts = [(run.first, run.last)]
+        if _is_long(lines, run.first, run.last, limit):
+            statements = statement_lines() if statements is None else statements
+            parts = list(_divide(lines, run.first, run.last, statements, limit))
+        for first, last in parts:
+            is_later = run.owner in seen
+            seen.add(run.owner)
+            units.append(_unit(text, lines, first, last, module, symbol, is_later))
+    return tuple(units)
+
+
+def line_units(text: str, heading: str, kind: str, limit: int = UNIT_CHARS) -> tuple[SectionFact, ...]:
+    """Units of a text without known structure: runs of lines, divided where an unindented line follows a blank one."""
+    lines = Lines(text)
+    runs = _runs(lines, [_NO_OWNER] * len(lines))
+    starts: list[int] | None = None
+    units = []
+    for run in runs:
+        parts = [(run.first, run.last)]
+        if _is_long(lines, run.first, run.last, limit):
+            starts = _paragraph_starts(lines) if starts is None else starts
+            parts = list(_divide(lines, run.first, run.last, frozenset(starts), limit))
+        units += [_section(text, lines, first, last, kind, (heading,)) for first, last in parts]
+    return tuple(units)
+
+
+def plain_facts(text: str, module: str, problem: str, limit: int = PLAIN_CHARS) -> CodeFacts:
+    """A file that was not parsed: its lines as units, up to the limit."""
+    return CodeFacts(module, sections=line_units(text[:limit], module, "module"), problem=problem)
+
+
+def _owners(lines: Lines, symbols: Sequence[SymbolFact], lead_lines: Collection[int]) -> list[int]:
+    """The symbol that owns each line: the innermost one, except that a line with two symbols goes to the first."""
+    owners = [_NO_OWNER] * len(lines)
+    around: list[tuple[int, int, int]] = []  # symbol, end, first line
+    for index, symbol in enumerate(symbols):
+        while around and around[-1][1] <= symbol.start:
+            around.pop()
+        first, last = lines.at(symbol.start), lines.at(max(symbol.start, symbol.end - 1))
+        outer = around[-1][0] if around else _NO_OWNER
+        head = around[-1][2] if around else -1
+        around.append((index, symbol.end, first))
+        if first == head:
+            continue
+        while first - 1 > head and first - 1 in lead_lines and owners[first - 1] == outer:
+            first -= 1
+        for line in range(first, last + 1):
+            if owners[line] == outer:
+                owners[line] = index
+    return owners
+
+
+def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[_Run]:
+    """Lines of one owner that only blank lines part."""
+    owner, first, last = _NO_OWNER, -1, -1
+    for line, here in enumerate(owners):
+        text = lines.text(line)
+        if not text.strip():
+            continue
+        if first >= 0 and not _LETTER.search(text):
+            here = owner  # a closing bracket stays with what it closes
+        if first >= 0 and here != owner:
+            yield _Run(owner, first, last)
+            first = -1
+        if first < 0:
+            owner, first = here, line
+        last = line
+    if first >= 0:
+        yield _Run(owner, first, last)
+
+
+def _is_long(lines: Lines, first: int, last: int, limit: int) -> bool:
+    return last - first >= UNIT_LINES or lines.end(last) - lines.starts[first] > limit
+
+
+def _divide(lines: Lines, first: int, last: int, statements: Collection[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Parts within the limits, each ending before the least indented statement of the later half of its room."""
+    while _is_long(lines, first, last, limit):
+        room = first + 1
+        while room <= last and not _is_long(lines, first, room, limit):
+            room += 1
+        half = first + max(1, (room - first) // 2)
+        places = [line for line in range(half, room + 1) if line in statements and line <= last]
+        if not places:
+            places = [line for line in range(half, room + 1) if line <= last and lines.text(line).strip()]
+        if not places:
+            break
+        cut = min(places, key=lambda line: (_indent(lines.text(line)), -line)) if len(places) > 1 else places[0]
+        yield first, _last_text_line(lines, cut - 1)
+        first = cut
+    yield first, last
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _last_text_line(lines: Lines, line: int) -> int:
+    while not lines.text(line).strip():
+        line -= 1
+    return line
+
+
+def _paragraph_starts(lines: Lines) -> list[int]:
+    starts = []
+    for line in range(1, len(lines)):
+        text = lines.text(line)
+        if text.strip() and (not lines.text(line - 1).strip() or not text[0].isspace()):
+            starts.append(line)
+    return starts
+
+
+def _unit(
+    text: str, lines: Lines, first: int, last: int, module: str, symbol: SymbolFact | None, is_later: bool
+) -> SectionFact:
+    """One unit; a later part of a symbol repeats its signature and the first line of its documentation."""
+    if symbol is None:
+        return _section(text, lines, first, last, "module", (module,) if module else ())
+    local = symbol.qualified_name.removeprefix(f"{module}.")
+    headings = [local]
+    if is_later:
+        headings += filter(None, (symbol.signature, one_line(symbol.docstring.partition("\n")[0], _HEADER_CHARS)))
+    return _section(text, lines, first, last, symbol.kind, tuple(headings), local, symbol.signature)
+
+
+def _section(
+    text: str,
+    lines: Lines,
+    first: int,
+    last: int,
+    kind: str,
+    headings: tuple[str, ...],
+    symbol: str | None = None,
+    signature: str = "",
+) -> SectionFact:
+    start = lines.starts[first]
+    end = start + len(text[start : lines.end(last)].rstrip())
+    return SectionFact(start, end, kind, headings, symbol, signature)
+
+
+# Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.
+
+
+_BETWEEN = (b"@", b"#[", b"template")  # what may stand between a doc comment and what it documents
+_BETWEEN_TEXT = tuple(mark.decode() for mark in _BETWEEN)
+_MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\*+/$", re.MULTILINE)
+
+
+@dataclass
+class Comment:
+    """Comments on adjoining lines, with nothing else on them; offsets in bytes."""
+
+    start: int
+    end: int
+    first_row: int
+    last_row: int
+
+
+class CommentBlocks:
+    """Comments in the order of the text, joined into blocks as they come."""
+
+    def __init__(self, text: str, data: bytes, chars: CharOffsets) -> None:
+        self._text, self._data, self._chars = text, data, chars
+        self._lines = data.split(b"\n")
+        self._blocks: list[Comment] = []
+        self._documenting: set[int] = set()
+
+    def add(self, start: int, end: int, row: int) -> None:
+        """One comment; behind code on the same line it is a remark on that line and is left out."""
+        if self._data[self._data.rfind(b"\n", 0, start) + 1 : start].strip():
+            return
+        content = self._data[start:end].rstrip()
+        last_row = row + content.count(b"\n")
+        last = self._blocks[-1] if self._blocks else None
+        continues = last is not None and last.last_row == row - 1 and not content.startswith(b"/*")
+        if last is not None and continues and self._data[last.start : last.start + 2] == content[:2]:
+            last.end, last.last_row = start + len(content), last_row
+        else:
+            self._blocks.append(Comment(start, start + len(content), row, last_row))
+
+    def by_last_row(self) -> dict[int, Comment]:
+        """Blocks by the line they end on."""
+        return {block.last_row: block for block in self._blocks}
+
+    def before(self, row: int, by_last_row: dict[int, Comment]) -> Comment | None:
+        """The block that documents what begins on this line: right above it, attributes between allowed."""
+        while row > 0 and self._lines[row - 1].lstrip().startswith(_BETWEEN):
+            row -= 1
+        return by_last_row.get(row - 1)
+
+    def plain(self, comment: Comment | None) -> str:
+        """A comment's words without its marks."""
+        return _MARKS.sub("", self._text_of(comment)).strip() if comment else ""
+
+    def document(self, comment: Comment) -> None:
+        """Mark a comment as the documentation of a symbol."""
+        self._documenting.add(comment.start)
+
+    def prose(self) -> Iterator[tuple[int, int]]:
+        """Spans of the comments that document a symbol or say something, without the marks of block comments."""
+        for block in self._blocks:
+            lines = block.last_row - block.first_row + 1
+            if block.start in self._documenting or is_worth_reading(
+                self._text_of(block), lines, at_top=block.first_row < 3
+            ):
+                yield self._inner_span(block)
+
+    def lead_lines(self, lines: Lines) -> set[int]:
+        """Lines that hold only a comment, or begin with what may stand between a comment and a definition."""
+        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN_TEXT)}
+        for block in self._blocks:
+            first, last = lines.at(self._chars[block.start]), lines.at(self._chars[block.end] - 1)
+            found.update(range(first, last + 1))
+        return found
+
+    def _text_of(self, comment: Comment) -> str:
+        return self._text[self._chars[comment.start] : self._chars[comment.end]]
+
+    def _inner_span(self, comment: Comment) -> tuple[int, int]:
+        start, end = self._chars[comment.start], self._chars[comment.end]
+        if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
+            inner = self._text[start:end].lstrip("/*! \t\r\n")
+            start, end = end - len(inner), end - len("*/")
+        return start, max(start, end)

@@ -1,0 +1,280 @@
+"""Python through ast; the confined entry."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hades.ingest.parsers.facts import (
+    CharOffsets,
+    CodeFacts,
+    ImportFact,
+    SymbolFact,
+    code_units,
+    is_worth_reading,
+    one_line,
+    plain_facts,
+    prose_spans,
+    unique_imports,
+)
+
+# Python source through `ast`: symbols, signatures, docstrings, comments, imports and the names that are called.
+
+
+_LINE_END = re.compile(rb"\r\n?|\n")
+_COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)
+_QUOTED = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')(.*)\1\Z""", re.DOTALL)
+_HEADER_TOKEN = re.compile(r"""#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'|[()\[\]{}:]""", re.DOTALL)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_STRINGS = (ast.Constant, ast.JoinedStr)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+# What a walk need not visit: half of all nodes are names and marks, which hold no call, string or definition.
+_LEAVES = {type(None), str, int, bool, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue}
+_FLAT_FIELDS = "ctx op ops id attr kind level module names type_comment conversion type_ignores"
+_INNER_FIELDS = {
+    kind: tuple(name for name in kind._fields if name not in _FLAT_FIELDS.split())
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+} | {ast.Constant: ()}
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def parse_python(text: str, path: str, module: str) -> CodeFacts:
+    """The facts of one file; code that Python itself cannot parse comes back as plain text with the reason."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the code's own invalid escapes are not ours to report
+            tree = ast.parse(text)
+    # Beside syntax errors, `ast` answers NUL characters with ValueError, and nesting beyond its stacks (a thousand
+    # `elif`, six thousand `not`) with RecursionError or a MemoryError that has nothing to do with memory.
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return plain_facts(text, module, f"{type(error).__name__}: {error}"[:200])
+    reader = _Reader(text, module, path.endswith(("__init__.py", "__init__.pyi")))
+    reader.read(tree)
+    return reader.facts()
+
+
+@dataclass
+class _Scope:
+    """The symbol whose body is being read; functions inside a function belong to it."""
+
+    local_name: str = ""
+    qualified_name: str | None = None
+    node: _Definition | None = None
+    is_function: bool = False
+    start: int = 0
+    end: int = 0
+    calls: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class _Reader:
+    """One walk over the tree, iterative because trees may be deeper than calls can be."""
+
+    def __init__(self, text: str, module: str, is_package: bool) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        self._text = text
+        self._tree = ast.Module([], [])
+        self._module = module
+        self._package = module if is_package else module.rpartition(".")[0]
+        self._chars = CharOffsets(data)
+        self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
+        self._scopes: list[_Scope] = []
+        self._imports: list[tuple[int, int, tuple[ImportFact, ...]]] = []
+        self._prose: list[tuple[int, int]] = []
+        self._inside_strings: set[int] = set()
+
+    def read(self, tree: ast.Module) -> None:
+        """Fills symbols, imports and docstrings."""
+        self._tree = tree
+        outer = _Scope()
+        self._add_docstring(tree)
+        bodies: list[tuple[ast.AST, _Scope]] = [(tree, outer)]
+        while bodies:
+            body, scope = bodies.pop()
+            bodies += [(inner, self._open(inner, scope)) for inner in self._read_body(body, scope)]
+        self._scopes.sort(key=lambda one: (one.start, -one.end))
+
+    def _read_body(self, body: ast.AST, scope: _Scope) -> list[_Definition]:
+        """Calls, imports and strings of one symbol; the definitions inside it that are symbols of their own."""
+        inner: list[_Definition] = []
+        pending = _children(body)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Call):
+                name = _dotted_name(node.func)
+                if name:
+                    scope.calls[name] = self._span(node.func)
+            elif isinstance(node, _STRINGS):
+                if node.end_lineno is not None and node.end_lineno > node.lineno:
+                    self._inside_strings.update(range(node.lineno + 1, node.end_lineno + 1))
+            elif isinstance(node, _DEFINITIONS):
+                if not scope.is_function:
+                    inner.append(node)
+                    continue
+                self._add_docstring(node)
+            elif isinstance(node, _IMPORTS):
+                span = self._span(node)
+                facts = tuple(one._replace(span=span) for one in self._resolve(node, scope.qualified_name))
+                self._imports.append((node.lineno, node.col_offset, facts))
+            pending += _children(node)
+        return inner
+
+    def facts(self) -> CodeFacts:
+        """Everything found, in the order of the text."""
+        symbols = [self._symbol(scope) for scope in self._scopes]
+        comments = self._comment_blocks()
+        leads = {line for first, last, _, _ in comments for line in range(first - 1, last)}
+        units = code_units(self._text, self._module, symbols, leads, self._statement_lines)
+        imports = unique_imports(fact for _, _, facts in sorted(self._imports) for fact in facts)
+        worth = [
+            (start, end)
+            for first, last, start, end in comments
+            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3)
+        ]
+        prose = prose_spans(self._text, [*self._prose, *worth])
+        return CodeFacts(self._module, tuple(symbols), imports, units, prose)
+
+    def _statement_lines(self) -> set[int]:
+        """Lines on which a statement begins, with its decorators, counted from 0."""
+        lines: set[int] = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.stmt):
+                decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
+                lines.add(min([node.lineno, *[one.lineno for one in decorators]]) - 1)
+        return lines
+
+    def _open(self, node: _Definition, scope: _Scope) -> _Scope:
+        local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
+        first_line = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
+        start = self._offset(first_line, node.col_offset)
+        end = self._offset(node.end_lineno, node.end_col_offset)
+        inner = _Scope(local, f"{self._module}.{local}", node, isinstance(node, _FUNCTIONS), start, end)
+        self._scopes.append(inner)
+        self._add_docstring(node)
+        return inner
+
+    def _symbol(self, scope: _Scope) -> SymbolFact:
+        node = scope.node
+        assert node is not None
+        assert scope.qualified_name is not None
+        is_class = isinstance(node, ast.ClassDef)
+        return SymbolFact(
+            name=node.name,
+            qualified_name=scope.qualified_name,
+            kind="class" if is_class else "method" if "." in scope.local_name else "function",
+            start=scope.start,
+            end=scope.end,
+            signature=self._signature(node),
+            docstring=ast.get_docstring(node) or "",
+            calls=tuple(reversed(scope.calls)),
+            call_spans=tuple(reversed(scope.calls.values())),
+            bases=_bases(node) if isinstance(node, ast.ClassDef) else (),
+        )
+
+    def _signature(self, node: _Definition) -> str:
+        start = self._offset(node.lineno, node.col_offset)
+        header = self._text[start : self._offset(node.body[0].lineno, node.body[0].col_offset)]
+        depth = 0
+        for token in _HEADER_TOKEN.finditer(header):
+            sign = token.group()
+            depth += (sign in "([{") - (sign in ")]}") if len(sign) == 1 else 0
+            if sign == ":" and depth == 0:
+                header = header[: token.start()]
+                break
+        return one_line(header)
+
+    def _add_docstring(self, node: ast.Module | _Definition) -> None:
+        first = node.body[0] if node.body else None
+        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+            return
+        if not isinstance(first.value.value, str):
+            return
+        literal = first.value
+        start = self._offset(literal.lineno, literal.col_offset)
+        end = self._offset(literal.end_lineno, literal.end_col_offset)
+        quoted = _QUOTED.match(self._text[start:end])
+        if quoted:
+            start, end = start + quoted.start(2), start + quoted.end(2)
+        self._prose.append((start, end))
+
+    def _comment_blocks(self) -> list[list[int]]:
+        """Lines that hold nothing but a comment, by blocks: first line, last line, start, end; lines from 1."""
+        starts = [self._chars[byte] for byte in self._lines]
+        blocks: list[list[int]] = []
+        for found in _COMMENT_LINE.finditer(self._text):
+            line = bisect_right(starts, found.start())
+            if line in self._inside_strings:
+                continue
+            if blocks and blocks[-1][1] == line - 1:
+                blocks[-1][1], blocks[-1][3] = line, found.end()
+            else:
+                blocks.append([line, line, found.start(), found.end()])
+        return blocks
+
+    def _resolve(self, node: ast.Import | ast.ImportFrom, symbol: str | None) -> Iterator[ImportFact]:
+        if isinstance(node, ast.Import):
+            yield from (ImportFact(name.name, None, name.asname, symbol) for name in node.names)
+            return
+        module = node.module or ""
+        if node.level:
+            parents = self._package.split(".") if self._package else []
+            kept = parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
+            module = ".".join([*kept, *([module] if module else [])])
+        yield from (ImportFact(module, name.name, name.asname, symbol) for name in node.names)
+
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+
+    def _offset(self, line: int | None, byte_column: int | None) -> int:
+        assert line is not None
+        assert byte_column is not None
+        return self._chars[self._lines[line - 1] + byte_column]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for name in _INNER_FIELDS[type(node)]:
+        value = getattr(node, name)
+        if type(value) is list:
+            found += [one for one in value if type(one) not in _LEAVES]
+        elif type(value) not in _LEAVES:
+            found.append(value)
+    return found
+
+
+def _bases(node: ast.ClassDef) -> tuple[str, ...]:
+    """Base classes by name, `Generic[T]` as `Generic`."""
+    plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return tuple(filter(None, map(_dotted_name, plain)))
+
+
+def _dotted_name(node: ast.expr) -> str:
+    """`a.b.c` as written, `super().c` included; empty for anything computed."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        names.append(node.id)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and names:
+        names.append("super()")
+    else:
+        return ""
+    return ".".join(reversed(names))
+
+
+# The one function that the confined child runs on source files.
+
+
+def parse(text: str, path: str, language: str, module: str) -> CodeFacts:
+    """Facts of one file; `module` is given for Python, whose names depend on the folders around the file."""
+    if language == "python":
+        return parse_python(text, path, module)
+    from hades.ingest.parsers.tree_sitter import parse_code  # loads eight grammars' binding only when needed
+
+    return parse_code(text, path, language)

@@ -1,1 +1,0 @@
-"""What follows from one text or one document alone, made once and kept between derivations."""

@@ -1,0 +1,317 @@
+"""One code file from bytes to Material."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import orjson
+
+from hades.ingest.parsers.facts import CodeFacts, ImportFact, SectionFact, SymbolFact, line_units, plain_facts
+from hades.ingest.parsers.languages import BY_SUFFIX, path_module, python_module
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped
+from hades.ingest.sources.documents import prose_language, read_prose
+from hades.ingest.sources.files import Unusable, decode, require_short_lines
+from hades.ingest.sources.material import CodeFile, Material, ModuleImport, RejectReason, Section, Symbol
+from schemas.nodes import ChunkKind, FuncKind
+from schemas.sources import SourceKind
+
+# What parsers found in the files of a workspace, kept between readings: only files that changed are parsed again.
+# What a parser gives depends on the text, the path, the language and the module alone, so these are the key. A
+# cache that is absent, damaged or of another version costs time, never a result.
+
+
+PARSER_VERSION = 1  # raise it with any change of what a parser makes of a file
+PARSED_BY = f"{PARSER_VERSION} {sys.version_info.major}.{sys.version_info.minor}"
+_HEAD = f"hades-parsed {PARSED_BY}\n".encode()
+_KEY_CHARACTERS = 32
+
+
+class ParseCache:
+    """Facts by key; a line of the file is a key and the facts as JSON, which is read when it is asked for."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._held = _load(file) if file is not None else {}
+        self._used: dict[str, bytes] = {}
+
+    def find(self, key: str) -> CodeFacts | None:
+        """The facts of a file that was parsed before."""
+        line = self._held.get(key)
+        if line is None:
+            return None
+        self._used[key] = line
+        return _facts(line)
+
+    def hold(self, key: str) -> None:
+        """Keep the facts of a file that was not read because it is as it was."""
+        if key in self._held:
+            self._used[key] = self._held[key]
+
+    def keep(self, key: str, facts: CodeFacts) -> None:
+        """Remember facts; text that JSON cannot hold is parsed again next time."""
+        try:
+            self._used[key] = orjson.dumps(facts, default=list)
+        except TypeError:
+            return
+
+    def save(self) -> None:
+        """Write what this reading used, in place of what the last one did; where nothing can be written, keep none."""
+        if self._file is None or self._used.keys() == self._held.keys():
+            return
+        partial = self._file.with_suffix(f".partial-{os.getpid()}")  # two processes may read one folder
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as out:
+                out.write(_HEAD)
+                out.writelines(key.encode() + line + b"\n" for key, line in sorted(self._used.items()))
+            partial.replace(self._file)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
+def parse_key(text: str, path: str, language: str, module: str) -> str:
+    """The key of a file."""
+    told = "\0".join((path, language, module, text)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=_KEY_CHARACTERS // 2).hexdigest()
+
+
+def _load(file: Path) -> dict[str, bytes]:
+    try:
+        with file.open("rb") as lines:
+            if lines.readline() != _HEAD:
+                return {}
+            return {line[:_KEY_CHARACTERS].decode("ascii"): line[_KEY_CHARACTERS:-1] for line in lines}
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def _facts(line: bytes) -> CodeFacts | None:
+    try:
+        module, symbols, imports, sections, prose, problem = orjson.loads(line)
+        return CodeFacts(
+            module,
+            tuple([SymbolFact(*map(_freeze, one)) for one in symbols]),
+            tuple([ImportFact(*map(_freeze, one)) for one in imports]),
+            tuple([SectionFact(*map(_freeze, one)) for one in sections]),
+            _freeze(prose),
+            problem,
+        )
+    except (ValueError, TypeError):
+        return None
+
+
+def _freeze(value: Any) -> Any:
+    return tuple([_freeze(one) for one in value]) if isinstance(value, list) else value
+
+
+# Which files of a workspace are read, and as what: code, documentation, configuration.
+
+
+CODE_SUFFIXES = {".py": "python", ".pyi": "python", **BY_SUFFIX}
+_CONFIGURATION_SUFFIXES = {
+    ".toml": "toml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".ini": "ini",
+    ".cfg": "ini",
+    ".sql": "sql",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".zsh": "shell",
+    ".mk": "make",
+    ".dockerfile": "docker",
+    ".conf": "ini",
+    ".properties": "ini",
+    ".env": "ini",
+    ".bat": "batch",
+    ".ps1": "powershell",
+    ".cmake": "cmake",
+}
+_CONFIGURATION_NAMES = {"Dockerfile": "docker", "Containerfile": "docker", "Makefile": "make", "GNUmakefile": "make"}
+CONFIGURATION_LANGUAGES = frozenset({*_CONFIGURATION_SUFFIXES.values(), *_CONFIGURATION_NAMES.values()})
+PROSE_LANGUAGES = frozenset({"markdown", "rst", "text"})
+# Written by package managers: large, and nobody asks what they say.
+_GENERATED_NAMES = frozenset({"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "composer.lock"})
+_BARE_NAMES = frozenset({"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"})
+
+
+def language_of(path: str) -> str | None:
+    """The language of a file that belongs to the workspace; None for data, images and the like."""
+    pure = PurePosixPath(path)
+    suffix = pure.suffix.lower()
+    if suffix in CODE_SUFFIXES:
+        return CODE_SUFFIXES[suffix]
+    if (suffix and prose_language(path) is not None) or pure.name in _BARE_NAMES:
+        return prose_language(path)
+    if pure.name in _GENERATED_NAMES:
+        return None
+    return _CONFIGURATION_NAMES.get(pure.stem) or _CONFIGURATION_SUFFIXES.get(suffix)
+
+
+# One file of a workspace, from its bytes to a document with its units, symbols and imports.
+
+
+PARSER = "hades.ingest.parsers.python:parse"
+UNPARSED = "unparsed"  # in the metadata of a document: why its file was not parsed
+MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text
+MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is enough to find it by
+# Ten times what ordinary code takes, on a slow machine.
+_CPU_SECONDS = 1.5
+_CPU_SECONDS_PER_MILLION_CHARS = 6.0
+_RECORD_BYTES = 16
+_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+
+
+class FileRecord(NamedTuple):
+    """The key of what was parsed of a file, and the digest of all that its document depends on."""
+
+    parsed: str
+    digest: bytes
+
+
+class FileReader:
+    """Reads the files of one workspace; `is_package` says whether a folder is a Python package."""
+
+    def __init__(
+        self, name: str, is_package: Callable[[str], bool], go_mod: str = "", cache: ParseCache | None = None
+    ) -> None:
+        self._name, self._is_package = name, is_package
+        self._cache = cache or ParseCache(None)
+        declared = _GO_MODULE.search(go_mod)
+        self._go_prefix = declared.group(1) if declared else ""
+
+    def module(self, path: str) -> str:
+        """The name a file is imported by."""
+        is_python = language_of(path) == "python"
+        return python_module(path, self._is_package, self._name) if is_python else path_module(path)
+
+    @property
+    def digest(self) -> str:
+        """What documents depend on beside the bytes, the path and the module of their file."""
+        return f"{PARSED_BY} {self._name} {self._go_prefix}"
+
+    def record_of(self, path: str, data: bytes) -> FileRecord:
+        """What a file is known by; raises `Unusable` for one that holds no text."""
+        key = parse_key(decode(data), path, language_of(path) or "", self.module(path))
+        return FileRecord(key, hashlib.blake2b(f"{key} {len(data)}".encode(), digest_size=_RECORD_BYTES).digest())
+
+    def hold(self, record: FileRecord) -> None:
+        """Keep what was parsed of a file that is not read again."""
+        self._cache.hold(record.parsed)
+
+    def material(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
+        """The document of a file; raises `Unusable` for one that holds no text."""
+        language = language_of(path)
+        assert language is not None
+        text = decode(data)
+        if language in PROSE_LANGUAGES:
+            return _prose_material(text, path, language, len(data))
+        require_short_lines(text)
+        if language in CONFIGURATION_LANGUAGES:
+            return _configuration_material(text, path, language, len(data))
+        facts = self._parse(text, path, language, parsers)
+        return Material(
+            origin=path,
+            source=SourceKind.WORKSPACE,
+            text=text,
+            title=facts.module or path,
+            uri=path,
+            mime=f"text/x-{language}",
+            sections=tuple([_section(*fact) for fact in facts.sections]),
+            code=CodeFile(
+                path=path,
+                language=language,
+                module=facts.module,
+                size=len(data),
+                symbols=tuple([_symbol(*fact) for fact in facts.symbols]),
+                imports=tuple([self._import(*fact) for fact in facts.imports]),
+                prose=facts.prose,
+            ),
+            metadata={UNPARSED: facts.problem} if facts.problem else {},
+        )
+
+    def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
+        """What the parser finds; a file that it cannot take is kept as plain text."""
+        module = self.module(path)
+        if not text.strip():
+            return CodeFacts(module)
+        if len(text) > MAX_PARSED_CHARS:
+            return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
+        key = parse_key(text, path, language, module)
+        known = self._cache.find(key)
+        if known is not None:
+            return known
+        allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
+        try:
+            facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
+        except ParserStopped as stopped:
+            return plain_facts(text, module, stopped.reason)
+        self._cache.keep(key, facts)
+        return facts
+
+    def _import(
+        self, module: str, name: str | None, alias: str | None, symbol: str | None, span: tuple[int, int]
+    ) -> ModuleImport:
+        if self._go_prefix and module.startswith(self._go_prefix + "/"):
+            module = module[len(self._go_prefix) + 1 :].replace("/", ".")
+        return ModuleImport(module, name, alias, symbol, span)
+
+
+def _prose_material(text: str, path: str, language: str, size: int) -> Material:
+    prose = read_prose(text, path, language)
+    return Material(
+        origin=path,
+        source=SourceKind.WORKSPACE,
+        text=text,
+        title=prose.title,
+        uri=path,
+        mime=prose.mime,
+        sections=prose.sections,
+        code=CodeFile(path, language, "", size),
+    )
+
+
+def _configuration_material(text: str, path: str, language: str, size: int) -> Material:
+    """Settings, data and scripts: units of lines; what lies beyond the limit is named in the metadata."""
+    if not text.strip():
+        raise Unusable(RejectReason.EMPTY, "no text", size)
+    is_long = len(text) > MAX_CONFIGURATION_CHARS
+    return Material(
+        origin=path,
+        source=SourceKind.WORKSPACE,
+        text=text,
+        title=path,
+        uri=path,
+        mime=f"text/x-{language}",
+        sections=tuple([_section(*fact) for fact in line_units(text[:MAX_CONFIGURATION_CHARS], path, "text")]),
+        code=CodeFile(path, language, "", size, prose=()),
+        metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
+    )
+
+
+def _section(start: int, end: int, kind: str, headings: tuple[str, ...], symbol: str | None, signature: str) -> Section:
+    return Section(start, end, ChunkKind(kind), headings, symbol, signature)
+
+
+def _symbol(
+    name: str,
+    qualified_name: str,
+    kind: str,
+    start: int,
+    end: int,
+    signature: str,
+    docstring: str,
+    calls: tuple[str, ...],
+    bases: tuple[str, ...],
+    call_spans: tuple[tuple[int, int], ...],
+) -> Symbol:
+    return Symbol(name, qualified_name, FuncKind(kind), start, end, signature, docstring, calls, bases, call_spans)

@@ -1,0 +1,518 @@
+"""The git command, trees, commits."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import IO
+
+from hades.ingest.sources.code_files import CODE_SUFFIXES, PARSER, FileReader, language_of
+from hades.ingest.sources.confined import ConfinedPool, in_order, reading_workers
+from hades.ingest.sources.files import (
+    MAX_TEXT_BYTES,
+    SKIPPED_FOLDERS,
+    SourceError,
+    Unusable,
+    decode,
+    require_plain_name,
+    show,
+)
+from hades.ingest.sources.material import MAX_AGE_DAYS, MAX_COMMITS, Material, RejectedInput, RejectReason
+from hades.settings.load import child_environment
+from schemas.sources import SourceKind
+
+# The git command, confined: no network, no prompt, no hooks, no programs that a repository's configuration names.
+
+
+_SECONDS = 120.0
+_SAFE = (
+    *("-c", "protocol.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
+    *("-c", "safe.directory=*", "-c", "core.quotePath=false", "-c", "diff.renameLimit=200", "--no-replace-objects"),
+)
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "LC_ALL": "C",
+}
+
+
+class GitError(SourceError):
+    """The git command failed or is missing."""
+
+
+def find_git_dir(folder: Path) -> Path | None:
+    """The repository whose root is this folder, also for linked work trees; None where there is none or no git."""
+    if not (folder / ".git").exists() or shutil.which("git") is None:
+        return None
+    try:
+        found = run_git(folder / ".git" if (folder / ".git").is_dir() else folder, "rev-parse", "--absolute-git-dir")
+    except GitError:
+        return None
+    return Path(os.fsdecode(found).strip())
+
+
+def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
+    """The id of a commit; None when the name means none, as in a repository without commits."""
+    try:
+        return run_git(git_dir, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+    except GitError:
+        return None
+
+
+def is_ancestor(git_dir: Path, older: str, newer: str) -> bool:
+    """Whether one commit is part of the history of another."""
+    try:
+        run_git(git_dir, "merge-base", "--is-ancestor", older, newer)
+    except GitError:
+        return False
+    return True
+
+
+def run_git(git_dir: Path, *arguments: str) -> bytes:
+    """What a git command prints."""
+    try:
+        done = subprocess.run(
+            _command(git_dir, arguments),
+            capture_output=True,
+            check=False,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitError(f"git {arguments[0]} in {git_dir} did not run: {error}") from error
+    if done.returncode:
+        raise GitError(f"git {arguments[0]} in {git_dir} failed: {_first_line(done.stderr)}; expected a repository")
+    return done.stdout
+
+
+@contextmanager
+def stream_git(git_dir: Path, *arguments: str) -> Iterator[IO[bytes]]:
+    """The output of a git command while it runs; a command that fails or is left early raises nothing by itself."""
+    child = subprocess.Popen(
+        _command(git_dir, arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    )
+    assert child.stdout is not None
+    try:
+        yield child.stdout
+    finally:
+        child.stdout.close()
+        child.kill()
+        child.wait()
+
+
+class BlobReader:
+    """File contents by their ids, from one `git cat-file` process."""
+
+    def __init__(self, git_dir: Path) -> None:
+        self._child = subprocess.Popen(
+            _command(git_dir, ("cat-file", "--batch")),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+
+    def read(self, blob: str) -> bytes | None:
+        """The bytes of a blob; None when the repository does not hold it, as in a partial clone."""
+        sink, source = self._child.stdin, self._child.stdout
+        assert sink is not None
+        assert source is not None
+        sink.write(f"{blob}\n".encode())
+        sink.flush()
+        header = source.readline().split()
+        if len(header) != 3:
+            return None
+        data = source.read(int(header[2]))
+        source.read(1)
+        return data
+
+    def close(self) -> None:
+        """End the process."""
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                stream.close()
+        self._child.kill()
+        self._child.wait()
+
+
+def _command(git_dir: Path, arguments: tuple[str, ...]) -> list[str]:
+    place = ("--git-dir", os.fspath(git_dir)) if _is_git_dir(git_dir) else ("-C", os.fspath(git_dir))
+    return ["git", *_SAFE, *place, *arguments]
+
+
+def _is_git_dir(path: Path) -> bool:
+    return ((path / "objects").is_dir() and (path / "HEAD").exists()) or (path / "commondir").exists()
+
+
+def _environment() -> dict[str, str]:
+    kept = child_environment(without="GIT_")
+    return {**kept, **_ENVIRONMENT}
+
+
+def _first_line(text: bytes) -> str:
+    return text.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+
+
+# A workspace as it was at a commit, read from the repository without a work tree.
+
+
+_SUBMODULE, _LINK = "160000", "120000"
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """An entry of a commit's tree; `size` is 0 for a submodule."""
+
+    path: str
+    blob: str
+    mode: str
+    size: int
+
+
+def list_tree(git_dir: Path, commit: str) -> list[TreeFile]:
+    """Every entry of a commit, sorted by path; submodules and symbolic links are among them."""
+    listed = run_git(git_dir, "ls-tree", "-r", "-z", "--long", "--full-tree", commit)
+    files = []
+    for entry in filter(None, listed.split(b"\0")):
+        facts, _, path = entry.partition(b"\t")
+        mode, _, blob, size = facts.split()
+        name = path.decode("utf-8", "surrogateescape")
+        files.append(TreeFile(name, blob.decode(), mode.decode(), int(size) if size.isdigit() else 0))
+    return sorted(files, key=lambda one: one.path)
+
+
+class GitTreeSource:
+    """The code and documentation of one commit, as `WorkspaceSource` reads them from a folder.
+
+    `parsed` keeps documents by content between commits: what did not change is not parsed again.
+    """
+
+    kind = SourceKind.WORKSPACE
+    mirrors = True
+
+    def __init__(
+        self, git_dir: Path, commit: str = "HEAD", corpus: str = "", parsed: MutableMapping[str, Material] | None = None
+    ) -> None:
+        self._git_dir = git_dir.resolve()
+        found = resolve_commit(self._git_dir, commit)
+        if found is None:
+            raise GitError(f"{git_dir} has no commit {commit!r}; expected a commit, a branch or a tag of a repository")
+        self.commit = found
+        self.corpus = corpus or self._git_dir.name
+        self.place = str(self._git_dir)
+        self._parsed: MutableMapping[str, Material] = {} if parsed is None else parsed
+        self._entries = list_tree(self._git_dir, self.commit)
+        paths = {one.path for one in self._entries}
+        self._reader = FileReader(
+            self.corpus, lambda folder: (f"{folder}/__init__.py" if folder else "__init__.py") in paths, self._go_mod()
+        )
+
+    def estimate(self) -> int | None:
+        """Files that will be read."""
+        return sum(1 for _ in self._files())
+
+    def read(self) -> Iterator[Material | RejectedInput]:
+        """Files in the order of their paths."""
+        blobs, lock = BlobReader(self._git_dir), Lock()
+        try:
+            with ConfinedPool(PARSER, reading_workers()) as parsers:
+                yield from in_order(partial(self._outcome, parsers, blobs, lock), self._files(), reading_workers())
+        finally:
+            blobs.close()
+
+    def _files(self) -> Iterator[TreeFile]:
+        for one in self._entries:
+            if not SKIPPED_FOLDERS.isdisjoint(one.path.split("/")[:-1]):
+                continue
+            if one.mode == _SUBMODULE or (one.mode != _LINK and language_of(one.path) is not None):
+                yield one
+
+    def _outcome(
+        self, parsers: ConfinedPool, blobs: BlobReader, lock: Lock, file: TreeFile
+    ) -> Material | RejectedInput:
+        try:
+            require_plain_name(file.path)
+            key = f"{file.blob} {self._reader.module(file.path)} {file.path}"
+            if key not in self._parsed:
+                self._parsed[key] = self._reader.material(file.path, _content(file, blobs, lock), parsers)
+            return self._parsed[key]
+        except Unusable as problem:
+            return RejectedInput(SourceKind.WORKSPACE, show(file.path), problem.reason, problem.detail, problem.size)
+
+    def _go_mod(self) -> str:
+        file = next((one for one in self._entries if one.path == "go.mod" and one.mode != _LINK), None)
+        if file is None:
+            return ""
+        blobs = BlobReader(self._git_dir)
+        try:
+            return decode(_content(file, blobs, Lock()))
+        except Unusable:
+            return ""
+        finally:
+            blobs.close()
+
+
+def _content(file: TreeFile, blobs: BlobReader, lock: Lock) -> bytes:
+    """The bytes of a file of the tree; one reader serves all threads, so it is locked."""
+    if file.mode == _SUBMODULE:
+        raise Unusable(RejectReason.UNREADABLE, "a submodule is a repository of its own; ingest it by itself")
+    if file.size > MAX_TEXT_BYTES:
+        detail = f"{file.size} bytes, the limit is {MAX_TEXT_BYTES}"
+        raise Unusable(RejectReason.OVERSIZED, detail, file.size)
+    with lock:
+        data = blobs.read(file.blob)
+    if data is None:
+        raise Unusable(RejectReason.UNREADABLE, "the repository does not hold its content, as in a partial clone")
+    return data
+
+
+# Commits of a repository, newest first: message, date, author's name, and the files, lines and definitions changed.
+# Two readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p
+# -U0` over code files gives changed lines. Contents that are missing only cost the lines. No e-mail address is
+# read.
+
+
+MAX_MESSAGE_CHARS = 8_000
+MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
+_IDS_PER_CALL = 1_000
+_MAX_PATCH_LINE = 400
+_MAX_PATCH_BYTES = 64 << 20  # of all patches together; older commits are then known by their files only
+_MARK = "\x02"  # begins a commit; no message and no path holds it
+_FORMAT = f"--format={_MARK}%H%x00%P%x00%ct%x00%an%x00%B%x00"
+_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames=100%", "--diff-filter=ACDMRT")
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_E_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_TRAILER = re.compile(r"^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|cc):.*$", re.I | re.M)
+# The name that a line defines, in the languages that are parsed.
+_DEFINED = re.compile(
+    rb"^\s*(?:(?:export|default|public|private|protected|static|abstract|final|async|pub(?:\(\w+\))?|inline|virtual)\s+)*"
+    rb"(?:def|class|func|fn|function|interface|struct|enum|trait|module)\s+(?:\([^)]*\)\s*)?(?:self\.)?([A-Za-z_]\w*)"
+)
+# Drivers that make git show the enclosing definition after `@@`.
+_ATTRIBUTES = (
+    "*.py diff=python\n*.pyi diff=python\n*.java diff=java\n*.go diff=golang\n*.rs diff=rust\n*.rb diff=ruby\n"
+    "*.c diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.h diff=cpp\n*.hpp diff=cpp\n"
+)
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines [first, last] of the file after the commit, and the names of definitions around or in them."""
+
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that a commit touched; `old_path` differs where it was renamed."""
+
+    path: str
+    status: str
+    old_path: str = ""
+    hunks: tuple[Hunk, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit. `message` has no e-mail address and no trailers that only name people."""
+
+    id: str
+    parents: tuple[str, ...]
+    at: datetime
+    author: str
+    message: str
+    changes: tuple[FileChange, ...] = field(default=())
+
+    @property
+    def subject(self) -> str:
+        """The first line of the message."""
+        return self.message.partition("\n")[0]
+
+
+def read_history(
+    git_dir: Path,
+    commit: str = "HEAD",
+    *,
+    max_commits: int = MAX_COMMITS,
+    max_age_days: int | None = MAX_AGE_DAYS,
+    known: str | None = None,
+    keep_emails: bool = False,
+) -> list[Commit]:
+    """Commits that `commit` holds, newest first, merges left out; only those after `known` where it is given.
+
+    Nothing later than `commit` is read. A repository without commits gives none.
+    """
+    newest = resolve_commit(git_dir, commit)
+    if newest is None or max_commits < 1:
+        return []
+    selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
+    if known is not None and resolve_commit(git_dir, known):
+        selection.append(f"^{known}")
+    commits = list(_read_commits(git_dir, selection, keep_emails))
+    lines = _read_lines(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
+    return [_with_lines(one, lines.get(one.id, {})) for one in commits]
+
+
+def list_commits(
+    git_dir: Path, commit: str, max_commits: int = MAX_COMMITS, max_age_days: int | None = MAX_AGE_DAYS
+) -> list[str]:
+    """The ids of the commits that `read_history` reads, newest first."""
+    bounds = _bounds(git_dir, commit, max_commits, max_age_days)
+    return run_git(git_dir, "rev-list", *bounds, commit).decode().split()
+
+
+def read_commits(git_dir: Path, ids: Sequence[str]) -> Iterator[Commit]:
+    """These commits with the files that they touched, in the order given; no content is read."""
+    for start in range(0, len(ids), _IDS_PER_CALL):
+        part = ids[start : start + _IDS_PER_CALL]
+        yield from _read_commits(git_dir, ["--no-walk=unsorted", *part], keep_emails=False)
+
+
+def name_as_newest(commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[str, ...]]]:
+    """Each commit, newest first, with the paths that its files have in the newest one: renames are followed."""
+    names: dict[str, str] = {}
+    for commit in commits:
+        yield commit, tuple(names.get(change.path, change.path) for change in commit.changes)
+        for change in commit.changes:
+            if change.status == "R":
+                names[change.old_path] = names.get(change.path, change.path)
+
+
+def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int | None) -> list[str]:
+    bounds = [f"--max-count={max_commits}", "--no-merges"]
+    if max_age_days is not None:
+        oldest = _commit_at(git_dir, newest) - timedelta(days=max_age_days)
+        bounds.append(f"--since={oldest.isoformat()}")
+    return bounds
+
+
+def commit_before(git_dir: Path, moment: datetime, commit: str = "HEAD") -> str | None:
+    """The newest commit that `commit` holds and that is not later than a moment."""
+    newest = resolve_commit(git_dir, commit)
+    if newest is None:
+        return None
+    found = run_git(git_dir, "rev-list", "--max-count=1", f"--until={moment.isoformat()}", newest)
+    return found.decode().strip() or None
+
+
+def _commit_at(git_dir: Path, commit: str) -> datetime:
+    seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", commit)
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) -> Iterator[Commit]:
+    arguments = ("log", "-z", "--raw", "--abbrev=40", *_DIFF, _FORMAT, *selection, "--")
+    with stream_git(git_dir, *arguments) as output:
+        rest = b""
+        while block := output.read(1 << 20):
+            *whole, rest = (rest + block).split(_MARK.encode())
+            yield from (_commit(one, keep_emails) for one in whole if one.strip(b"\0\n"))
+        if rest.strip(b"\0\n"):
+            yield _commit(rest, keep_emails)
+
+
+def _commit(record: bytes, keep_emails: bool) -> Commit:
+    identifier, parents, seconds, author, message, *raw = record.decode("utf-8", "replace").split("\0")
+    text = message[: 2 * MAX_MESSAGE_CHARS]
+    if not keep_emails:
+        text, author = _E_MAIL.sub("", _TRAILER.sub("", text)), _E_MAIL.sub("", author)
+    text = re.sub(r"\n{3,}", "\n\n", text.replace("<>", "")).strip()[:MAX_MESSAGE_CHARS]
+    return Commit(
+        identifier.strip(),
+        tuple(parents.split()),
+        datetime.fromtimestamp(int(seconds), UTC),
+        author.replace("<>", "").strip(),
+        text,
+        tuple(_changes(raw)),
+    )
+
+
+def _changes(raw: Sequence[str]) -> Iterator[FileChange]:
+    """`:mode mode blob blob status`, then one path, or two where the status is a rename or a copy."""
+    parts = iter(raw)
+    for part in parts:
+        facts = part.strip("\n")
+        if not facts.startswith(":"):
+            continue
+        status = facts.split()[-1][:1]
+        path = next(parts, "")
+        if status in "RC":
+            yield FileChange(next(parts, ""), status, path)
+        elif "160000" not in facts.split()[:2]:  # a submodule
+            yield FileChange(path, status)
+
+
+def _read_lines(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
+    """Changed lines by commit and path; what git could not read is left out."""
+    with TemporaryDirectory() as folder:
+        attributes = Path(folder) / "attributes"
+        attributes.write_text(_ATTRIBUTES)
+        arguments = ("-c", f"core.attributesFile={os.fspath(attributes)}", "log", "-p", "-U0", *_DIFF)
+        patterns = [f"*{suffix}" for suffix in sorted(CODE_SUFFIXES)]
+        with stream_git(git_dir, *arguments, f"--format={_MARK}%H", *selection, "--", *patterns) as output:
+            return _parse_patches(output, wanted)
+
+
+def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
+    found: dict[str, dict[str, list[Hunk]]] = {}
+    mark = _MARK.encode()
+    files: dict[str, list[Hunk]] | None = None
+    hunks: list[Hunk] | None = None
+    read = 0
+    for line in output:
+        first = line[:1]
+        read += len(line)
+        if first == mark:
+            if read > _MAX_PATCH_BYTES:
+                break
+            commit = line[1:].decode().strip()
+            files = found.setdefault(commit, {}) if commit in wanted else None
+            hunks = None
+        elif files is None:
+            continue
+        elif first == b"@" and hunks is not None:
+            hunks += _hunk(line)
+        elif line.startswith(b"+++ "):
+            path = line[4:].decode("utf-8", "replace").rstrip("\n\t")
+            hunks = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
+        elif first in b"+-" and hunks and len(line) < _MAX_PATCH_LINE:
+            defined = _DEFINED.match(line[1:])
+            if defined:
+                name = defined.group(1).decode("utf-8", "replace")
+                hunks[-1] = replace(hunks[-1], names=(*hunks[-1].names, name))
+    return found
+
+
+def _hunk(line: bytes) -> list[Hunk]:
+    parts = _HUNK.match(line)
+    if parts is None:
+        return []
+    first, count = int(parts.group(1)), int(parts.group(2) or 1)
+    around = _DEFINED.match(parts.group(3)[:_MAX_PATCH_LINE])
+    names = (around.group(1).decode("utf-8", "replace"),) if around else ()
+    return [Hunk(max(1, first), max(1, first + count - 1, first), names)]
+
+
+def _with_lines(commit: Commit, lines: dict[str, list[Hunk]]) -> Commit:
+    changes = [replace(one, hunks=tuple(lines[one.path])) if one.path in lines else one for one in commit.changes]
+    return replace(commit, changes=tuple(changes))

@@ -1,0 +1,268 @@
+"""What a source yields: Material or RejectedInput."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from schemas.nodes import ChunkKind, FuncKind, NameType, RelationType
+from schemas.sources import SourceKind
+
+# How much of a repository's history is read.
+
+
+MAX_COMMITS = 2_000
+MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
+
+
+@dataclass(frozen=True)
+class HistoryRules:
+    """Bounds of a history; `cache` is a folder that keeps what was read."""
+
+    max_commits: int = MAX_COMMITS
+    max_age_days: int = MAX_AGE_DAYS
+    keep_emails: bool = False
+    cache: Path | None = None
+
+
+# What a source hands over: one document with its exact text, its structure and the facts stated beside it.
+# Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of
+# `text`.
+
+
+class RejectReason(StrEnum):
+    """Why input was set aside; a closed list that the report counts by."""
+
+    UNREADABLE = "unreadable"
+    EMPTY = "empty"
+    DUPLICATE = "duplicate"
+    OVERSIZED = "oversized"
+    NOT_TEXT = "not_text"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A region of the text that is chunked on its own, under its headings."""
+
+    start: int
+    end: int
+    kind: ChunkKind
+    headings: tuple[str, ...] = ()
+    symbol: str | None = None  # qualified name, inside its file, of the function or class it is a unit of
+    signature: str = ""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function, method or class, and what it calls by the names written there."""
+
+    name: str
+    qualified_name: str  # module.Class.method, without collision suffix
+    kind: FuncKind
+    start: int
+    end: int
+    signature: str = ""
+    docstring: str = ""
+    calls: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    call_spans: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class ModuleImport:
+    """`import module` or `from module import name as alias`; relative imports are resolved to absolute names."""
+
+    module: str
+    name: str | None = None
+    alias: str | None = None
+    symbol: str | None = None  # qualified name of the function it stands in; None at module level
+    span: tuple[int, int] = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """What a source file is, beside its text."""
+
+    path: str  # relative to the workspace, with forward slashes
+    language: str
+    module: str
+    size: int
+    symbols: tuple[Symbol, ...] = ()
+    imports: tuple[ModuleImport, ...] = ()
+    prose: tuple[tuple[int, int], ...] | None = None  # docstrings and comments; None: the whole text is prose
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """What a commit did: paths it touched with the names of the definitions it changed in each."""
+
+    id: str
+    author: str
+    files: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class PaperFacts:
+    """arXiv metadata as given."""
+
+    arxiv_id: str
+    title: str
+    abstract: str
+    authors: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    date: datetime | None = None
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GivenName:
+    """A name the source states outright (an OpenIE entity, an author, a repository), not one found in the text."""
+
+    name: str
+    kind: NameType | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A stated relation from this document's own entity to another thing named by the source.
+
+    `target` is the origin of another document of the corpus, or with `external` a name such as `owner/repository`.
+    `context` is the sentence it was read from, with its span in `text` where it stands there.
+    """
+
+    relation: RelationType
+    target: str
+    external: bool = False
+    count: int = 1
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Material:
+    """One document as read from its source."""
+
+    origin: str
+    source: SourceKind
+    text: str
+    title: str = ""
+    uri: str = ""
+    mime: str = "text/plain"
+    created: datetime | None = None
+    sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
+    code: CodeFile | None = None
+    paper: PaperFacts | None = None
+    commit: CommitFacts | None = None
+    names: tuple[GivenName, ...] = ()
+    triples: tuple[tuple[str, str, str], ...] = ()
+    links: tuple[Link, ...] = ()
+    domain: str = ""  # stated by the source or the caller; first of the document's domains
+    follows: str = ""  # origin of the document right before this one, where the source states an order
+    metadata: dict[str, object] = field(default_factory=dict)
+    record: bytes = field(default=b"", compare=False)  # digest of what it was read from, of a source of records
+
+
+@dataclass(frozen=True)
+class RejectedInput:
+    """Input that cannot be used, and why. The run goes on."""
+
+    source: SourceKind
+    uri: str
+    reason: RejectReason
+    detail: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class SourceTools:
+    """What a source may use beside its corpus: how far to read history, a folder for what it keeps, processes."""
+
+    history: HistoryRules
+    scratch: Path
+    workers: int = 0  # processes that parse; 0: one a core, at most four
+
+
+class Source(Protocol):
+    """Reads one corpus. Order is stable: the same input gives the same sequence."""
+
+    @property
+    def kind(self) -> SourceKind:
+        """Which source this is."""
+        ...
+
+    @property
+    def corpus(self) -> str:
+        """What this corpus is called, the same at every reading: the name of its folder or file."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where the corpus is, so that a folder of the same name elsewhere is not taken for this one."""
+        ...
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether the corpus is a folder to mirror: documents that are gone from it are forgotten."""
+        ...
+
+    def read(self) -> Iterator[Material | RejectedInput]:
+        """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
+        ...
+
+    def estimate(self) -> int | None:
+        """How many documents to expect, for the progress bar; None when unknown."""
+        ...
+
+
+@runtime_checkable
+class RecordSource(Source, Protocol):
+    """A source of one document a line or a file, which can leave out those whose documents are known."""
+
+    @property
+    def records_path(self) -> Path:
+        """The file whose lines, or the folder whose files, are documents."""
+        ...
+
+    def digest_beside(self) -> str:
+        """A digest of what documents depend on beside their record."""
+        ...
+
+    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
+        """Do not read these records, given by their digests with the origins of their documents; those left out.
+
+        A record stays in the reading where another may name the same document.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A part of a corpus that can be read without the others: a function `module:name`, its arguments, their bytes.
+
+    The function returns a list of `Material` and `RejectedInput`; it may be called in another process.
+    """
+
+    reader: str
+    arguments: tuple[Any, ...]
+    size: int
+
+
+@runtime_checkable
+class PortionedSource(Source, Protocol):
+    """A source that worker processes can read. All portions in order are the corpus."""
+
+    def portions(self) -> Iterator[Portion]:
+        """The corpus cut into portions of about a megabyte."""
+        ...
+
+    def reject_repeat(self, portion: Portion, place: int, origin: str) -> RejectedInput:
+        """What is said of an item of a portion whose document an earlier portion has."""
+        ...
+
+    def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
+        """What cannot be used once all documents are known."""
+        ...

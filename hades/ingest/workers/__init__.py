@@ -1,1 +1,0 @@
-"""Child processes that read documents, and what goes between them and their parent."""

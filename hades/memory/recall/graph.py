@@ -1,0 +1,372 @@
+"""Walk, subgraph, account of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hades.memory.history.edges import edges_around
+from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key
+from hades.memory.history.states import INSTANT, Reader, by_keys, state_at
+from hades.memory.recall.index import read_current, read_edges, read_states
+from hades.memory.recall.index_arrays import MemoryQuery
+from hades.memory.recall.search import (
+    CANDIDATES,
+    FOR_CONTEXT,
+    MemoryMatch,
+    Step,
+    Walk,
+    plain_state,
+    rank,
+    search_asked,
+    search_memories,
+)
+from hades.ports.services import Vectors
+from hades.ports.store import Direction, RowStore
+from hades.telemetry.turn import Caps, Turn
+from hades.text.sentences import day
+from schemas.ids import Mask, iso
+from schemas.memory import MemoryEdge, MemoryState
+
+# From what a question finds on to what it is joined to: true edges of every type, ranked by strength, in a budget.
+# Topics are walked, not versions: an edge drawn from an older version still belongs to its topic. Strength is that
+# of the strongest way there, the product of its edges; it ranks what was reached. How much may be read is said
+# beforehand, and what was left out leaves a reason.
+
+
+MATCHES = 10
+STEPS_BACK = 3
+CAPS = Caps(docs_max=2_000, work_max=50_000, latency_ms=float("inf"))
+
+
+@dataclass(frozen=True)
+class RelatedState:
+    """A version that was reached, by which edges, and what its topic has become since."""
+
+    state: MemoryState
+    strength: float
+    way: tuple[MemoryEdge, ...]  # from the match to the state
+    near: str  # the topic at the near end of the last edge
+    since: MemoryState | None = None  # the version that holds, where it is another one
+
+    @property
+    def hops(self) -> int:
+        """How many edges lead there."""
+        return len(self.way)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "state": plain_state(self.state),
+            "strength": round(self.strength, 6),
+            "way": [_show(edge) for edge in self.way],
+            "since": None if self.since is None else plain_state(self.since),
+        }
+
+
+@dataclass(frozen=True)
+class MatchWithContext:
+    """One match with what it is joined to and what led to it."""
+
+    found: MemoryMatch
+    related: list[RelatedState]
+    historical_context: list[MemoryState]  # up to three versions before, oldest first
+
+    @property
+    def state(self) -> MemoryState:
+        """The match."""
+        return self.found.state
+
+    def as_dict(self) -> dict[str, Any]:
+        """The specification's three parts, as JSON."""
+        return {
+            **self.found.as_dict(),
+            "related_states": [one.as_dict() for one in self.related],
+            "historical_context": [plain_state(state) for state in self.historical_context],
+        }
+
+
+@dataclass(frozen=True)
+class Enhancement:
+    """All matches, best first, and what the walk read and left out."""
+
+    matches: list[MatchWithContext]
+    reasons: list[str]
+    reads: int
+    work: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        matches = [one.as_dict() for one in self.matches]
+        return {"matches": matches, "reasons": self.reasons, "reads": self.reads, "work": self.work}
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """The versions worth reading for a question, best first, and the edges that led to them."""
+
+    nodes: list[tuple[MemoryState, float]]
+    edges: list[MemoryEdge]
+    weaker: int  # edges that were too weak to follow; `graph_enhanced_retrieval` follows them
+    reasons: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "nodes": [{**plain_state(state), "score": round(score, 6)} for state, score in self.nodes],
+            "edges": [_show(edge) for edge in self.edges],
+            "weaker": self.weaker,
+            "reasons": self.reasons,
+        }
+
+
+def graph_enhanced_retrieval(
+    reader: Reader,
+    query: str,
+    depth: int = 2,
+    *,
+    matches: int = MATCHES,
+    types: Sequence[str] | None = None,
+    caps: Caps = CAPS,
+) -> Enhancement:
+    """What a question finds, with everything that true edges join to it within `depth`, strongest first."""
+    return enhance(reader, search_memories(reader, query, most=matches), depth, types=types, caps=caps)
+
+
+def enhance(
+    reader: Reader,
+    found: Sequence[MemoryMatch],
+    depth: int,
+    *,
+    types: Sequence[str] | None = None,
+    newest: int | None = None,
+    caps: Caps = CAPS,
+) -> Enhancement:
+    """The same for what was found already; `newest` follows of each relation of a topic only the last few."""
+    if depth < 0:
+        raise MemoryRefused(f"depth is {depth}; give how many edges may be followed, 0 or more")
+    turn = Turn(caps)
+    with turn.stage("walk"):
+        walk = Walk(reader, types, turn, newest=newest)
+        starts = [topic_of_key(one.state.key) for one in found]
+        walk.widen(starts, depth)
+        steps = [walk.reached(start, depth) for start in starts]
+    with turn.stage("read"):
+        read = _Reading(reader, turn, found, [step for some in steps for step in some])
+        before = _before(reader, found)
+    enhanced = [
+        MatchWithContext(one, read.related(some), before[one.state.key]) for one, some in zip(found, steps, strict=True)
+    ]
+    return Enhancement(enhanced, [str(reason) for reason in turn.reasons], turn.reads_spent, turn.work_spent)
+
+
+def get_relevant_subgraph(
+    reader: Reader,
+    query_embedding: Sequence[float] | Vectors,
+    max_nodes: int = 100,
+    *,
+    latest: int = 10,
+    depth: int = 3,
+    min_strength: float = 0.5,
+    nodes_per_hop: int = 5,
+    caps: Caps = CAPS,
+) -> Subgraph:
+    """The nearest topics as they are now and what strong edges join to them, either way; ranked, then cut, each once.
+
+    `min_strength` cuts each hop's ranking at weaker edges; how many there were is said.
+    """
+    if reader.embedder is None:
+        raise MemoryRefused("a vector cannot be compared without the embedder that made it; open memory with one")
+    import numpy as np
+
+    vector = np.asarray(query_embedding, np.float32)
+    asked = MemoryQuery("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
+    starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
+    turn = Turn(caps)
+    scores: dict[str, tuple[MemoryState, float]] = {}
+    with turn.stage("walk"):
+        walk = Walk(reader, None, turn, per_hop=nodes_per_hop, weakest=min_strength)
+        reached = []
+        for one in starts:
+            score = rank(one.similarity, one.strength, FOR_CONTEXT)
+            scores[one.state.key] = one.state, score
+            walk.widen([topic_of_key(one.state.key)], depth)
+            reached += [(score, step) for step in walk.reached(topic_of_key(one.state.key), depth)]
+    with turn.stage("read"):
+        read = _Reading(reader, turn, starts, [step for _, step in reached])
+        for score, step in reached:
+            for one_related in read.related([step]):
+                key, value = one_related.state.key, score * step.strength
+                if value > scores.get(key, (None, -1.0))[1]:
+                    scores[key] = one_related.state, value
+    nodes = sorted(scores.values(), key=lambda pair: (-pair[1], pair[0].key))[:max_nodes]
+    kept = {state_id(state.key) for state, _ in nodes}
+    edges = {edge.key: edge for edge in read.edges.values() if edge.source in kept and edge.target in kept}
+    return Subgraph(nodes, [edges[key] for key in sorted(edges)], walk.weaker, [str(one) for one in turn.reasons])
+
+
+class _Reading:
+    """The versions and edges of some steps, read together; of more than the budget allows, the strongest."""
+
+    def __init__(self, reader: Reader, turn: Turn, found: Sequence[MemoryMatch], steps: Iterable[Step]) -> None:
+        ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
+        wanted = list(dict.fromkeys(step.state for step in ranked))
+        keys = wanted[: turn.reads(len(wanted))]
+        self.states = {state.key: state for state in read_states(reader, keys)}
+        ways = sorted({edge for step in ranked if step.state in self.states for edge in step.way})
+        self.edges = read_edges(reader, ways)
+        self.now = {
+            topic_of_key(one.key): one for one in read_current(reader, {topic_of_key(key) for key in self.states})
+        }
+        known = [*self.states.values(), *(one.state for one in found)]
+        self._topics = {topic_of_key(state.key): state.topic for state in known}
+
+    def related(self, steps: Iterable[Step]) -> list[RelatedState]:
+        """The steps as people read them, strongest first, then newest edge first."""
+        kept = []
+        for step in steps:
+            state = self.states.get(step.state)
+            if state is None:
+                continue
+            way = tuple(self.edges[key] for key in step.way)
+            now = self.now.get(topic_of_key(step.state))
+            since = now if now is not None and now.key != state.key else None
+            kept.append(RelatedState(state, step.strength, way, self._near(way[-1], step.state), since))
+        return sorted(kept, key=lambda one: (-one.strength, -_began(one.way[-1]), one.state.key))
+
+    def _near(self, edge: MemoryEdge, state: str) -> str:
+        """The topic that an edge comes from when it leads to this version; its key where it was not read."""
+        ends = [topic_of_key(key_of(end)) for end in (edge.source, edge.target)]
+        other = ends[0] if ends[1] == topic_of_key(state) else ends[1]
+        return self._topics.get(other, other)
+
+
+def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[MemoryState]]:
+    """Up to three versions before each match, oldest first; one read for all."""
+    wanted = {
+        one.state.key: [
+            f"{topic_of_key(one.state.key)}_{version:08d}"
+            for version in range(max(1, one.state.version - STEPS_BACK), one.state.version)
+        ]
+        for one in found
+    }
+    every = sorted({key for keys in wanted.values() for key in keys})
+    held = {state.key: state for state in read_states(reader, every)}
+    return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
+
+
+def _began(edge: MemoryEdge) -> float:
+    return (edge.valid_from or edge.timestamp).timestamp()
+
+
+def _show(edge: MemoryEdge) -> dict[str, Any]:
+    return {
+        "id": edge.id,
+        "from": edge.source,
+        "to": edge.target,
+        "type": edge.relationship_type,
+        "strength": edge.strength,
+        "description": edge.description,
+        "valid_from": None if edge.valid_from is None else iso(edge.valid_from),
+        "valid_until": None if edge.valid_until is None else iso(edge.valid_until),
+    }
+
+
+# The state of a topic as an answer: what holds, why it holds, and what held before and no longer does.
+
+
+@dataclass(frozen=True)
+class Reason:
+    """An edge as an answer shows it."""
+
+    id: str
+    type: str
+    target: str
+    description: str
+    active: bool
+    valid_from: str
+    valid_until: str | None
+    superseded_by: str | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """An answer about a topic at one moment; the sentences are made of what was said, nothing is added."""
+
+    topic: str
+    state_id: str
+    version: int
+    current_answer: str
+    reasoning: str
+    historical_context: str
+    edges: list[Reason]
+    obsolete_edges: list[Reason]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as JSON."""
+        return asdict(self)
+
+
+def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> Account:
+    """What a reader is told of a topic as it was at one moment and known at another."""
+    state = state_at(rows, topic, as_of, known_at)
+    if state is None:
+        raise UnknownMemory(f"nothing was known of {topic!r} at {day(as_of)}; ask for a later moment")
+    seen = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
+    active = [edge for edge in seen if edge.is_active(as_of)]
+    ended = [edge for edge in seen if edge.valid_until is not None and edge.valid_until <= as_of]
+    ends = {one.key: one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))}
+    return Account(
+        topic=state.topic,
+        state_id=state.key,
+        version=state.version,
+        current_answer=f"{state.content} (since {day(state.valid_from)})",
+        reasoning="; ".join(_because(edge, ends) for edge in active) or "no reason is on record",
+        historical_context="; ".join(_formerly(edge, ends) for edge in ended) or _version_before(rows, state, known_at),
+        edges=[_reason(edge, ends, True) for edge in active],
+        obsolete_edges=[_reason(edge, ends, False) for edge in ended],
+    )
+
+
+def _version_before(rows: RowStore, state: MemoryState, known_at: datetime) -> str:
+    """What held until this version began."""
+    former = state_at(rows, state.topic, state.valid_from - INSTANT, known_at) if state.valid_from else None
+    if former is None:
+        return "nothing earlier is on record"
+    return f"{former.content} (version {former.version}, until {day(state.valid_from)})"
+
+
+def _because(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
+    target = ends.get(key_of(edge.target))
+    said = edge.description or (target.content if target else "")
+    return f"{_words(edge)} {_name(edge, ends)}" + (f": {said}" if said else "")
+
+
+def _formerly(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
+    when = f"from {day(edge.valid_from)} until {day(edge.valid_until)}"
+    return f"was {_words(edge)} {_name(edge, ends)} {when}, which is no longer true"
+
+
+def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> Reason:
+    target = ends.get(key_of(edge.target))
+    return Reason(
+        id=edge.id,
+        type=edge.relationship_type,
+        target=target.topic if target else edge.target,
+        description=edge.description,
+        active=active,
+        valid_from=day(edge.valid_from),
+        valid_until=day(edge.valid_until) if edge.valid_until else None,
+        superseded_by=edge.superseded_by,
+    )
+
+
+def _words(edge: MemoryEdge) -> str:
+    return edge.relationship_type.replace("_", " ")
+
+
+def _name(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
+    target = ends.get(key_of(edge.target))
+    return target.topic if target else edge.target

@@ -1,0 +1,273 @@
+"""Importance, trust, discovered edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from hades.memory.history import rows as records
+from hades.memory.history.edges import NewEdge, draw_many
+from hades.memory.history.facts import DEFAULT_TRUST
+from hades.memory.history.rows import (
+    AUDIT,
+    NEWEST,
+    STATES,
+    MemoryRefused,
+    in_unit,
+    key_of,
+    state_id,
+    topic_key,
+    topic_of_key,
+)
+from hades.memory.history.states import by_keys, check_share, named, set_importance
+from hades.memory.memory import Memory
+from hades.memory.recall.answers import take_accesses
+from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch
+from hades.ports.store import Direction, RowStore, Term
+from hades.text.sentences import words_of
+from schemas.ids import Mask
+from schemas.memory import MemoryAudit, MemoryEdgeKind, MemoryRelation, MemoryState
+
+# Learning from use: importance from what people say, judge and read; trust in sources from decided conflicts.
+# useful importance + (1 - importance) / 4 useless importance - importance / 4 n reads importance + (0.75 -
+# importance) * (1 - 2^(-n / 16)), where that is more Reading raises the importance to 0.75 at most: what is shown
+# often is not shown ever more often for it. Importance holds up the strength of a state, which search and context
+# rank by (`recall.strength`). A source is trusted as its newest state under `source/` says; deciding a conflict
+# moves it towards the share of conflicts that it won.
+
+
+SOURCES = "source/"
+_SAID = 4  # decided conflicts that what a person said of a source counts as
+_STEP = 0.25
+_MOST_BY_READING = 0.75
+_HALF_READS = 16
+_ACCESSED = pa.schema(
+    [
+        ("_key", pa.string()),
+        ("access_count", pa.int64()),
+        ("last_accessed", pa.timestamp("us", tz="UTC")),
+        ("importance_score", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class LearningReport:
+    """What counting the readings did."""
+
+    reads: int
+    states: int
+    raised: int  # states that became more important
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return asdict(self)
+
+
+def rate_state(
+    memory: Memory,
+    name: str,
+    *,
+    importance: float | None = None,
+    is_useful: bool | None = None,
+    who: str = "",
+    why: str = "",
+) -> MemoryState:
+    """Set the importance of what holds of a topic, or of a version, or move it by a judgement; undo restores it."""
+    if (importance is None) == (is_useful is None):
+        raise MemoryRefused(f"say either how important {name!r} is or whether it was useful, one of the two")
+
+    def work(rows: RowStore) -> MemoryState:
+        act = memory.act(who, why)
+        state = named(rows, name, act.at)
+        before = state.importance_score
+        after = check_share("importance", importance) if importance is not None else _judgement(before, bool(is_useful))
+        set_importance(rows, state, after, act)
+        act.keep(rows)
+        return state.model_copy(update={"importance_score": after})
+
+    return in_unit(memory.store, work)
+
+
+def judge_states(
+    memory: Memory, good: Sequence[str], bad: Sequence[str], *, who: str = "", why: str = ""
+) -> list[MemoryState]:
+    """Move the importance of states that an answer showed; those that are gone since are left out."""
+    judged = [*((one, True) for one in good), *((one, False) for one in bad)]
+    known = {state.key for state in memory.states([one for one, _ in judged])}
+    keys = [(one.rpartition("/")[2], is_useful) for one, is_useful in judged]
+    return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in keys if key in known]
+
+
+def count_accesses(memory: Memory) -> LearningReport:
+    """Count what was read since the last time into the states, and raise their importance by it."""
+    taken = take_accesses(memory.home)
+    if not taken.counts:
+        return LearningReport(0, 0, 0)
+
+    def work(rows: RowStore) -> LearningReport:
+        found = by_keys(rows, sorted(taken.counts))
+        read = [_read(state, taken.counts[state.key]) for state in found]
+        table = [
+            {**row, "last_accessed": max(filter(None, (state.last_accessed, taken.last[state.key])))}
+            for state, row in zip(found, read, strict=True)
+        ]
+        if table:
+            rows.patch(STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
+        raised = sum(row["importance_score"] > state.importance_score for state, row in zip(found, read, strict=True))
+        return LearningReport(sum(taken.counts.values()), len(found), raised)
+
+    return in_unit(memory.store, work)
+
+
+def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", why: str = "") -> MemoryState:
+    """Say how far a source is trusted, 0 to 1: the next version of the topic `source/NAME`."""
+    if not source.strip():
+        raise MemoryRefused("the source has no name; name it as facts do in `source`")
+    share = check_share("trust", trust)
+    told = f"The source {source} is trusted {share:.2f}."
+    return memory.add(f"{SOURCES}{source}", told, metadata={"trust": share}, who=who, why=why)
+
+
+def known_trust(memory: Memory) -> dict[str, float]:
+    """How far each source is trusted, of those that somebody spoke about."""
+    topics = memory.topics(SOURCES)
+    states = memory.reader().current([topic_key(topic) for topic in topics])
+    told = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
+    return {source: float(value) for source, value in told.items() if isinstance(value, int | float)}
+
+
+def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> None:
+    """Move the trust in two sources after a person decided between their facts."""
+    for source, won in ((winner, 1), (loser, 0)):
+        if not source.strip() or winner == loser:
+            continue
+        state = memory.latest(f"{SOURCES}{source}")
+        known = dict(state.metadata) if state else {}
+        said = known.get("said", known.get("trust", DEFAULT_TRUST))
+        decided, wins = known.get("decided", 0) + 1, known.get("won", 0) + won
+        share = round((wins + _SAID * said) / (decided + _SAID), 4)
+        told = f"The source {source} is trusted {share:.2f}: it won {wins} of {decided} decided conflicts."
+        learned = {"trust": share, "said": said, "decided": decided, "won": wins}
+        memory.add(f"{SOURCES}{source}", told, metadata=learned, who=who, why="a conflict was decided")
+
+
+def _judgement(importance: float, is_useful: bool) -> float:
+    moved = importance + (1 - importance) * _STEP if is_useful else importance - importance * _STEP
+    return round(moved, 6)
+
+
+def _read(state: MemoryState, reads: int) -> dict[str, Any]:
+    room = max(0.0, _MOST_BY_READING - state.importance_score)
+    importance = round(state.importance_score + room * (1 - 2 ** (-reads / _HALF_READS)), 6)
+    return {"_key": state.key, "access_count": state.access_count + reads, "importance_score": importance}
+
+
+# Edges between related states that nobody drew: found by similarity, with what they share and how sure it is. Each
+# topic that changed since the last time is searched for by its own words. A topic that is near enough gets an edge
+# `relates_to` whose strength is its confidence and whose metadata say that it was discovered, by what and which
+# words are shared. An edge that a person drew, or closed, between the two topics is respected.
+
+
+DISCOVERED = "discover"
+CLEAR = 0.55  # similarity from which two topics are related
+_NEIGHBOURS = 3  # edges from one topic
+_LOOKED_AT = 10
+_SHOWN_WORDS = 8
+_LEFT_OUT = ("summary/", "source/")
+
+
+@dataclass(frozen=True)
+class DiscoveryReport:
+    """How many topics were looked at and which edges were drawn."""
+
+    topics: int
+    edges: tuple[str, ...]
+    left: int  # topics that changed and have to wait for the next time
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return asdict(self)
+
+
+def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> DiscoveryReport:
+    """Join topics that changed since the last time to those they are near to; at most `limit` topics."""
+    since = _last_time(memory.store)
+    changed = [state for state in _current(memory) if since is None or state.timestamp > since]
+    changed.sort(key=lambda state: (state.timestamp, state.key))
+    looked_at = changed[:limit]
+    proposed: dict[tuple[str, str], NewEdge] = {}
+    for state in looked_at:
+        for match, confidence in _near(memory, state):
+            ends = tuple(sorted((topic_of_key(state.key), topic_of_key(match.state.key))))
+            proposed.setdefault((ends[0], ends[1]), _edge(state, match, confidence, memory))
+    moment = looked_at[-1].timestamp if looked_at else None
+
+    def work(rows: RowStore) -> list[str]:
+        act = memory.act(who, "discovered by similarity")
+        drawn = draw_many(rows, list(proposed.values()), act)
+        if moment is not None:
+            act.note(DISCOVERED, looked_at[-1].key, {"until": moment.isoformat()})
+        act.keep(rows)
+        return [edge.id for edge in drawn]
+
+    edges = in_unit(memory.store, work) if looked_at else []
+    return DiscoveryReport(len(looked_at), tuple(edges), len(changed) - len(looked_at))
+
+
+def _last_time(rows: RowStore) -> datetime | None:
+    """When the newest state was said that was looked at before."""
+    notes = [
+        one
+        for batch in rows.scan(AUDIT, where=[Term("action", "==", DISCOVERED)])
+        for one in records.read(batch, MemoryAudit)
+    ]
+    return max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
+
+
+def _current(memory: Memory) -> list[MemoryState]:
+    topics = [topic for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
+    return memory.reader().current([topic_key(topic) for topic in topics])
+
+
+def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
+    """Other topics by the share of their similarity in that of the state with itself."""
+    found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, rules=BY_SIMILARITY)
+    itself = next((one.similarity for one in found if one.state.topic == state.topic), 1.0)
+    taken = _neighbours(memory, state)
+    near = []
+    for one in found:
+        confidence = min(1.0, one.similarity / itself) if itself else 0.0
+        is_other = one.state.topic != state.topic and not one.state.topic.startswith(_LEFT_OUT)
+        if is_other and confidence >= CLEAR and topic_of_key(one.state.key) not in taken:
+            near.append((one, round(confidence, 4)))
+    return near[:_NEIGHBOURS]
+
+
+def _neighbours(memory: Memory, state: MemoryState) -> set[str]:
+    """Topics that an edge joins to this one, or once did."""
+    seen = Mask(known_at=NEWEST)
+    edges = memory.edges(state.topic, mask=seen, direction=Direction.ANY, everything=True)
+    return {topic_of_key(key_of(end)) for edge in edges for end in (edge.source, edge.target)}
+
+
+def _edge(state: MemoryState, match: MemoryMatch, confidence: float, memory: Memory) -> NewEdge:
+    shared = sorted(_words(state) & _words(match.state))[:_SHOWN_WORDS]
+    model = memory.embedder.model.tag if memory.embedder is not None else "words"
+    return NewEdge(
+        state_id(state.key),
+        state_id(match.state.key),
+        MemoryRelation.RELATES_TO,
+        MemoryEdgeKind.CROSS_TOPIC,
+        confidence,
+        description=f"both speak of {', '.join(shared)}" if shared else "near in meaning",
+        metadata={"discovered_by": model, "confidence": confidence, "shared_words": shared},
+    )
+
+
+def _words(state: MemoryState) -> set[str]:
+    return set(words_of(f"{state.topic} {state.content}".replace("_", " ").replace("/", " ")))

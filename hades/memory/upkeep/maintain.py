@@ -1,0 +1,119 @@
+"""Check, reembed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pyarrow as pa
+
+from hades.memory.history import rows as records
+from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
+from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, pointers, trace
+from hades.ports.services import Embedder
+from hades.ports.store import RowStore, Term
+from schemas.catalogue import collection_named
+from schemas.memory import LatestState, MemoryEdge, MemoryState
+
+# Is memory as it must be: versions without gaps, parents, pointers, beliefs one after the other, no circles. What a
+# nightly flow runs; it can also write the traces out, for tools that read the store by themselves.
+
+
+_COLUMNS = ("topic", "version", "timestamp", "parent_state_id")
+
+
+def problems(rows: RowStore) -> list[str]:
+    """What is wrong, in sentences; empty when memory is sound. Reads all of it."""
+    return [*_versions(rows), *_beliefs(rows)]
+
+
+def write_traces(rows: RowStore) -> int:
+    """Write each topic's versions as one row of `memory_traces`; how many topics there are."""
+    names = [pointer.topic for pointer in pointers(rows)]
+    records.put(rows, TRACES, [trace(rows, name) for name in names])
+    return len(names)
+
+
+def _versions(rows: RowStore) -> Iterator[str]:
+    known = {pointer.topic: pointer for batch in rows.scan(LATEST) for pointer in records.read(batch, LatestState)}
+    counted = dict.fromkeys(known, 0)
+    before: tuple[str, datetime] | None = None
+    for batch in rows.scan(STATES, columns=_COLUMNS):
+        for row in batch.to_pylist():
+            topic, version = row["topic"], counted.get(row["topic"], 0) + 1
+            where = f"{topic!r} version {row['version']}"
+            if row["version"] != version or row["_key"] != state_key(topic, version):
+                yield f"{where}: version {version} was expected"
+            if row["parent_state_id"] != (state_key(topic, version - 1) if version > 1 else None):
+                yield f"{where}: its parent is {row['parent_state_id']}, not the version before"
+            if before and before[0] == topic and row["timestamp"] <= before[1]:
+                yield f"{where}: not later than the version before"
+            counted[topic], before = row["version"], (topic, row["timestamp"])
+    for topic, count in counted.items():
+        if topic not in known:
+            yield f"{topic!r}: {count} versions, but nothing points at the newest"
+        elif known[topic].version != count:
+            yield f"{topic!r}: {count} versions, but the newest is said to be {known[topic].version}"
+
+
+def _beliefs(rows: RowStore) -> Iterator[str]:
+    current: dict[str, MemoryEdge] = {}
+    for batch in rows.scan(EDGES):
+        for edge in records.read(batch, MemoryEdge):
+            before = current.get(edge.id)
+            if edge.revision != (before.revision + 1 if before else 1):
+                yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
+            if before and (before.retracted_at is None or edge.recorded_at < before.retracted_at):  # type: ignore[operator]
+                yield f"edge {edge.id}: beliefs {before.revision} and {edge.revision} overlap"
+            current[edge.id] = edge
+    for identity, edge in current.items():
+        seen = {identity}
+        step = edge.superseded_by
+        while step is not None and step not in seen:
+            seen.add(step)
+            if step not in current:
+                yield f"edge {identity}: superseded by {step}, which is not there"
+                break
+            step = current[step].superseded_by
+        else:
+            if step is not None:
+                yield f"edge {identity}: its supersessions go in a circle"
+
+
+# Vectors of another model: every state gets one of the embedder in use, in batches, safe to stop and to repeat.
+
+
+_BATCH = 1_000
+
+
+def reembed_states(rows: RowStore, embedder: Embedder) -> int:
+    """Embed again every state whose vector is missing or of another model; how many there were."""
+    collection = collection_named(STATES)
+    assert collection is not None
+    schema = pa.schema([collection.schema.field(name) for name in ("_key", "embedding", "embedding_model")])
+    tag, done = embedder.model.tag, 0
+    for keys in _stale_keys(rows, tag):
+        held = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
+        states = [state for state in make_whole(rows, held) if not is_erased(state)]
+        if not states:
+            continue
+        vectors = embedder.embed([state.content for state in states])
+        fresh = [
+            {"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag}
+            for state, vector in zip(states, vectors, strict=True)
+        ]
+        rows.patch(STATES, pa.Table.from_pylist(fresh, schema=schema))
+        done += len(fresh)
+    return done
+
+
+def _stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
+    """Keys of the states without a vector of the model, some at a time; erased places have none and want none."""
+    stale = [
+        row["_key"]
+        for batch in rows.scan(STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"])
+        for row in batch.to_pylist()
+        if row["embedding_model"] != tag
+    ]
+    for start in range(0, len(stale), _BATCH):
+        yield stale[start : start + _BATCH]

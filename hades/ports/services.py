@@ -1,0 +1,260 @@
+"""Embedder, tokenizer, language model, registry, memory, clock, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import HadesError
+from schemas.ids import Mask
+
+# What HADES asks of text models: vectors, token counts, completions.
+
+
+Vectors = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    """Which model made a vector. Vectors with different tags are never compared."""
+
+    id: str
+    version: str
+    dimension: int
+
+    @property
+    def tag(self) -> str:
+        """The mark that is stored with each vector; a new tag means everything is embedded again."""
+        return f"{self.id}@{self.version}/{self.dimension}"
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """The model that answers, for the tag of its vectors."""
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """(n_texts, dimension) float32, rows unit length, in the order of the texts.
+
+        A blank text has no meaning to place: it raises ValueError naming the row, on every embedder.
+        `progress` is called with (texts done, texts in all).
+        """
+
+
+@runtime_checkable
+class LoadsModel(Protocol):
+    """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its clock runs."""
+
+    def load(self) -> None:
+        """Load now instead of with the first text; safe to repeat."""
+
+
+class Tokenizer(Protocol):
+    """Counts and cuts text the way a model reads it."""
+
+    def count(self, text: str) -> int:
+        """Number of tokens in the text."""
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens in each text; much faster than one by one."""
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """The longest prefix of the text that ends with a token and holds at most `tokens` of them."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Character offsets [start, end) of each token."""
+
+    def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
+        """Where words end, and how many tokens the text holds up to each end; a place to cut without splitting one.
+
+        `most` is how many words are looked at; each holds at least one token.
+        """
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a language model wrote, and what it cost."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class LanguageModel(Protocol):
+    """Writes text for a prompt."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model that answers."""
+
+    def complete(self, prompt: str, *, max_tokens: int) -> Completion:
+        """Continue the prompt with at most `max_tokens` tokens."""
+
+    def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
+        """The same, piece by piece as it is written; ends after a bounded time and length whatever the server sends."""
+
+
+class ProviderError(HadesError, RuntimeError):
+    """A model that could not be loaded or did not answer as it must. Never holds a credential."""
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse blank texts before any work is done, so that all embedders agree on them."""
+    if isinstance(texts, str):
+        raise TypeError("embed takes a sequence of texts; wrap the one text in a list")
+    for row, text in enumerate(texts):
+        if not text.strip():
+            raise ValueError(f"text at row {row} of {len(texts)} is blank; drop it or give it its title")
+
+
+# The registry of fitted things, as builds see it: runs with what went in and came out, versions, and aliases. Every
+# adapter keeps these promises: - Logging the same data twice is logging it once: a run and a version are known by
+# their tag `data_hash`. - A run is finished or it did not happen. What a killed process left behind is marked so,
+# and never answers a search. - What an alias names cannot be deleted. - What is fetched is, byte for byte, what was
+# logged; anything else raises `TrackingError`.
+
+
+DATA_HASH = "data_hash"
+
+
+class TrackingError(HadesError):
+    """Something the registry could not do: which run, version or alias, and the next step."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One registered version of a fitted thing."""
+
+    name: str
+    version: str
+    created: datetime
+    run: str
+    tags: Mapping[str, str]
+    aliases: tuple[str, ...] = ()
+
+
+class Tracker(Protocol):
+    """Keeps what was fitted, and says what serves."""
+
+    def log_run(
+        self,
+        experiment: str,
+        name: str,
+        *,
+        params: Mapping[str, object],
+        metrics: Mapping[str, float],
+        artifacts: Sequence[Path],
+        tags: Mapping[str, str],
+    ) -> str:
+        """Log one finished run with its files; its id. `tags` must hold `data_hash`: the same data is logged once."""
+        ...
+
+    def register(self, name: str, run: str, artifact: str) -> str:
+        """Make a file of a run a version of `name`; its number. The run's tags become the version's."""
+        ...
+
+    def versions(self, name: str) -> list[Version]:
+        """Every version, newest first; none for a name nobody registered."""
+        ...
+
+    def version_of(self, name: str, data_hash: str) -> str | None:
+        """The version that was made of this data, or None."""
+        ...
+
+    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+        """Add tags to a version."""
+        ...
+
+    def alias(self, name: str, alias: str) -> str | None:
+        """The version an alias names, or None."""
+        ...
+
+    def set_alias(self, name: str, alias: str, version: str) -> None:
+        """Let an alias name a version from now on; one step, so readers see the old one or the new."""
+        ...
+
+    def fetch(self, name: str, version: str) -> Path:
+        """The file of a version on this machine, checked against its hash. Read it; do not change it."""
+        ...
+
+    def delete_version(self, name: str, version: str) -> None:
+        """Remove a version and its file; refuses one that an alias names."""
+        ...
+
+    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+        """Delete all but the newest `keep` versions, those an alias names and those with a needed tag; what went."""
+        ...
+
+
+def delete_older(tracker: Tracker, name: str, keep: int, needed: Sequence[str]) -> list[str]:
+    """What `keep_newest` does, by the other methods."""
+    gone = [one for one in tracker.versions(name)[keep:] if not one.aliases and set(needed).isdisjoint(one.tags)]
+    for one in gone:
+        tracker.delete_version(name, one.version)
+    return [one.version for one in gone]
+
+
+def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:
+    """The newest of these versions that was made of this data, or None."""
+    return next((one.version for one in versions if one.tags.get(DATA_HASH) == data_hash), None)
+
+
+# What an answer asks of memory: states that are near to a question, as they hold at a moment.
+
+
+@dataclass(frozen=True)
+class MemoryHit:
+    """A remembered state: its id, its topic, what it says, since when; how near it is to the question.
+
+    `similarity` compares states of one search; `cosine` is that of the vectors, None without one of the same model.
+    """
+
+    id: str
+    topic: str
+    text: str
+    since: str
+    similarity: float
+    cosine: float | None
+
+
+class MemorySearch(Protocol):
+    """Searches what was remembered beside the documents."""
+
+    def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
+        """The topics nearest to a question, best first, each as it holds at the mask; nothing where memory is empty."""
+        ...
+
+    def note_shown(self, ids: Sequence[str]) -> None:
+        """Note that these states were shown in an answer; costs nothing that an answer waits for."""
+        ...
+
+    def version(self) -> str:
+        """Changes with every act on memory, so that answers that were cached before it are not given again."""
+        ...
+
+
+# The clock, where a moment is really meant: when something was asked or written. Builds take theirs as a parameter.
+
+
+def utc_now() -> datetime:
+    """Now, with its zone."""
+    return datetime.now(UTC)
+
+
+# How long work says how far it is; the surface decides what a person sees of it.
+
+
+ProgressReport = Callable[[str, int, int | None], None]  # stage, done, of how many
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Shows nothing."""

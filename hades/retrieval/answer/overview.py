@@ -1,0 +1,236 @@
+"""Corpus at a glance; query report."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean, quantiles
+from typing import Any
+
+import orjson
+
+from hades.ports.store import GraphStore, RowStore, Term
+from hades.reports import page
+from hades.reports.page import Bar, waterfall
+from schemas.ids import iso
+from schemas.plan import Reason
+
+# The corpus at a glance: what it holds, what it speaks of most, and questions that it can answer.
+
+
+MAX_QUESTIONS, MAX_NAMES = 6, 24
+_ASKED = {
+    "code_symbol": "What does {name} do?",
+    "paper": "What is {name} about?",
+    "person": "Who is {name}?",
+}
+_OTHERWISE = "What is {name}?"
+_PLAIN = re.compile(r"[\w][\w .,'&/():+-]{2,58}[\w)]$")
+
+
+def describe_corpus(store: GraphStore) -> dict[str, Any]:
+    """Rows, documents by format, names that stand out, and example questions made from them."""
+    counts = store.counts()
+    entities = [row for row in _rows(store, "entities", _ENTITY_COLUMNS) if _can_be_named(row)]
+    entities.sort(key=lambda row: (-row["frequency"], row["name"]))
+    documents = list(_rows(store, "documents", ["source", "mime"]))
+    return {
+        "counts": {name: rows for name, rows in counts.items() if rows},
+        "formats": dict(Counter(row["mime"] for row in documents).most_common()),
+        "sources": dict(Counter(row["source"] for row in documents).most_common()),
+        "names": [{"id": f"entities/{row['_key']}", "name": row["name"], "type": row["type"],
+                   "summary": row["summary"], "mentions": row["frequency"]} for row in entities[:MAX_NAMES]],
+        "questions": example_questions(store, entities),
+    }  # fmt: skip
+
+
+_ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
+
+
+def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> list[str]:
+    """One question about the most mentioned thing of each large topic, and one about two things that are joined."""
+    by_topic: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in entities:
+        by_topic[row["cluster_id"] or ""].append(row)
+    largest = sorted(by_topic.values(), key=lambda rows: (-len(rows), rows[0]["name"]))
+    picked: list[dict[str, Any]] = []
+    for place in range(MAX_QUESTIONS):
+        picked += [_best(rows)[place] for rows in largest if place < len(_best(rows))]
+    asked = [_ASKED.get(row["type"], _OTHERWISE).format(name=row["name"]) for row in picked[: MAX_QUESTIONS - 1]]
+    joined = _join(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
+    return list(dict.fromkeys([*asked, *joined]))[:MAX_QUESTIONS]
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Things that a document is about first: a question about them has an answer."""
+    return sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"], row["name"]))[
+        :MAX_QUESTIONS
+    ]
+
+
+def _join(store: RowStore, names: dict[str, str]) -> list[str]:
+    best: tuple[float, str] | None = None
+    for row in _rows(store, "relations", ["_from", "_to", "weight", "type"]):
+        if row["_from"] in names and row["_to"] in names and row["type"] != "coref":
+            asked = f"How is {names[row['_from']]} related to {names[row['_to']]}?"
+            best = max(best or (0.0, ""), (row["weight"] or 0.0, asked))
+    return [best[1]] if best and best[1] else []
+
+
+def _can_be_named(row: dict[str, Any]) -> bool:
+    name = row["name"]
+    return bool(_PLAIN.match(name)) and any(c.isalpha() for c in name) and (len(name) > 4 or not name.islower())
+
+
+def _rows(store: RowStore, collection: str, columns: list[str]) -> Iterator[dict[str, Any]]:
+    for batch in store.scan(collection, columns=columns):
+        yield from batch.to_pylist()
+
+
+# A page over `query_logs`: what questions cost, where the time goes, what was cut and what was conveyed (B54).
+
+
+NEWEST = 50  # questions listed one by one
+
+
+@dataclass(frozen=True)
+class LoggedQuestion:
+    """One row of the log, parsed."""
+
+    key: str
+    query: str
+    recipe: str
+    at: datetime
+    reasons: tuple[str, ...]
+    telemetry: dict[str, Any]
+    conveyance: dict[str, Any]
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds of the turn."""
+        return float(self.telemetry["ms"])
+
+
+def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) -> dict[str, Any]:
+    """Write the page and return its figures; questions before `since` are left out."""
+    asked = sorted(read_asked(store, since), key=lambda one: (one.at, one.key), reverse=True)
+    figures = summary(asked)
+    lead = f"{len(asked)} questions" + (f" since {iso(since)}" if since is not None else "")
+    body = [_tiles(figures), *_sections(asked, figures)] if asked else ["<p>No question has been logged yet.</p>"]
+    page.write(path, "Questions", lead, body, "Written from query_logs; reasons and formulas: docs/retrieval.md")
+    return {"path": str(path), **figures}
+
+
+def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[LoggedQuestion]:
+    """The log, parsed."""
+    where = [] if since is None else [Term("at", ">=", since)]
+    columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance"]
+    for batch in store.scan("query_logs", where=where, columns=columns):
+        for row in batch.to_pylist():
+            yield LoggedQuestion(
+                row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
+                orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
+            )  # fmt: skip
+
+
+def summary(asked: Sequence[LoggedQuestion]) -> dict[str, Any]:
+    """The figures of the page: latency, reads, reasons, stages, and W * R * H against T by recipe."""
+    by_recipe: dict[str, list[LoggedQuestion]] = {}
+    for one in asked:
+        by_recipe.setdefault(one.recipe, []).append(one)
+    return {
+        "questions": len(asked),
+        "ms": _spread([one.ms for one in asked]),
+        "reads": _spread([float(one.telemetry["reads"]) for one in asked]),
+        "reasons": dict(sorted(Counter(code for one in asked for code in one.reasons).items())),
+        "stages": _stages(asked),
+        "recipes": {name: _recipe(own) for name, own in sorted(by_recipe.items())},
+    }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "max": 0.0}
+    cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else [values[0]] * 19
+    return {"mean": fmean(values), "p50": cuts[9], "p95": cuts[18], "max": max(values)}
+
+
+def _stages(asked: Sequence[LoggedQuestion]) -> dict[str, dict[str, float]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in asked:
+        for stage in one.telemetry["stages"]:
+            found.setdefault(stage["name"], []).append(stage)
+    columns = ("ms", "reads", "coverage", "dedupe_rate", "capped", "early_stop")
+    return {
+        name: {column: fmean(float(one[column]) for one in own) for column in columns} for name, own in found.items()
+    }
+
+
+def _recipe(asked: Sequence[LoggedQuestion]) -> dict[str, float]:
+    parts = [one.conveyance for one in asked]
+    return {
+        "questions": float(len(asked)),
+        "p95_ms": _spread([one.ms for one in asked])["p95"],
+        "WRH": fmean(part["W"] * part["R"] * part["H"] for part in parts),
+        "T": fmean(part["T"] for part in parts),
+        "Ctx": fmean(part["Ctx"]["value"] for part in parts),
+        "C": fmean(part["C"] for part in parts),
+    }
+
+
+def _tiles(figures: dict[str, Any]) -> str:
+    ms, reads = figures["ms"], figures["reads"]
+    return page.tiles(
+        [
+            (page.number(figures["questions"]), "questions", ""),
+            (page.seconds(ms["p50"] / 1000), "half answered within", ""),
+            (page.seconds(ms["p95"] / 1000), "95 of 100 answered within", "good" if ms["p95"] <= 2000 else "bad"),
+            (f"{reads['mean']:.0f}", "documents read on average", ""),
+            (f"{reads['max']:.0f}", "documents read at most", ""),
+        ]
+    )
+
+
+def _sections(asked: Sequence[LoggedQuestion], figures: dict[str, Any]) -> list[str]:
+    stages = figures["stages"]
+    timing = waterfall("Time of each stage", [Bar(name, own["ms"] / 1000) for name, own in stages.items()])
+    per_stage = page.table(
+        ("stage", "ms", "reads", "coverage", "repeats", "capped", "stopped early"),
+        [
+            (page.escape(name), f"{own['ms']:.1f}", f"{own['reads']:.1f}",
+             *(f"{own[column]:.0%}" for column in ("coverage", "dedupe_rate", "capped", "early_stop")))
+            for name, own in stages.items()
+        ],
+        numeric=range(1, 7),
+    )  # fmt: skip
+    about = {str(reason): reason.about for reason in Reason}
+    reasons = page.table(
+        ("reason", "questions", "meaning"),
+        [(page.escape(code), page.number(count), page.escape(about.get(code, "")))
+         for code, count in figures["reasons"].items()],
+        numeric=(1,),
+    )  # fmt: skip
+    recipes = page.table(
+        ("recipe", "questions", "p95 ms", "W·R·H", "T", "Ctx", "C"),
+        [(page.escape(name), page.number(own["questions"]), f"{own['p95_ms']:.1f}",
+          *(f"{own[column]:.3f}" for column in ("WRH", "T", "Ctx", "C")))
+         for name, own in figures["recipes"].items()],
+        numeric=range(1, 7),
+    )  # fmt: skip
+    newest = page.table(
+        ("asked", "question", "recipe", "ms", "reads", "reasons"),
+        [(page.escape(iso(one.at)[:19]), page.escape(one.query), page.escape(one.recipe), f"{one.ms:.1f}",
+          page.number(one.telemetry["reads"]), page.escape(", ".join(one.reasons)))
+         for one in asked[:NEWEST]],
+        numeric=(3, 4),
+    )  # fmt: skip
+    return [
+        page.section("Stages", "Mean of all questions; reads count against docs_max.", timing, per_stage),
+        page.section("Conveyance", "What reached the reader (W·R·H) against the time it took (T).", recipes),
+        page.section("Reasons", "Why turns stopped, trimmed or fell back.", reasons),
+        page.section("Newest questions", f"The last {min(NEWEST, len(asked))}.", newest),
+    ]

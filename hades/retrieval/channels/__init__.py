@@ -1,1 +1,0 @@
-"""Channels: each finds candidates for a question."""

@@ -1,0 +1,1 @@
+"""The vocabulary of a turn: question, seeds, candidates, plan, metered view."""

@@ -1,0 +1,384 @@
+"""Question, Seed, path and passage candidates; recipe names; plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from hades.errors import HadesError
+from hades.ports.graph import Flags, Hits, Numbers
+from hades.telemetry.turn import Caps
+from schemas.ids import Mask
+from schemas.plan import CAPPED, HARD_CAPS, Plan, Profile, Reason
+
+if TYPE_CHECKING:
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+GRAPH = "graph"
+RANK_OFFSET = 60
+# From a question to the few hundred nodes worth searching: down the topics, widest first, hubs demoted (HiRAG).
+SUPER_TOPIC, TOPIC = 2, 1
+
+
+# What retrieval hands from stage to stage: numbers of the view, nothing materialised.
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A node to start from. `score` is in [0, 1]; `origins` say which search found it, with its score there."""
+
+    node: int
+    score: float
+    origins: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FoundPath:
+    """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from node i to i + 1.
+
+    `score` ranks paths of one answer, `reliability` is the flow that arrives, in [0, 1], `propensity` the chance that
+    it stands where it stands.
+    """
+
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    outbound: tuple[bool, ...]
+    score: float
+    reliability: float = 0.0
+    origin: str = "beam"
+    why: str = ""
+    propensity: float = 1.0
+
+
+@dataclass(frozen=True)
+class FoundPassage:
+    """A chunk worth reading; `tiers` say what each search gave it.
+
+    `explained_by` are the edges of the path that leads to it; where there is none, `no_path` may say why.
+    """
+
+    node: int
+    score: float
+    tiers: dict[str, float] = field(default_factory=dict)
+    propensity: float = 1.0
+    explained_by: tuple[int, ...] = ()
+    no_path: str = ""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them.
+
+    `sources` are what the question names, where paths that explain passages start; `seeds` are where a step started
+    that chooses that itself.
+    """
+
+    paths: tuple[FoundPath, ...] = ()
+    passages: Sequence[FoundPassage] | None = None
+    is_ranked: bool = False
+    coverage: float = 0.0
+    candidates: int = 0
+    repeats: int = 0
+    bridges: int = 0
+    why: str = ""
+    sources: Sequence[Seed] = ()
+    seeds: tuple[Seed, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeedHits:
+    """The seeds, at most k; and passages worth a closer look, at most m, best first."""
+
+    seeds: tuple[Seed, ...]
+    passages: tuple[FoundPassage, ...]
+    names: int
+
+
+@dataclass(frozen=True)
+class NarrowedTopic:
+    """A topic that was kept on the way down, and its cosine with the question."""
+
+    node: int
+    level: int
+    similarity: float
+
+
+@dataclass(frozen=True)
+class CandidateGraph:
+    """Where paths are searched: nodes by `hscore`, best first, then by number; and the topics that led there."""
+
+    nodes: Numbers
+    hscore: NDArray[np.float32]
+    topics: tuple[NarrowedTopic, ...] = ()
+
+    def shown(self, limit: int) -> tuple[NarrowedTopic, ...]:
+        """The topics that say most about where the search went: those entered, then the best above them."""
+        entered = [topic for topic in self.topics if topic.level == TOPIC][:limit]
+        above = [topic for topic in self.topics if topic.level != TOPIC][: limit - len(entered)]
+        return (*above, *entered)
+
+    def holds(self, numbers: Numbers) -> Flags:
+        """Which of these nodes are candidates."""
+        if not len(self._sorted):
+            return np.zeros(len(numbers), np.bool_)
+        places = np.minimum(np.searchsorted(self._sorted, numbers), len(self._sorted) - 1)
+        held: Flags = self._sorted[places] == numbers
+        return held
+
+    @cached_property
+    def _sorted(self) -> Numbers:
+        return np.sort(self.nodes)
+
+
+@dataclass
+class RankFusion:
+    """Candidates by number: the fused score, and what each search gave."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    origins: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, search: str, hits: Hits, weight: float) -> None:
+        """Take in one ranking; a node keeps its best score of a search."""
+        scores, origins = self.scores, self.origins
+        found = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
+        for offset, (number, score) in enumerate(found, RANK_OFFSET + 1):
+            if number not in scores:
+                scores[number] = weight / offset
+                origins[number] = {search: max(score, 0.0)}
+                continue
+            scores[number] += weight / offset
+            own = origins[number]
+            own[search] = max(score, own.get(search, 0.0))
+
+    def ranked(self, view: MeteredView, limit: int) -> list[int]:
+        """The best `limit`, then by key; only the keys of what may be among them are looked up."""
+        scores = sorted(self.scores.values(), reverse=True)
+        bar = scores[min(limit, len(scores)) - 1] if scores else 0.0
+        numbers = [number for number, score in self.scores.items() if score >= bar]
+        keys = dict(zip(numbers, view.ids(np.array(numbers, np.int64)), strict=True))
+        return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))[:limit]
+
+    def strengths(self) -> dict[int, float]:
+        """Scores in [0, 1]: that of the search where one search found everything, else the share of the best."""
+        best = max(self.scores.values(), default=1.0)
+        if len({search for own in self.origins.values() for search in own}) > 1:
+            return {number: score / best for number, score in self.scores.items()}
+        native = {number: max(own.values()) for number, own in self.origins.items()}
+        highest = max([1.0, *native.values()])
+        return {number: max(0.0, score / highest) for number, score in native.items()}
+
+
+def blend(
+    view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int, share: float = 0.5
+) -> list[FoundPassage]:
+    """Two rankings of passages as one, by reciprocal rank; `share` is what the second counts."""
+    if not second:
+        return list(first[:limit])
+    fused = RankFusion()
+    tiers: dict[int, dict[str, float]] = {}
+    for name, ranking, weight in (("", first, 1.0), (GRAPH, second, share)):
+        numbers = np.array([passage.node for passage in ranking], np.int64)
+        fused.add(name, Hits(numbers, np.array([passage.score for passage in ranking], np.float32)), weight)
+        for passage in ranking:
+            tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
+    best = max(fused.scores.values())
+    return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view, limit)]
+
+
+EXPLAIN = "explain"  # origin of a path that was looked for because it leads to a passage
+OPEN = Mask()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as the stages see it. `vector` is unit length, None when it could not be embedded.
+
+    `near` are the nodes that it is asked from: where the asker stands, such as the paper that a sentence is written in.
+    """
+
+    text: str
+    vector: NDArray[np.float32] | None = None
+    model: str = ""
+    mask: Mask = OPEN
+    subqueries: tuple[str, ...] = ()
+    near: tuple[int, ...] = ()
+
+
+# Names of the searches that give seeds. Kept apart from them: a recipe is declared without loading NumPy.
+
+
+VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
+SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
+
+
+# The ways to answer, by name. A retrieval experiment is a new recipe here, not a new flag.
+
+
+class GraphStep(StrEnum):
+    """What a recipe does in the graph once it has its seeds."""
+
+    NOTHING = "nothing"
+    NEIGHBOURHOOD = "neighbourhood"
+    TOPICS = "topics"
+    FLOW = "flow"
+    BEAM = "beam"
+    PAGERANK = "pagerank"
+    MULTI_HOP = "multi_hop"
+    FUSION = "fusion"
+    RECOLLECTION = "recollection"
+    EVERY_CHANNEL = "every_channel"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to answer: which searches give the seeds, whether topics narrow, what is done in the graph.
+
+    A baseline is not reranked: it shows what its search alone is worth.
+    """
+
+    name: str
+    about: str
+    searches: tuple[str, ...] = SEARCHES
+    narrows: bool = False
+    step: GraphStep = GraphStep.NOTHING
+    reranks: bool = True
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question is worth embedding."""
+        return VECTOR in self.searches or self.narrows
+
+    @property
+    def starts_itself(self) -> bool:
+        """Whether the step chooses where it starts, so that no seeds are sought before it."""
+        return self.step is GraphStep.EVERY_CHANNEL
+
+    @property
+    def finds_paths(self) -> bool:
+        """Whether an answer without paths needs a reason."""
+        return self.step in (GraphStep.FLOW, GraphStep.BEAM, GraphStep.EVERY_CHANNEL)
+
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("auto", "every channel, one ranking, and the paths that explain it", step=GraphStep.EVERY_CHANNEL),
+        Recipe("vector", "passages by cosine, as a baseline", (VECTOR,), reranks=False),
+        Recipe("lexical", "passages by BM25, as a baseline", (LEXICAL,), reranks=False),
+        Recipe("graphrag", "what surrounds the seeds, as a baseline", step=GraphStep.NEIGHBOURHOOD),
+        Recipe("hirag", "members of the nearest topics and what they lead to", narrows=True, step=GraphStep.TOPICS),
+        Recipe("pathrag", "paths between seeds by the flow that arrives", step=GraphStep.FLOW),
+        Recipe("hirag_pathrag", "a beam of paths inside the nearest topics", narrows=True, step=GraphStep.BEAM),
+        Recipe("hipporag", "passages by personalized PageRank", step=GraphStep.PAGERANK),
+        Recipe("hipporag_multihop", "the same, with restart that decays hop by hop", step=GraphStep.MULTI_HOP),
+        Recipe("nexus", "vector, graph and feedback tiers, fused", step=GraphStep.FUSION),
+        Recipe("memory", "what was said, in its order and at its time", step=GraphStep.RECOLLECTION),
+    )
+}
+AUTO = "auto"
+DEFAULT = AUTO
+NAMES_OF_RECIPES: tuple[str, ...] = tuple(RECIPES)
+MODES: tuple[str, ...] = ("execution", "planning", "brainstorming")  # of nexus
+PASSAGE, SYMBOL, FILE = LEVELS = ("passage", "symbol", "file")  # what a ranking is about
+
+
+class UnknownRecipe(HadesError):
+    """A recipe that there is not."""
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe, or an error that names those there are."""
+    if name not in RECIPES:
+        raise UnknownRecipe(f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}")
+    return RECIPES[name]
+
+
+# From what a caller asks for to a plan that may run: clamped with a reason, or refused with the place.
+
+
+_STAGES = ("retriever", "graph", "reranker")
+
+
+class PlanError(HadesError):
+    """A plan that means nothing: an unknown key, a text where a number belongs, a cap below its smallest value."""
+
+
+def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
+    """The plan, lowered to the hard caps of its profile; `plan_clamped` is among its reasons when it was.
+
+    `profile` wins over the one the plan names, so a caller can be held to its own caps. What is not a matter of
+    caps (an unknown key, no seeds at all) is refused.
+    """
+    wanted = {name: dict(part) if isinstance(part, Mapping) else part for name, part in raw.items()}
+    if profile is not None:
+        wanted["profile"] = profile
+    given = tuple(wanted.get("reasons", ()))
+    caps = _caps_of(wanted.get("profile", Profile.ONLINE))
+    lowered = _lower(wanted, caps) | _fit_stages(wanted)
+    if lowered:
+        wanted["reasons"] = tuple(dict.fromkeys((*given, Reason.PLAN_CLAMPED)))
+    try:
+        return Plan.model_validate(wanted)
+    except ValidationError as error:
+        raise PlanError("; ".join(_explain(problem) for problem in error.errors())) from None
+
+
+def caps_of(plan: Plan) -> Caps:
+    """What the turn's account is opened with."""
+    return Caps(plan.budget.docs_max, plan.budget.work_max, plan.budget.latency_ms)
+
+
+def _caps_of(profile: object) -> Any:
+    if profile not in list(Profile):
+        raise PlanError(f"no profile is called {profile!r}; use one of {', '.join(Profile)}")
+    return HARD_CAPS[Profile(str(profile))]
+
+
+def _lower(wanted: dict[str, Any], caps: Any) -> bool:
+    """Bring every number above its cap down to it, in place; whether any was."""
+    lowered = False
+    for place, name in CAPPED.items():
+        *way, last = place
+        part = wanted
+        for step in way:
+            part = part.get(step, {}) if isinstance(part, dict) else {}
+        value = part.get(last) if isinstance(part, dict) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > getattr(caps, name):
+            part[last], lowered = getattr(caps, name), True
+    return lowered
+
+
+def _fit_stages(wanted: dict[str, Any]) -> bool:
+    """Shrink the stages' timeouts in proportion until they fit the turn, in place; whether they had to be."""
+    try:
+        plan = Plan.model_validate({"profile": wanted.get("profile", Profile.ONLINE)})
+    except ValidationError:
+        return False
+    budget = wanted.get("budget", {})
+    latency = budget.get("latency_ms", plan.budget.latency_ms) if isinstance(budget, dict) else plan.budget.latency_ms
+    parts = {name: wanted.get(name, {}) for name in _STAGES}
+    if not all(isinstance(part, dict) for part in parts.values()):
+        return False
+    times = {name: part.get("timeout_ms", getattr(plan, name).timeout_ms) for name, part in parts.items()}
+    if not all(isinstance(one, int) for one in (latency, *times.values())) or min(times.values()) < 1:
+        return False
+    total = sum(times.values())
+    if total <= latency or latency < len(_STAGES):
+        return False
+    for name, part in parts.items():
+        wanted[name] = {**part, "timeout_ms": 1 + (latency - len(_STAGES)) * times[name] // total}
+    return True
+
+
+def _explain(problem: Any) -> str:
+    place = ".".join(str(part) for part in problem["loc"]) or "the plan"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place} is {problem['input']!r}: {message}" if problem["loc"] else f"{place}: {message}"

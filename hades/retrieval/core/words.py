@@ -1,0 +1,363 @@
+"""Word overlap, BM25 among candidates, gains."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import models
+from hades.errors import HadesError
+from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
+from hades.retrieval.core.types import Question
+from hades.text.words import remember_words
+from models.rankings import (
+    BadFusion,
+    BadLooks,
+    BadRules,
+    FusionModel,
+    LinearLooks,
+    Rule,
+    Rules,
+    read_fusion,
+    read_looks,
+    read_rules,
+)
+from schemas.ids import Mask
+from schemas.nodes import CodeEdgeType, RelationType
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# How far candidate texts speak a question's words, measured among the candidates themselves. A word that many
+# candidates hold says little about which of them to prefer, however rare it is in the corpus: rarity is therefore
+# counted in the pool. This needs no index, so it works the same over every view.
+
+
+Array = NDArray[np.float64]
+K1, B = 1.2, 0.75
+_WORD = re.compile(r"\w+")
+# What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
+_ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
+_MARKS = re.compile(r"[\u0300-\u036f]+")
+_IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
+_SUFFIXES = ("ies", "es", "s", "ing", "ed")
+_SHORTEST_STEM = 3
+_SHORTEST_TITLE = 4  # characters; shorter ones stand inside anything
+_REMEMBERED_BODIES = 2048  # passages; a turn looks at the words of each several times
+_FUNCTION_WORDS = frozenset(
+    """a an the of in on at to for from by with and or is are was were be been being do does did has have had which what
+    who whom whose when where why how that this these those it its as than then there their his her he she they we you i
+    not no s t also into about between both during after before same""".split()  # noqa: SIM905 - reads better
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Question words against candidates. `rarity` (words,); `holds` (words, candidates), 1 where it stands; `bm25`."""
+
+    rarity: Array
+    holds: Array
+    bm25: Array
+
+
+@dataclass(frozen=True)
+class Body:
+    """A text as words, in order, and what is asked of them."""
+
+    words: Sequence[str]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each word stands in it."""
+        return Counter(self.words)
+
+    @cached_property
+    def spaced(self) -> str:
+        """Its words with one blank around each."""
+        return _space(self.words)
+
+    def find_stems(self, forms: Mapping[str, str]) -> set[str]:
+        """Those of some stems that its words have; `forms_of` gives the words to look for."""
+        return {forms[word] for word in self.counts.keys() & forms.keys()}
+
+
+@lru_cache(maxsize=_REMEMBERED_BODIES)
+def passage_body(title: str, text: str) -> Body:
+    """Title and text of a passage as words; passages of the last turns are remembered."""
+    return Body(words(f"{title}\n{text}"))
+
+
+def wording(question: str, bodies: Sequence[Body]) -> Wording:
+    """BM25 of each text, and which content words of the question it holds."""
+    asked = list(dict.fromkeys(map(stem, content_words(question))))
+    row_of = {form: row for row, word in enumerate(asked) for form in _forms(word)}
+    found = [[0] * len(bodies) for _ in asked]
+    for column, body in enumerate(bodies):
+        counts = body.counts
+        for form in counts.keys() & row_of.keys():
+            found[row_of[form]][column] += counts[form]
+    times = np.array(found, np.float64).reshape(len(asked), len(bodies))
+    lengths = np.array([len(body.words) for body in bodies], np.float64)
+    rows_with = (times > 0).sum(axis=1)
+    rarity = np.log1p((len(bodies) - rows_with + 0.5) / (rows_with + 0.5))
+    penalty = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if len(lengths) else 1.0))
+    shares = rarity[:, None] * times * (K1 + 1) / (times + penalty)
+    return Wording(rarity, (times > 0).astype(np.float64), shares.sum(axis=0))
+
+
+def match_titles(question: str, titles: Sequence[str]) -> Array:
+    """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
+    asked = _space(words(question))
+    full = [_plain_title(title) for title in titles]
+    short = [_plain_title(short_title(title)) for title in titles]
+    return np.array(
+        [
+            0.0 if len(brief) < _SHORTEST_TITLE + 2 else 1.0 if whole in asked else 0.8 if brief in asked else 0.0
+            for whole, brief in zip(full, short, strict=True)
+        ]
+    )
+
+
+def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Array:
+    """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
+    found = np.zeros((len(titles), len(titles)))
+    for place, title in enumerate(titles):
+        name = _plain_title(short_title(title))
+        if len(name) >= _SHORTEST_TITLE + 2:
+            longest = max(name.split(), key=len)  # looking it up is much faster than searching a text
+            found[:, place] = [
+                longest in body.counts and other != documents[place] and name in body.spaced
+                for body, other in zip(bodies, documents, strict=True)
+            ]
+    found[:, found.sum(axis=0) * 2 > len(titles)] = 0.0
+    return found
+
+
+def short_title(title: str) -> str:
+    """A title without what stands in brackets to tell it from its namesakes."""
+    return (_IN_BRACKETS.sub("", title) or title) if "(" in title else title
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case without accents."""
+    if text.isascii():
+        return text.encode().translate(_ASCII).decode().split()
+    return _WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower())
+
+
+def words_at(text: str, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
+    """The words of each span [start, end) of a text."""
+    if text.isascii():
+        plain = text.encode().translate(_ASCII).decode()
+        return [plain[start:end].split() for start, end in spans]
+    return [words(text[start:end]) for start, end in spans]
+
+
+def content_words(text: str) -> list[str]:
+    """The distinct words that carry meaning, in order."""
+    return [word for word in dict.fromkeys(words(text)) if word not in _FUNCTION_WORDS]
+
+
+@lru_cache(maxsize=1 << 14)
+def _plain_title(title: str) -> str:
+    return _space(words(title))
+
+
+def _space(spoken: Sequence[str]) -> str:
+    """Words with one blank around each, so that a match is a match of whole words."""
+    return f" {' '.join(spoken)} "
+
+
+def forms_of(stems: Iterable[str], *, among_content: bool = False) -> dict[str, str]:
+    """The words that have one of these stems, each with its stem; with `among_content` those that carry meaning."""
+    forms = {form: stemmed for stemmed in stems for form in _forms(stemmed)}
+    return {form: own for form, own in forms.items() if form not in _FUNCTION_WORDS} if among_content else forms
+
+
+@lru_cache(maxsize=1 << 14)
+def _forms(stemmed: str) -> tuple[str, ...]:
+    """Every word that has this stem: a few forms of few words are looked for, not the stem of every word of a text."""
+    return tuple(form for form in (stemmed, *(stemmed + suffix for suffix in _SUFFIXES)) if stem(form) == stemmed)
+
+
+@remember_words(1 << 16)
+def stem(word: str) -> str:
+    """A word without its commonest endings; both sides of a comparison are cut the same way."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word[: -len(suffix)]
+    return word
+
+
+# What makes a node or an edge matter to a question, told from memory alone: nothing here reads a document.
+
+
+Floats = NDArray[np.float64]
+# The enumeration lives with the store port, which loads pyarrow; a question must not.
+OUT: Final = cast("Direction", "outbound")
+IN: Final = cast("Direction", "inbound")
+ANY: Final = cast("Direction", "any")
+PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
+MENTIONS = "mentions"
+DESCRIBES = str(CodeEdgeType.DESCRIBES)  # from a passage of code to the function or class that it holds
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LEXICAL_HITS = 256  # names that share a word with the question; further ones match too little to matter
+
+
+def gains(type_names: Iterable[str], boosts: Mapping[str, float] | None = None) -> Floats:
+    """The factor on the weight of each edge type, by code; 0 for a type that paths do not use.
+
+    Without boosts every type of `PATH_TYPES` counts fully; a type that the boosts do not name counts as the least of
+    them, so that a type nobody thought about never outranks one that somebody did.
+    """
+    factors = dict.fromkeys(PATH_TYPES, 1.0 if not boosts else min(boosts.values()))
+    factors |= {str(name): boost for name, boost in (boosts or {}).items()}
+    return np.array([factors.get(name, 0.0) for name in type_names], np.float64)
+
+
+def moments(mask: Mask) -> tuple[int, int]:
+    """Where a reader stands, in microseconds since 1970 as the adjacency counts them; `ALWAYS` for an open axis."""
+
+    def counted(moment: datetime | None) -> int:
+        return int(ALWAYS) if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+
+    return counted(mask.as_of), counted(mask.known_at)
+
+
+def distinct(numbers: Numbers) -> Numbers:
+    """Sorted and each once, as `np.unique` gives them, several times faster for thousands of integers."""
+    ordered = np.sort(numbers)
+    kept = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
+
+
+class Relevance:
+    """How well nodes match one question, in [0, 1]: the better of shared words (BM25) and cosine.
+
+    Both come from the read index, so that candidates can be compared without being read.
+    """
+
+    def __init__(self, view: MeteredView, question: Question) -> None:
+        self._view, self._question = view, question
+        self._words: tuple[Numbers, Floats] | None = None
+        self._vector = question.vector
+
+    def of(self, numbers: Numbers) -> Floats:
+        """The match of each node."""
+        return np.maximum(self._share_words(numbers), self.cosine(numbers))
+
+    def cosine(self, numbers: Numbers) -> Floats:
+        """Cosine with the question; 0 where it is negative or a vector is missing."""
+        if self._vector is None or not len(numbers):
+            return np.zeros(len(numbers), np.float64)
+        cosines = self._view.cosines(self._vector, numbers, model=self._question.model)
+        return np.clip(cosines, 0.0, 1.0).astype(np.float64)
+
+    def _share_words(self, numbers: Numbers) -> Floats:
+        if self._words is None:
+            self._words = self._search()
+        known, scores = self._words
+        if not len(known):
+            return np.zeros(len(numbers), np.float64)
+        places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.where(known[places] == numbers, scores[places], 0.0)
+
+    def _search(self) -> tuple[Numbers, Floats]:
+        """Entities and functions that share a word with the question, by number, scored against the best of them."""
+        found: list[Hits] = [
+            self._view.lexical(self._question.text, kind=kind, limit=LEXICAL_HITS)
+            for kind in (Kind.ENTITY, Kind.FUNC)
+            if self._view.info.nodes.get(kind, 0)
+        ]
+        numbers = np.concatenate([np.empty(0, np.int64), *(hits.numbers for hits in found)])
+        scaled = [hits.scores / max(float(hits.scores.max()), 1e-9) for hits in found if len(hits)]
+        scores = np.concatenate([np.empty(0), *scaled])
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], scores[order].astype(np.float64)
+
+
+# Fitted numbers that come with the library: JSON files under `models/`, checked when they are read.
+
+
+log = logging.getLogger(__name__)
+# Written by hand, for an installation without the fitted file: answer where a word or a similarity supports it.
+RULES_BY_HAND = Rules(Rule(20.0, 0.5, 2.0, -9.0), Rule(0.0, 10.0, 2.0, -9.0))
+
+
+@lru_cache(maxsize=1)
+def fusion_model() -> FusionModel | None:
+    """The fitted ranking; None, with a warning, where the file is missing or cannot be used: weights by hand serve."""
+    body = _read("fusion")
+    try:
+        return None if body is None else read_fusion(body)
+    except BadFusion as error:
+        log.warning("models/fitted/fusion.json cannot be used: %s; weights by hand serve", error)
+        return None
+
+
+@lru_cache(maxsize=1)
+def abstain_rules() -> Rules:
+    """The fitted rules of abstention; rules by hand, with a warning, where the file is missing or cannot be used."""
+    body = _read("abstain")
+    try:
+        return RULES_BY_HAND if body is None else read_rules(body)
+    except BadRules as error:
+        log.warning("models/fitted/abstain.json cannot be used: %s; rules by hand serve", error)
+        return RULES_BY_HAND
+
+
+@lru_cache(maxsize=3)
+def linear_looks(name: str) -> LinearLooks:
+    """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions.
+
+    They have no stand-in: without them the recipes would rank by nothing.
+    """
+    body = _read(name)
+    try:
+        return read_looks(body or {})
+    except BadLooks as error:
+        raise HadesError(f"models/fitted/{name}.json cannot be used: {error}; reinstall HADES") from error
+
+
+def _read(name: str) -> dict[str, Any] | None:
+    try:
+        body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        log.warning("models/fitted/%s.json cannot be read: %s", name, error)
+        return None
+    return body
+
+
+# The parts of a question that could be asked alone. A language model may do better; the words themselves need none.
+
+
+# Where a question turns to another thing: its own marks, and words that join what could be asked alone.
+_TURNS = re.compile(r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+", re.I)
+_LEAST_WORDS = 2  # content words; a shorter clause finds anything
+
+
+def subqueries(text: str, q: int) -> tuple[str, ...]:
+    """The question and its clauses, `q` of them at most; the whole question is always the first."""
+    return (text, *clauses(text))[: max(1, q)]
+
+
+def clauses(text: str) -> list[str]:
+    """What a question asks, part by part, in its own words; empty when it asks one thing only."""
+    parts = [part.strip(" ,;?!.") for part in _TURNS.split(text)]
+    kept = [part for part in dict.fromkeys(parts) if len(content_words(part)) >= _LEAST_WORDS]
+    return kept if len(kept) > 1 else []

@@ -1,0 +1,1 @@
+"""What is known of a passage: its sentences, words, dates and links."""

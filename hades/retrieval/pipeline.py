@@ -1,0 +1,418 @@
+"""One turn: embed, seeds, narrow, graph, rerank, pack."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import HadesError
+from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
+from hades.ports.view import GraphView, WriteUnderWay
+from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
+from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
+from hades.retrieval.answer.path_text import QuickCounts
+from hades.retrieval.answer.prompt import WindowSize, pack, pack_window
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import (
+    AUTO,
+    DEFAULT,
+    LEVELS,
+    MODES,
+    OPEN,
+    PASSAGE,
+    GraphStep,
+    Question,
+    Recipe,
+    SeedHits,
+    StepResult,
+    caps_of,
+    recipe_named,
+)
+from hades.retrieval.core.words import fusion_model, subqueries
+from hades.retrieval.features.passages import Judge
+from hades.retrieval.ranking.judge import BY_HAND, judge_of
+from hades.retrieval.ranking.select import ExplorationRules, Selection, prune_by_flow, select, swap_some
+from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
+from hades.retrieval.search.code_passages import RANKED, code_of_view, find_code, join_code, rank_level
+from hades.retrieval.search.near_document import nodes_near
+from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
+from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
+from hades.retrieval.warm_up import load_kernels
+from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.telemetry.turn import Turn, budget_seconds
+from models.rankings import FusionModel
+from schemas.answer import RankedItem, Retrieval
+from schemas.ids import Mask
+from schemas.plan import Plan, Reason
+
+if TYPE_CHECKING:
+    from hades.retrieval.code.search import CodeHits
+    from hades.retrieval.core.types import CandidateGraph
+    from hades.retrieval.ranking.feedback import Beliefs
+    from hades.retrieval.ranking.select import FlowPruning
+    from hades.retrieval.search.code_passages import SnapshotCode
+
+
+# An answer from one state: a turn that meets a half-applied write begins again on a view that has none.
+
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+
+
+def from_whole_state(
+    answer: Callable[Concatenate[GraphView, Options], Answer],
+) -> Callable[Concatenate[GraphView, Options], Answer]:
+    """Answer from the view that `WriteUnderWay` offers where the first one raises it."""
+
+    @wraps(answer)
+    def answer_whole(view: GraphView, /, *positional: Options.args, **named: Options.kwargs) -> Answer:
+        try:
+            return answer(view, *positional, **named)
+        except WriteUnderWay as met:
+            return answer(met.instead, *positional, **named)
+
+    return answer_whole
+
+
+# One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason.
+
+
+_SHOWN_TOPICS = 8
+_SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
+
+
+class BadQuestion(HadesError):
+    """A question that cannot be asked."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What answering needs beside the graph. Without an embedder the words search alone.
+
+    `beliefs` are what judged answers taught, fetched when a recipe asks for them. `fusion` is the fitted ranking of the
+    default recipe; weights by hand serve where it gives None.
+    """
+
+    tokenizer: Tokenizer
+    embedder: Embedder | None = None
+    rules: HiragPathrag = field(default_factory=HiragPathrag)
+    walk: HippoSettings = field(default_factory=HippoSettings)
+    clock: Callable[[], float] = budget_seconds
+    beliefs: Callable[[], Beliefs] = no_beliefs
+    swapping: ExplorationRules = field(default_factory=ExplorationRules)
+    judge: Callable[[MeteredView, Question], Judge] = judge_of
+    fusion: Callable[[], FusionModel | None] = fusion_model
+    memory: MemorySearch | None = None  # what was remembered, searched beside the documents
+
+
+@from_whole_state
+def retrieve(
+    view: GraphView,
+    text: str,
+    tools: Tools,
+    *,
+    at: datetime,
+    recipe: str = DEFAULT,
+    plan: Plan = Plan(),
+    mask: Mask = OPEN,
+    max_paths: int | None = None,
+    mode: str = MODES[0],
+    vector: NDArray[np.float32] | None = None,
+    near: Sequence[str] = (),
+    domain: str | None = None,
+    pruning: FlowPruning | None = None,
+    window: WindowSize | None = None,
+    level: str = PASSAGE,
+    anyway: bool = False,
+) -> Retrieval:
+    """Answer a question from the graph.
+
+    `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
+    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With a
+    `domain`, only passages and remembered states of that domain are shown, and paths whose every vertex belongs to it.
+    With `pruning`, paths that carry less flow than its threshold are dropped. With a `window`, the prompt is that of
+    specification 000: the question and the paths that fit the reader's context window. `level` asks for a ranking of
+    files or symbols beside the passages. The default recipe searches code where the graph holds files of a workspace.
+    `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
+    """
+    _check_question(text, mode, level)
+    chosen = recipe_named(recipe)
+    began = tools.clock()
+    _load(tools, vector)
+    code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
+    turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
+    for reason in plan.reasons:
+        turn.because(reason)
+    if view.info.degraded_from is not None:
+        turn.because(Reason.VIEW_DEGRADED)
+    metered = MeteredView(view, turn, domain)
+    parts = embedded(metered, text, tools, chosen, plan, mask, vector)
+    if near:
+        parts = _place(metered, parts, near)
+    starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
+    found = _search_ahead(metered, parts, plan, chosen) if starts_itself else _seed(metered, parts, plan, chosen)
+    judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
+    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
+    if starts_itself:
+        found = _starts_of(metered, parts, plan, chosen, reached)
+    reached, hits = _with_code(metered, code, parts[0], found, reached, plan)
+    if code is not None and reached.passages and plan.graph.hops:
+        reached = _explain(metered, parts[0], reached, plan, tools)
+    if chosen.finds_paths and plan.graph.hops and not reached.paths:
+        turn.because(Reason.NO_PATHS)
+    if pruning is not None and reached.paths:
+        reached = _prune(metered, reached, pruning)
+    states = recall_states(metered, tools.memory, parts[0])
+    selected = select(
+        metered,
+        parts[0],
+        found,
+        reached,
+        chosen,
+        plan,
+        judge,
+        max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
+        must_support=recipe == AUTO and hits is None and not near,
+        is_remembered=bool(states),
+        anyway=anyway,
+    )
+    why = "; ".join(filter(None, (reached.why, selected.doubt)))
+    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence)
+    if tools.swapping.share:
+        selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
+    turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
+    if metered.saw_write:
+        turn.because(Reason.VIEW_DEGRADED)
+    if window is not None:
+        turned = _fit_window(turned, text, window, tools.tokenizer)
+    return report(asked, turn, view.info.snapshot, turned, _rank_level(level, hits, turned))
+
+
+def _check_question(text: object, mode: str, level: str) -> None:
+    if not isinstance(text, str):
+        raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
+    if not text.strip():
+        raise BadQuestion("the question is empty; ask something")
+    if mode not in MODES:
+        raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
+    if level not in LEVELS:
+        raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
+
+
+def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:
+    try:
+        return replace(turned, packed=pack_window(turned.packed, text, turned.shown.paths, window, tokenizer))
+    except ValueError as error:  # the question alone is longer than the window
+        raise BadQuestion(str(error)) from error
+
+
+def _load(tools: Tools, vector: NDArray[np.float32] | None) -> None:
+    """Load kernels and models and open memory, before the turn's clock runs; `embed` reports a model that cannot."""
+    load_kernels()
+    wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
+    for tool in wanted:
+        if isinstance(tool, LoadsModel):
+            with contextlib.suppress(ProviderError):
+                tool.load()
+
+
+def embedded(
+    view: MeteredView,
+    text: str,
+    tools: Tools,
+    recipe: Recipe,
+    plan: Plan,
+    mask: Mask = OPEN,
+    vector: NDArray[np.float32] | None = None,
+) -> list[Question]:
+    """The question and its sub-queries, with vectors where the recipe compares them and the graph has the like."""
+    texts = subqueries(text, plan.q) if recipe.reranks else (text,)
+    parts = [Question(part, mask=mask, subqueries=texts[1:] if place == 0 else ()) for place, part in enumerate(texts)]
+    embedder = tools.embedder
+    if not recipe.needs_vector or embedder is None:
+        return parts
+    with view.turn.stage("embed") as stage:
+        model = embedder.model.tag
+        stage.taken = len(parts)
+        if not any(model in tags for tags in view.info.models.values()):
+            return parts  # nothing to compare with; the seeds say so
+        wanted = texts if vector is None else texts[1:]
+        try:
+            made = list(embedder.embed(wanted)) if wanted else []
+        except ProviderError:
+            return parts
+        vectors = made if vector is None else [np.asarray(vector, np.float32), *made]
+        stage.given, stage.coverage = len(vectors), 1.0
+        return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
+
+
+def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
+    """The question and its sub-queries, all asked from the same nodes."""
+    with view.turn.stage("near") as stage:
+        nodes = nodes_near(view, near)
+        stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
+    return [replace(part, near=nodes) for part in parts]
+
+
+def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
+    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
+        found = find_seeds(view, parts, plan, recipe.searches)
+    if not found.seeds:
+        view.turn.because(Reason.NO_ENTITY_MATCH)
+    return found
+
+
+def _search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
+    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
+        search_ahead(view, parts, plan, recipe.searches)
+    return SeedHits((), (), 0)
+
+
+def _starts_of(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe, reached: StepResult
+) -> SeedHits:
+    """Where the step started; where it found nothing, what the seeds bring up is all there is."""
+    return _seed(view, parts, plan, recipe) if reached.passages is None else SeedHits(reached.seeds, (), 0)
+
+
+def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
+    """The time of a stage; over a network, where a question takes milliseconds, at least its share of the turn's."""
+    return max(float(timeout_ms), share * plan.budget.latency_ms) if view.is_remote else float(timeout_ms)
+
+
+def _walk(
+    view: MeteredView,
+    parts: Sequence[Question],
+    found: SeedHits,
+    recipe: Recipe,
+    plan: Plan,
+    tools: Tools,
+    judge: Judge,
+    mode: str,
+    explains: bool,
+) -> tuple[CandidateGraph | None, StepResult]:
+    """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
+    if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
+        return None, StepResult()
+    question = parts[0]
+    left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
+    if recipe.narrows:
+        with view.turn.stage("narrow", left) as stage:
+            candidates = narrow(view, question, tools.rules)
+            stage.given = len(candidates.nodes) if candidates is not None else 0
+            stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
+        left = max(0.0, left - stage.ms)
+    with view.turn.stage("graph", left) as stage:
+        starts = entry_points(view, question, found.seeds, plan.retriever.k) if found.seeds else []
+        if not starts and (question.near or not recipe.starts_itself):
+            view.turn.because(Reason.NO_ENTITY_MATCH)
+        stage.taken = len(starts)
+        start = Start(
+            found.seeds,
+            starts,
+            found.passages,
+            candidates,
+            plan,
+            tools.rules,
+            mode,
+            tools.beliefs,
+            judge,
+            parts,
+            tools.fusion,
+            tools.walk,
+            explains,
+        )
+        reached = take_step(recipe.step, view, question, start)
+        if view.domain is not None:
+            passages = None if reached.passages is None else passages_inside(view, reached.passages)
+            reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
+        stage.taken += reached.candidates
+        stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
+    return candidates, reached
+
+
+def _prune(view: MeteredView, reached: StepResult, pruning: FlowPruning) -> StepResult:
+    with view.turn.stage("prune") as stage:
+        kept = prune_by_flow(view, reached.paths, pruning)
+        stage.taken, stage.given = len(reached.paths), len(kept)
+        stage.coverage = stage.given / stage.taken
+    if not kept:
+        view.turn.because(Reason.NO_PATHS)
+    return replace(reached, paths=kept)
+
+
+def _with_code(
+    view: MeteredView, code: SnapshotCode | None, question: Question, found: SeedHits, reached: StepResult, plan: Plan
+) -> tuple[StepResult, CodeHits | None]:
+    """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
+    if code is None:
+        return reached, None
+    hits = find_code(view, code, question, max(plan.reranker.m, RANKED))
+    if not hits.units:
+        return reached, None
+    others = found.passages if reached.passages is None else reached.passages
+    joined = join_code(view, code, hits, question.text, others, plan.reranker.m)
+    return replace(reached, passages=joined, is_ranked=True), hits
+
+
+def _explain(view: MeteredView, question: Question, reached: StepResult, plan: Plan, tools: Tools) -> StepResult:
+    """The paths that lead to passages of code and of text in the order in which both are shown."""
+    with view.turn.stage("paths", _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE)) as stage:
+        explained = explain_first(view, question, reached, plan, tools.rules)
+        if view.domain is not None:
+            explained = replace(explained, paths=paths_inside(view, explained.paths))
+        stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
+        stage.coverage = float(bool(explained.paths))
+    return explained
+
+
+def _rank_level(level: str, hits: CodeHits | None, turned: TurnResult) -> tuple[RankedItem, ...]:
+    if level == PASSAGE:
+        return ()
+    return rank_level(level, hits, turned.shown.passages)
+
+
+def _pack(
+    view: MeteredView,
+    tools: Tools,
+    question: Question,
+    found: SeedHits,
+    candidates: CandidateGraph | None,
+    reached: StepResult,
+    selected: Selection,
+    states: Sequence[MemoryHit],
+    plan: Plan,
+    max_paths: int | None,
+) -> TurnResult:
+    """Read what is handed over, place remembered states among the passages, and write the prompt."""
+    with view.turn.stage("pack") as stage:
+        stage.taken = len(selected.paths) + len(selected.passages)
+        topics = () if candidates is None else candidates.shown(_SHOWN_TOPICS)
+        counts = QuickCounts(tools.tokenizer)
+        shown: AnswerParts = show(view, counts, selected.paths, selected.passages, topics)
+        most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
+        shown = place_states(shown, question.text, states)
+        shown = add_memory_paths(view, counts, question, states, shown, most)
+        packed = pack(
+            counts,
+            shown.paths,
+            shown.passages,
+            shown.topics,
+            prompt_tokens=plan.budget.tokens_max,
+            final_context=plan.final_context,
+        )
+        stage.given = len(packed.paths) + len(packed.passages)
+        turned = TurnResult(
+            question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
+        )
+        spoken, asked = turned.words
+        stage.coverage = spoken / asked if asked else 0.0
+    return turned

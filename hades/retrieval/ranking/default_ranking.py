@@ -1,0 +1,263 @@
+"""The ranking of recipe auto; nexus."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
+from hades.retrieval.core.words import fusion_model, linear_looks
+from hades.retrieval.features.passages import (
+    Columns,
+    Floats,
+    Judge,
+    pairwise_features,
+    passage_features,
+    reciprocal,
+    speech,
+    voice_of,
+    weigh_dated,
+)
+from hades.retrieval.features.sentences import (
+    Bridges,
+    SentenceBridges,
+    bridge_columns,
+    find_bridges,
+    find_sentence_bridges,
+    hold_shares,
+    sentence_bridge_columns,
+)
+from hades.retrieval.search.default_search import Evidence
+from models.rankings import FusionModel
+
+# What the one ranking sees of a passage: every channel's figures, scaled so that corpora and embedders compare. The
+# first columns describe each passage alone, the second ones the passages beside each other, given an earlier worth.
+
+
+def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
+    """Columns of each passage alone, by name; and how the passages lead to each other."""
+    alone, linked = passage_features(evidence.pool, evidence.want)
+    cosine = (evidence.pool.vectors @ evidence.pool.asked).astype(np.float64)
+    told = {f"told_{name}": column for name, column in evidence.columns.items()}
+    own = {
+        "cosine_z": standard(cosine),
+        "cosine_rank": reciprocal(cosine),
+        "remaining_z": standard(alone["remaining_cosine"]),
+        "lexical_rank": reciprocal(evidence.pool.lexical),
+        "clause": standard(evidence.clauses.max(axis=1)) if evidence.clauses.shape[1] else np.zeros(len(cosine)),
+        "clause_rank": _best_rank(evidence.clauses),
+        **speech(evidence.passages),
+    }
+    readings = evidence.pool.readings
+    holds = hold_shares(readings, evidence.want)
+    connections = Connections(
+        linked,
+        holds,
+        find_bridges(readings, evidence.want, holds),
+        find_sentence_bridges(readings, evidence.want),
+        compare_remaining(evidence.pool.vectors, evidence.pool.asked),
+    )
+    return {**alone, **told, **own}, connections
+
+
+@dataclass(frozen=True)
+class Connections:
+    """How the passages lead to each other: (n, n) links by title, and bridges by names.
+
+    `holds` (n, words): what of the question each passage holds. `remaining` (n, n): at [k, i] the cosine of i with what
+    k leaves of the question, at least 0.
+    """
+
+    linked: Floats
+    holds: Floats
+    bridges: Bridges
+    sentences: SentenceBridges
+    remaining: Floats
+
+
+def second_columns(evidence: Evidence, worth: Floats, connections: Connections) -> Columns:
+    """Columns of the passages beside each other, given the worth that an earlier look gave."""
+    beside = pairwise_features(evidence.pool, evidence.want, worth, connections.linked, connections.holds)
+    voice, bridges = voice_of(worth), connections.bridges
+    beside |= bridge_columns(bridges, voice)
+    beside |= sentence_bridge_columns(connections.sentences, bridges.adds, connections.remaining, voice)
+    return {f"beside_{name}": column for name, column in beside.items()}
+
+
+def compare_remaining(vectors: NDArray[np.float32], asked: NDArray[np.float32]) -> Floats:
+    """(n, n): at [k, i] the cosine of i with the question's vector without the part that lies along k; at least 0."""
+    cosine = vectors @ asked
+    rest = asked[None, :] - cosine[:, None] * vectors
+    length = np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    remaining: Floats = np.maximum((rest / length) @ vectors.T, 0.0).astype(np.float64)
+    return remaining
+
+
+def standard(values: Floats) -> Floats:
+    """Values minus their mean, over their spread; all 0 where they do not differ."""
+    spread = float(values.std()) if len(values) else 0.0
+    return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))
+
+
+def _best_rank(clauses: Floats) -> Floats:
+    """For each passage the best reciprocal rank among the clauses; 0 where the question has one clause only."""
+    if not clauses.shape[1]:
+        return np.zeros(len(clauses))
+    best: Floats = np.max([reciprocal(clauses[:, place]) for place in range(clauses.shape[1])], axis=0)
+    return best
+
+
+# One ranking of what every channel found: weights that follow the corpus and the question, not a choice between
+# parts. The fitted ranking (`models/fusion`) judges each passage by the figures of every channel, alone and beside
+# others. In its absence weights by hand serve: the closer look, or the look at what was told where the corpus
+# states an order.
+
+
+# Written by hand, not fitted: what a candidate counts before it is read.
+WEIGHTS_BY_HAND = {
+    "walk": 0.3,
+    "walk_rank": 4.0,
+    "cosine": 3.0,
+    "words": 1.0,
+    "words_rank": 1.0,
+    "years": 1.0,
+}
+
+
+def pick_candidates(columns: Columns, is_told: bool) -> Floats:
+    """(n,) how promising each candidate is, told without reading it."""
+    return weigh_dated(columns, linear_looks("memory").first if is_told else WEIGHTS_BY_HAND)
+
+
+def rank_evidence(
+    question: Question, evidence: Evidence, judge: Judge, limit: int, model: FusionModel | None
+) -> list[FoundPassage]:
+    """At most `limit`: the passages that were read, best first, their scores falling from 1; then what nobody read."""
+    if not evidence.nodes:
+        return []
+    worth = evidence_worth(question, evidence, judge, model)
+    shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    tiers = _tiers(evidence)
+    order = np.argsort(-worth, kind="stable").tolist()
+    ranked = [FoundPassage(evidence.nodes[row], float(shown[row]), tiers[row]) for row in order]
+    last, unread = ranked[-1].score, evidence.unread[: max(0, limit - len(ranked))]
+    rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(unread)]
+    return (ranked + rest)[:limit]
+
+
+def evidence_worth(question: Question, evidence: Evidence, judge: Judge, model: FusionModel | None) -> Floats:
+    """(n,) the worth of each passage; only differences mean something. Without a model weights by hand serve."""
+    if model is not None and evidence.pool.asked.any():
+        return fuse_worth(model, evidence)
+    if evidence.is_told:
+        return weigh_dated(evidence.columns, linear_looks("memory").second)
+    return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+
+
+def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
+    """(n,) the worth of each passage by the fitted ranking."""
+    told = float(evidence.is_told)
+    columns, connections = first_columns(evidence)
+    worth = model.look.score(columns, told)
+    for line in (model.rank, model.last):
+        worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
+    return worth
+
+
+def _tiers(evidence: Evidence) -> list[dict[str, float]]:
+    """What each channel gave to each passage; a channel that did not find it is left out."""
+    pool, columns = evidence.pool, evidence.columns
+    cosine = pool.vectors @ pool.asked
+    found: Sequence[tuple[str, Floats]] = (
+        ("ppr", np.maximum(pool.walk, pool.second_walk)),
+        (VECTOR, cosine.astype(np.float64)),
+        (LEXICAL, pool.lexical),
+        ("time", columns["time"]),
+        ("beside", np.maximum(columns["before"], columns["after"])),
+    )
+    return [
+        {name: float(column[row]) for name, column in found if column[row] > 0.0} for row in range(len(evidence.nodes))
+    ]
+
+
+# Which ranking serves the default recipe in a home: the fitted one, or weights by hand where it lost against them.
+# The flow `evaluate` measures both on the questions of the home and writes what serves, with the reason. The choice
+# names the fitted ranking that it is about: after an update that brings another one, that one serves until it is
+# measured.
+
+
+log = logging.getLogger(__name__)
+CHOICE = "ranking.json"  # under HADES_HOME/evaluation
+
+
+@dataclass(frozen=True)
+class RankingChoice:
+    """What serves and why. `model` is the digest of the fitted ranking that was measured, `questions` their file's."""
+
+    is_fitted: bool
+    reason: str
+    model: str
+    questions: str
+    n_questions: int
+
+
+def choice_file(home: Path) -> Path:
+    """Where a home keeps its choice."""
+    return home / "evaluation" / CHOICE
+
+
+def write_choice(home: Path, choice: RankingChoice) -> Path:
+    """Write the choice in one step, so that a reader sees the old one or the new one."""
+    path = choice_file(home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(asdict(choice), indent=1) + "\n", "utf-8")
+    fresh.replace(path)
+    return path
+
+
+def read_choice(home: Path) -> RankingChoice | None:
+    """The choice of a home; None where nothing was measured, or, with a warning, where the file cannot be read."""
+    path = choice_file(home)
+    try:
+        return RankingChoice(**json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        log.warning("%s cannot be read: %s; the fitted ranking serves; run `hades run evaluate`", path, error)
+        return None
+
+
+class ServedFusion:
+    """The fitted ranking of a home, or None where its choice says that weights by hand serve.
+
+    The file is read again when it changed, so that a running server follows an evaluation.
+    """
+
+    def __init__(self, home: Path, fitted: Callable[[], FusionModel | None] = fusion_model) -> None:
+        self._home, self._fitted = home, fitted
+        self._seen: int | None = None
+        self._choice: RankingChoice | None = None
+
+    def __call__(self) -> FusionModel | None:
+        """What serves now."""
+        model = self._fitted()
+        choice = self._read_changed()
+        if model is None or choice is None or choice.is_fitted or choice.model != model.digest:
+            return model
+        return None
+
+    def _read_changed(self) -> RankingChoice | None:
+        try:
+            changed = choice_file(self._home).stat().st_mtime_ns
+        except OSError:
+            return None
+        if changed != self._seen:
+            self._seen, self._choice = changed, read_choice(self._home)
+        return self._choice

@@ -1,0 +1,316 @@
+"""Beliefs from judged answers; nexus; exploration."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import BadQuery, StoreError
+from hades.ports.store import GraphStore
+from hades.retrieval.core.types import FoundPassage, Question, Seed
+from hades.retrieval.search.restart import nearest_passages
+from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules, rules_of
+from hades.settings.tree import HippoSettings
+from schemas.telemetry import Feedback, ShownResults
+
+if TYPE_CHECKING:
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# What judged answers say about an edge or a passage: a Beta posterior with its interval, and a check of
+# calibration. Every judgement of something that was shown is one trial. Before any, a thing is as likely good as
+# the prior says; each judgement moves it, and the interval says how far it could still move (requirement X-91).
+
+
+Key = tuple[str, ...]  # the ids of two neighbours, in order of text; or of one passage
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Beta(alpha, beta) over the chance that a thing is good."""
+
+    alpha: float
+    beta: float
+
+    @property
+    def mean(self) -> float:
+        """The expected chance."""
+        return self.alpha / (self.alpha + self.beta)
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """The central interval that holds the chance with this probability."""
+        from scipy.special import betaincinv
+
+        tail = (1.0 - level) / 2.0
+        low, high = betaincinv(self.alpha, self.beta, np.array([tail, 1.0 - tail]))
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One shown thing, by the keys of what it was made of, and whether somebody found it good."""
+
+    keys: tuple[Key, ...]
+    good: bool
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Posteriors by key; what was never judged has the prior."""
+
+    counts: Mapping[Key, tuple[int, int]] = field(default_factory=dict)
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    def of(self, keys: Iterable[Key]) -> Posterior:
+        """What all judgements of these keys together say."""
+        known = [self.counts[key] for key in set(keys) if key in self.counts]
+        good, bad = sum(one[0] for one in known), sum(one[1] for one in known)
+        return Posterior(self.prior[0] + good, self.prior[1] + bad)
+
+    def knows(self, keys: Iterable[Key]) -> bool:
+        """Whether any of these was ever judged."""
+        return any(key in self.counts for key in keys)
+
+
+def learn_beliefs(judgements: Iterable[Judgement], prior: tuple[float, float] = (1.0, 1.0)) -> Beliefs:
+    """Count the judgements; their order does not matter."""
+    counts: dict[Key, tuple[int, int]] = {}
+    for one in judgements:
+        for key in set(one.keys):
+            good, bad = counts.get(key, (0, 0))
+            counts[key] = (good + one.good, bad + (not one.good))
+    return Beliefs(counts, prior)
+
+
+def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
+    """The judgements in rows of `query_logs` (their `results` and `feedback`, as JSON text or parsed)."""
+    found: list[Judgement] = []
+    for log in logs:
+        said = _parse(log.get("feedback"))
+        if not said:
+            continue
+        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate(_parse(log["results"]))
+        for judged, good in ((feedback.good, True), (feedback.bad, False)):
+            for path in shown.paths:
+                if path.rank in judged.paths:
+                    ends = zip(path.nodes, path.nodes[1:], strict=False)
+                    found.append(Judgement(tuple(pair(one, other) for one, other in ends), good))
+            found += [Judgement(((one.id,),), good) for one in shown.passages if one.rank in judged.passages]
+    return found
+
+
+def pair(one: str, other: str) -> Key:
+    """The key of the edge between two nodes, whichever way it points."""
+    return (one, other) if one <= other else (other, one)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far said and seen differ: `error` is the mean gap weighted by bin (ECE); bins are (said, seen, trials)."""
+
+    error: float
+    bins: tuple[tuple[float, float, int], ...]
+
+
+def calibration(
+    said: Sequence[float] | Floats, seen: Sequence[bool] | NDArray[np.bool_], bins: int = 10
+) -> Calibration:
+    """Expected calibration error of chances in [0, 1] against what happened, in bins of equal width."""
+    chances, happened = np.asarray(said, np.float64), np.asarray(seen, np.float64)
+    if not len(chances):
+        return Calibration(0.0, ())
+    place = np.minimum((chances * bins).astype(np.int64), bins - 1)
+    trials = np.bincount(place, minlength=bins)
+    rows = [
+        (float(chances[place == one].mean()), float(happened[place == one].mean()), int(trials[one]))
+        for one in np.flatnonzero(trials).tolist()
+    ]
+    return Calibration(sum(abs(a - b) * n for a, b, n in rows) / len(chances), tuple(rows))
+
+
+def _parse(value: Any) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(value) if isinstance(value, str) and value else dict(value or {})
+    return parsed
+
+
+# Beliefs of a running process: learned from the judged answers in the store, and again when one more is judged.
+
+
+LOGS = "query_logs"
+
+
+class StoredBeliefs:
+    """Calling it gives what judged answers taught up to now; nothing where no store can be opened.
+
+    The store's mark of the query log says whether a row changed, so an unchanged log is not read again.
+    """
+
+    def __init__(self, open_store: Callable[[], GraphStore]) -> None:
+        self._open_store = open_store
+        self._lock = threading.Lock()
+        self._mark: str | None = None
+        self._beliefs: Beliefs | None = None
+
+    def __call__(self) -> Beliefs:
+        """The beliefs of this moment."""
+
+        with self._lock:
+            try:
+                with closing(self._open_store()) as store:
+                    mark = store.marks([LOGS]).get(LOGS)
+                    if mark is None or mark != self._mark:
+                        self._beliefs, self._mark = _learn(store), mark
+            except StoreError:
+                return Beliefs()
+            return self._beliefs or Beliefs()
+
+
+def _learn(store: GraphStore) -> Beliefs:
+
+    batches = store.scan(LOGS, columns=["_key", "results", "feedback"])
+    return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
+
+
+# Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused
+# reciprocally by default, because a cosine, a walk and a chance mean nothing to each other; weights turn the tiers'
+# own scores, each spread over [0, 1], into one sum. The modes differ in what they may spend.
+
+
+RANK_OFFSET = 10  # Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are better
+
+
+class Tier(StrEnum):
+    """Where a passage can come from."""
+
+    VECTOR = "vector"
+    GRAPH = "graph"
+    BAYES = "bayes"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What a mode may spend: its tiers, how many passages come back, and whether walks follow the first two."""
+
+    tiers: tuple[Tier, ...]
+    results: int
+    is_multi_hop: bool = False
+
+
+MODES: Mapping[str, Mode] = {
+    "execution": Mode((Tier.VECTOR, Tier.GRAPH), 5),
+    "planning": Mode(tuple(Tier), 10),
+    "brainstorming": Mode(tuple(Tier), 20, is_multi_hop=True),
+}
+
+
+@dataclass(frozen=True)
+class NexusRules:
+    """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught.
+
+    `walk` is the section `hipporag` of the settings, which the graph tier follows.
+    """
+
+    by: str = "rank"
+    weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0})
+    beliefs: Beliefs = field(default_factory=Beliefs)
+    depth: int = 50
+    level: float = 0.9
+    walk: HippoSettings = field(default_factory=HippoSettings)
+
+
+def nexus(
+    view: MeteredView,
+    question: Question,
+    rules: NexusRules = NexusRules(),
+    mode: str = "planning",
+) -> list[FoundPassage]:
+    """Passages best first, each once. `tiers` holds each tier's share of the score, which sum to 1.
+
+    Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and the ends of its
+    interval, `belief_low` and `belief_high`.
+    """
+    if mode not in MODES or rules.by not in ("rank", "score"):
+        raise BadQuery(f"mode must be one of {', '.join(MODES)} and by rank or score, not {mode!r} and {rules.by!r}")
+    chosen = MODES[mode]
+    rankings: dict[Tier, list[tuple[int, float]]] = {}
+    near = nearest_passages(view, question, rules.depth)
+    rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
+    walk = multi_hop_rules(rules.walk) if chosen.is_multi_hop else rules_of(rules.walk)
+    found = hippo_search(view, question, replace(walk, limit=rules.depth))
+    rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
+    beliefs: dict[int, dict[str, float]] = {}
+    if Tier.BAYES in chosen.tiers:
+        nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
+        beliefs = _believe(view, nodes, found.entities, rules)
+        if beliefs:  # what nobody judged stands at the prior, between the good and the bad
+            prior = rules.beliefs.of(()).mean
+            rankings[Tier.BAYES] = [(node, beliefs.get(node, {"belief": prior})["belief"]) for node in nodes]
+    fused = fuse(rankings, rules)
+    return [replace(one, tiers=one.tiers | beliefs.get(one.node, {})) for one in fused[: chosen.results]]
+
+
+def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules) -> list[FoundPassage]:
+    """Rankings of (node, score), best first, as one list: sorted, each node once, equal ones by node.
+
+    Scores are shares of the best; a node's tiers are shares of its score.
+    """
+    gained: dict[int, dict[str, float]] = {}
+    for tier, ranking in rankings.items():
+        weight = rules.weights.get(tier, 0.0)
+        if weight <= 0.0:
+            continue
+        parts = _chances(ranking, rules.by) if tier is Tier.BAYES else _parts(ranking, rules.by)
+        for (node, _), part in zip(ranking, parts, strict=True):
+            own = gained.setdefault(node, {})
+            own[tier.value] = max(own.get(tier.value, 0.0), weight * part)
+    totals = {node: sum(own.values()) for node, own in gained.items()}
+    best = max(totals.values(), default=0.0)
+    if best <= 0.0:
+        return []
+    order = sorted((node for node in totals if totals[node] > 0.0), key=lambda node: (-totals[node], node))
+    return [
+        FoundPassage(node, totals[node] / best, {name: part / totals[node] for name, part in gained[node].items()})
+        for node in order
+    ]
+
+
+def _chances(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
+    """What a belief gives: in proportion to the chance, so that a bad judgement gives less than none."""
+    best = 1.0 / (RANK_OFFSET + 1) if by == "rank" else 1.0
+    return [best * chance for _, chance in ranking]
+
+
+def _parts(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
+    if by == "rank":
+        return [1.0 / (RANK_OFFSET + place) for place in range(1, len(ranking) + 1)]
+    scores = np.array([score for _, score in ranking], np.float64)
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
+    spread: list[float] = ((scores - low) / (high - low) if high > low else np.ones(len(scores))).tolist()
+    return spread
+
+
+def _believe(
+    view: MeteredView, nodes: list[int], entities: Sequence[Seed], rules: NexusRules
+) -> dict[int, dict[str, float]]:
+    """What judged answers say of these passages and of their edges to what the question names; only where they do."""
+    if not rules.beliefs.counts or not nodes:
+        return {}
+    ids = view.ids(np.array([*nodes, *(one.node for one in entities)], np.int64))
+    named = ids[len(nodes) :]
+    believed: dict[int, dict[str, float]] = {}
+    for node, passage in zip(nodes, ids, strict=False):
+        keys = [(passage,), *(pair(passage, entity) for entity in named)]
+        if rules.beliefs.knows(keys):
+            posterior = rules.beliefs.of(keys)
+            low, high = posterior.interval(rules.level)
+            believed[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
+    return believed

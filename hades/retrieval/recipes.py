@@ -1,0 +1,239 @@
+"""What each recipe does in the graph: from seeds to paths and passages, in numbers, inside the open stage.
+
+Every step is a function of the same shape, so a recipe is a line in `recipes.py` and a function here. Their modules are
+imported when they run: a beam needs no compiled walk, and a question should not wait for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.retrieval.core.types import FoundPassage, FoundPath, GraphStep, Question, Seed, StepResult, blend
+from hades.retrieval.core.words import PATH_TYPES, fusion_model
+from hades.retrieval.features.passages import Judge
+from hades.retrieval.ranking.default_ranking import pick_candidates, rank_evidence
+from hades.retrieval.ranking.feedback import MODES, Beliefs, NexusRules, Tier, nexus
+from hades.retrieval.ranking.judge import BY_HAND
+from hades.retrieval.search.code_passages import passages_of
+from hades.retrieval.search.dated_passages import RecollectRules, recollect
+from hades.retrieval.search.default_search import EvidenceRules, search_evidence
+from hades.retrieval.search.near_document import search_placed
+from hades.retrieval.search.walk_search import hippo_search, multi_hop, multi_hop_rules, rules_of
+from hades.retrieval.walks.beam import BeamRules, BeamWeights, join, search_beam
+from hades.retrieval.walks.best_paths import get_best_paths
+from hades.retrieval.walks.flow import FlowRules, flow_paths
+from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, explain_passages, neighbourhood
+from hades.settings.tree import HippoSettings, HiragPathrag
+from models.rankings import FusionModel
+from schemas.plan import Plan, Reason
+
+if TYPE_CHECKING:
+    from hades.retrieval.core.metered_view import MeteredView
+    from hades.retrieval.core.types import CandidateGraph
+    from hades.retrieval.ranking.feedback import Beliefs
+
+
+TOPIC_MEMBERS = 50  # best members of the topics that look for passages
+
+
+def no_beliefs() -> Beliefs:
+    """What judged answers taught where nobody judged any."""
+    return Beliefs()
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a step may use: the seeds, those of them that paths can leave from, and where topics narrowed to.
+
+    `explains` is False where passages of another search join before paths to them are looked for.
+    """
+
+    seeds: Sequence[Seed]
+    starts: Sequence[Seed]
+    passages: Sequence[FoundPassage]
+    candidates: CandidateGraph | None
+    plan: Plan
+    rules: HiragPathrag
+    mode: str
+    beliefs: Callable[[], Beliefs] = no_beliefs
+    judge: Judge = BY_HAND
+    parts: Sequence[Question] = ()
+    fusion: Callable[[], FusionModel | None] = fusion_model
+    walk: HippoSettings = field(default_factory=HippoSettings)
+    explains: bool = True
+
+
+Step = Callable[["MeteredView", Question, Start], StepResult]
+
+
+def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> StepResult:
+    """Run a recipe's step."""
+    return _STEPS[step](view, question, start)
+
+
+def boosts_of(rules: HiragPathrag) -> dict[str, float]:
+    """The factor of each edge type that paths use; types of code, which have none of their own, count fully."""
+    return dict.fromkeys(PATH_TYPES, 1.0) | {str(name): boost for name, boost in rules.path.relation_boost.items()}
+
+
+def _nothing(view: MeteredView, question: Question, start: Start) -> StepResult:
+    """Vector and lexical recipes, and every recipe whose plan has no hops."""
+    return StepResult()
+
+
+def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
+    """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in the room left.
+
+    Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
+    """
+    graph = start.plan.graph
+    joining, bridges = _joining(view, question, start)
+    room = graph.beam - len(joining)
+    weights = BeamWeights(**start.rules.beam_terms.model_dump())
+    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=weights)
+    found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
+    grown = () if found is None else found.paths
+    paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
+    paths.sort(key=lambda path: (-path.score, path.edges))
+    return StepResult(
+        tuple(paths),
+        coverage=join(paths, start.starts),
+        candidates=len(joining) + (found.candidates if found is not None else 0),
+        repeats=len(grown) + len(joining) - len(paths) + (found.repeats if found is not None else 0),
+        bridges=bridges,
+    )
+
+
+def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[FoundPath], int]:
+    """At most half of the beam's room for paths between seeds; with how many of them were computed ahead.
+
+    Their score, a mean of logarithms, is taken back to [0, 1], where those of the beam lie.
+    """
+    if start.candidates is None or len(start.starts) < 2 or start.plan.graph.beam < 2 or view.turn.expired():
+        return [], 0
+    best = get_best_paths(
+        view,
+        start.candidates,
+        start.plan.graph.beam // 2,
+        start.plan.graph.hops,
+        seeds=start.starts,
+        mask=question.mask,
+        rules=start.rules.path,
+    )
+    return [replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths], best.bridge_hits
+
+
+def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
+    m = start.plan.reranker.m
+    around = neighbourhood(view, question, start.seeds, limit=m, rules=NeighbourhoodRules(hops=start.plan.graph.hops))
+    return StepResult(passages=blend(view, start.passages, around, m), candidates=len(around))
+
+
+def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
+    if start.candidates is None:
+        return StepResult()
+    best, m = slice(0, TOPIC_MEMBERS), start.plan.reranker.m
+    members = dict(zip(start.candidates.nodes[best].tolist(), start.candidates.hscore[best].tolist(), strict=True))
+    named = passages_of(view, question, members, limit=m)
+    return StepResult(passages=blend(view, start.passages, named, m), candidates=len(members))
+
+
+def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
+    graph = start.plan.graph
+    rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
+    found = flow_paths(view, question, start.starts, rules)
+    return StepResult(
+        found.paths,
+        coverage=join(found.paths, start.starts),
+        candidates=found.pruned_from,
+    )
+
+
+def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
+    found = hippo_search(view, question, replace(rules_of(start.walk), limit=start.plan.reranker.m), start.judge)
+    return _judge(found.passages, found.entities, start)
+
+
+def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
+    rules = replace(multi_hop_rules(start.walk), limit=start.plan.reranker.m)
+    found = multi_hop(view, question, rules, start.judge)
+    return _judge(found.passages, found.entities, start)
+
+
+def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> StepResult:
+    """Passages that a walk has read and judged; what it did not reach keeps the seeds' own."""
+    if not passages:
+        return StepResult()
+    known = {seed.node for seed in start.starts}
+    met = sum(one.node in known for one in entities) / len(entities) if entities else 0.0
+    return StepResult(passages=passages, is_ranked=True, coverage=met, candidates=len(passages))
+
+
+def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
+    mode = MODES[start.mode]
+    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else no_beliefs()
+    found = nexus(view, question, NexusRules(beliefs=beliefs, walk=start.walk), start.mode)
+    if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
+        view.turn.because(Reason.CAP_EXCEEDED)
+    return _judge(found, (), start)
+
+
+def _recollection(view: MeteredView, question: Question, start: Start) -> StepResult:
+    """What was read at a moment is all there is: passages of the seeds may be of a later one."""
+    m = start.plan.reranker.m
+    rules = RecollectRules()
+    found = recollect(view, question, replace(rules, read=min(rules.read, m), limit=m))
+    return StepResult(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
+
+
+def _every_channel(view: MeteredView, question: Question, start: Start) -> StepResult:
+    """Candidates of every channel, ranked once, and the paths that explain the first of them.
+
+    A question that is asked from somewhere is answered from there.
+    """
+    m, seeds = start.plan.reranker.m, tuple(start.seeds)
+    if question.near:
+        ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
+    else:
+        rules = EvidenceRules(walk=rules_of(start.walk))
+        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
+        ranked = rank_evidence(question, evidence, start.judge, m, start.fusion())
+        sources = evidence.entities
+        why = evidence.why
+        seeds = tuple(evidence.starts[: start.plan.retriever.k])
+    if not ranked:
+        return StepResult(why=why)
+    found = StepResult((), ranked, is_ranked=True, candidates=len(ranked), why=why, sources=sources, seeds=seeds)
+    return explain_first(view, question, found, start.plan, start.rules) if start.explains else found
+
+
+def explain_first(
+    view: MeteredView, question: Question, found: StepResult, plan: Plan, rules: HiragPathrag
+) -> StepResult:
+    """The result with the paths that lead to its first passages."""
+    graph, ranked = plan.graph, found.passages or ()
+    first = list(ranked[: min(graph.beam, plan.final_context)])
+    read = view.passages(np.array([one.node for one in first], np.int64))
+    flow = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(rules))
+    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow)
+    joined = {node for path in explained.paths for node in path.nodes}
+    met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
+    return replace(found, paths=explained.paths, passages=explained.mark(ranked), coverage=met)
+
+
+_STEPS: dict[GraphStep, Step] = {
+    GraphStep.EVERY_CHANNEL: _every_channel,
+    GraphStep.NOTHING: _nothing,
+    GraphStep.BEAM: _beam,
+    GraphStep.FLOW: _flow,
+    GraphStep.NEIGHBOURHOOD: _neighbourhood,
+    GraphStep.TOPICS: _topics,
+    GraphStep.PAGERANK: _pagerank,
+    GraphStep.MULTI_HOP: _multi_hop,
+    GraphStep.FUSION: _fusion,
+    GraphStep.RECOLLECTION: _recollection,
+}

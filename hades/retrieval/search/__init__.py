@@ -1,0 +1,1 @@
+"""Where candidates come from: seeds, walks, dates, code, a document; one file a search."""

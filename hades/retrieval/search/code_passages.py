@@ -1,0 +1,335 @@
+"""Code hits joined with passages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hades.ports.graph import KINDS, Kind, Numbers, Passage
+from hades.ports.view import GraphView
+from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
+from hades.retrieval.code.search import CodeHits, search_code
+from hades.retrieval.code.words import code_terms
+from hades.retrieval.core.types import FILE, PASSAGE, FoundPassage, FoundPath, Question
+from hades.retrieval.core.words import IN, MENTIONS, Floats, Relevance
+from hades.text.code_questions import read_code_question
+from schemas.answer import CitedPassage, RankedItem
+from schemas.nodes import CHANGED_FILES, CODE_KINDS
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search
+# found. The index is made once for each open view and kept as long as the view; making it is not part of a turn.
+
+
+CODE = "code"
+_TOUCHED = "touched"
+_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
+_CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
+_COMPARED = 6  # passages of either kind that are read to order a plain question's answer
+_CLEARLY_LESS = 0.4  # of what the question says, rare words counting more
+RANKED = 50  # files or symbols of a ranking
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotCode:
+    """The index of a snapshot; `nodes[row]` is the chunk of a unit."""
+
+    index: CodeIndex
+    nodes: Numbers
+    share: float
+
+
+_lock = threading.Lock()
+_indexes: WeakKeyDictionary[GraphView, SnapshotCode | None] = WeakKeyDictionary()
+
+
+def code_of(view: GraphView) -> SnapshotCode | None:
+    """The index of a snapshot that holds files of a workspace; None where it holds none."""
+    with _lock:
+        if view not in _indexes:
+            code = _indexes[view] = _read(view)
+            if code is not None:
+                search_code(code.index, code.index.files[0], 1)  # builds what an index builds when first asked
+        return _indexes[view]
+
+
+def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: int) -> CodeHits:
+    """Search, in a stage of its own; vectors count where the view holds them in memory."""
+    with view.turn.stage("code") as stage:
+        cosines = None
+        if question.vector is not None and not view.is_remote:
+            cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
+        if view.domain is None:
+            hits = search_code(code.index, question.text, limit, cosines)
+        else:
+            hits = search_code(code.index, question.text, len(code.index.units), cosines)
+            hits = _hits_inside(view, code, hits, limit)
+        stage.taken, stage.given = len(code.index.units), len(hits.units)
+        stage.coverage = float(bool(hits.units))
+    return hits
+
+
+def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: int) -> CodeHits:
+    """The hits whose files belong to the domain of the turn."""
+    rows = np.array([row for row, _ in hits.units], np.int64)
+    inside = view.is_inside(code.nodes[rows]).tolist() if len(rows) else []
+    units = [unit for unit, is_kept in zip(hits.units, inside, strict=True) if is_kept]
+    files = {code.index.units[row].path for row, _ in units}
+    return CodeHits(
+        tuple([one for one in hits.files if one.id in files][:limit]),
+        tuple([one for one in hits.symbols if one.id.rpartition(":")[0] in files][:limit]),
+        tuple(units[:limit]),
+    )
+
+
+def join_code(
+    view: MeteredView, code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
+) -> list[FoundPassage]:
+    """Code first where the graph is about code or the question is; what else was found follows.
+
+    For a plain sentence a passage of the other kind stands before those that speak clearly less of the question: a
+    changelog may answer what no function does.
+    """
+    found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
+    question = read_code_question(text)
+    is_plain = not (question.has_evidence or question.prose.strip())
+    leads = code.share >= _CODE_SHARE or question.has_evidence
+    first, second = (found, list(others)) if leads else (list(others), found)
+    joined: dict[int, FoundPassage] = {}
+    for passage in (*first, *second):
+        before = joined.get(passage.node)
+        tiers = passage.tiers if before is None else {**passage.tiers, **before.tiers}
+        joined[passage.node] = replace(before or passage, tiers=tiers)
+    ranked = list(joined.values())
+    if is_plain:
+        is_code = {
+            int(node) for node, unit in zip(code.nodes, code.index.units, strict=True) if unit.kind in CODE_KINDS
+        }
+        behind = {one.node for one in second if (one.node in is_code) != leads}
+        ranked = _move_up(view, code.index, text, ranked, behind)
+    return ranked[:limit]
+
+
+def _move_up(
+    view: MeteredView, index: CodeIndex, text: str, ranked: list[FoundPassage], behind: set[int]
+) -> list[FoundPassage]:
+    """Passages of `behind`, the best few, before the first that speaks clearly less of the question."""
+    leading = [one for one in ranked if one.node not in behind][:_COMPARED]
+    rising = [one for one in ranked if one.node in behind][:_COMPARED]
+    if not leading or not rising:
+        return ranked
+    nodes = [one.node for one in (*leading, *rising)]
+    wanted = _rarities(index, text)
+    shares = {
+        node: sum(wanted[term] for term in wanted.keys() & set(code_terms(f"{one.title} {one.text}")))
+        for node, one in zip(nodes, view.passages(np.array(nodes, np.int64)), strict=False)
+    }
+    placed, total = list(leading), sum(wanted.values())
+    for one in rising:
+        enough = shares.get(one.node, 0.0) - _CLEARLY_LESS * total
+        place = next((at for at, other in enumerate(placed) if shares.get(other.node, 0.0) <= enough), len(placed))
+        placed.insert(place, one)
+    moved = {one.node for one in placed}
+    return [*placed, *(one for one in ranked if one.node not in moved)]
+
+
+def _rarities(index: CodeIndex, text: str) -> dict[str, float]:
+    """The words of a question, each with how rare it is in the code; one that the code lacks counts as the rarest."""
+    terms, rarity = index.words.terms, index.unit_postings.rarity
+    most = float(rarity.max()) if len(rarity) else 1.0
+    return {
+        word: float(rarity[terms[word]]) if word in terms and terms[word] < len(rarity) else most
+        for word in dict.fromkeys(code_terms(text))
+    }
+
+
+def rank_level(level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]) -> tuple[RankedItem, ...]:
+    """Files or symbols, best first; where code was not searched, those of the passages."""
+    if level == PASSAGE:
+        return ()
+    if hits is not None:
+        names = [(one.id, one.score) for one in (hits.files if level == FILE else hits.symbols)]
+    else:
+        best: dict[str, float] = {}
+        for passage in passages:
+            path = passage.path or passage.document
+            if level == FILE or passage.symbol:
+                best.setdefault(path if level == FILE else f"{path}:{passage.symbol}", passage.score)
+        names = list(best.items())
+    return tuple(RankedItem(rank=rank, id=name, score=score) for rank, (name, score) in enumerate(names, 1))
+
+
+def _read(view: GraphView) -> SnapshotCode | None:
+    nodes = view.file_chunks()
+    if not len(nodes):
+        return None
+    read = view.passages(nodes)
+    has_path = np.array([bool(passage.path) for passage in read])
+    nodes, read = np.asarray(nodes)[has_path], [passage for passage in read if passage.path]
+    if not read:
+        return None
+    order = sorted(range(len(read)), key=lambda place: (read[place].path, read[place].span))
+    nodes, read = nodes[order], [read[place] for place in order]
+    units = [
+        CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
+        for passage in read
+    ]
+    paths = {passage.document: passage.path for passage in read}
+    commits = view.commit_chunks()
+    share = len(nodes) / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
+    return SnapshotCode(CodeIndex(units, _history(view, commits, paths)), np.asarray(nodes, np.int64), share)
+
+
+def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> History:
+    """Commits with the files that they touched; `paths` gives the path of a document."""
+    if not len(chunks) or _TOUCHED not in view.type_names:
+        return History(())
+    found = view.expand(chunks, direction=_OUT, types=[_TOUCHED])
+    targets = np.unique(found.target)
+    files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
+    place = {
+        number: paths.get(facts.document, "") for number, facts in zip(files.tolist(), view.nodes(files), strict=True)
+    }
+    touched: dict[int, list[str]] = {}
+    for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
+        if place.get(target):
+            touched.setdefault(row, []).append(place[target])
+    parts: dict[str, list[tuple[tuple[int, int], int, Passage]]] = {}
+    for row, one in enumerate(view.passages(chunks)):
+        parts.setdefault(one.document, []).append((one.span, row, one))
+    commits = []
+    for document, found_parts in parts.items():
+        pieces = [one for _, _, one in sorted(found_parts, key=lambda part: part[0])]
+        files_of = [path for _, row, _ in found_parts for path in touched.get(row, ())]
+        if files_of and pieces[0].timestamp is not None:
+            message = "\n".join(one.text for one in pieces).partition(CHANGED_FILES)[0]
+            name = document.rpartition(":")[2]
+            commits.append(Commit(name, pieces[0].timestamp.timestamp(), message, tuple(files_of)))
+    return History(commits)
+
+
+# Whether a graph holds code; what searches code is imported where it does.
+
+
+_holds_files: WeakKeyDictionary[GraphView, bool] = WeakKeyDictionary()
+
+
+def code_of_view(view: GraphView) -> SnapshotCode | None:
+    """The index of a graph that holds files of a workspace; None where it holds none, which is looked up once."""
+    if view not in _holds_files:
+        _holds_files[view] = len(view.file_chunks()) > 0
+    if not _holds_files[view]:
+        return None
+
+    return code_of(view)
+
+
+# Which passages support a set of nodes and paths: those that name them, best where they name both ends of an edge.
+
+
+_CHUNK = KINDS.index(Kind.CHUNK)
+
+
+@dataclass(frozen=True)
+class SupportRules:
+    """How much each kind of support counts, and how many mentions of one node are looked at.
+
+    A node that many chunks name says little about each of them: its mass is divided among them by `spread`, 0 for not
+    at all and 1 for evenly. `edge` is what naming both ends of a path's edge adds, `cosine` what likeness adds. Only
+    the `shortlist` best supported chunks are compared by likeness.
+    """
+
+    edge: float = 0.5
+    cosine: float = 4.0  # chosen on musique_train: docs/paths.md
+    spread: float = 0.5
+    look: int = 64
+    shortlist: int = 512
+
+
+def passages_of(
+    view: MeteredView,
+    question: Question,
+    nodes: Mapping[int, float],
+    paths: Sequence[FoundPath] = (),
+    *,
+    limit: int,
+    rules: SupportRules = SupportRules(),
+) -> tuple[FoundPassage, ...]:
+    """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best first.
+
+    Nothing is read: mentions are scanned and vectors compared in memory.
+    """
+    mass = _masses(nodes, paths)
+    entities = np.array(sorted(mass, key=lambda node: (-mass[node], node)), np.int64)
+    if not len(entities):
+        return ()
+    is_chunk = view.kinds(entities) == _CHUNK
+    found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=rules.look, mask=question.mask)
+    named = entities[~is_chunk][found.row]
+    share = _shares(named, found.weight.astype(np.float64), mass, rules.spread)
+    own = entities[is_chunk]
+    chunks, place = np.unique(np.concatenate([found.target, own]), return_inverse=True)
+    held = np.concatenate([share, [mass[node] for node in own.tolist()]])
+    graph = np.bincount(place, held, len(chunks)).astype(np.float64)
+    graph += rules.edge * _edge_support(place[: len(named)], named, paths, len(chunks))
+    short = np.sort(np.lexsort((chunks, -graph))[: max(limit, rules.shortlist)])
+    return _rank(view, question, chunks[short], graph[short], limit, rules)
+
+
+def _masses(nodes: Mapping[int, float], paths: Sequence[FoundPath]) -> dict[int, float]:
+    """What each node carries; a node of a path carries at least the path's share of the best one."""
+    mass = {int(node): float(value) for node, value in nodes.items() if value > 0.0}
+    for path, weight in zip(paths, _path_weights(paths), strict=True):
+        for node in path.nodes:
+            mass[node] = max(mass.get(node, 0.0), weight)
+    return mass
+
+
+def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
+    """By rank, 1 for the best: scores of different searches have different scales."""
+    return [1.0 / (1 + rank) ** 0.5 for rank in range(len(paths))]
+
+
+def _shares(named: Numbers, weight: Floats, mass: Mapping[int, float], spread: float) -> Floats:
+    """What each mention passes on to its chunk."""
+    own, place, counts = np.unique(named, return_inverse=True, return_counts=True)
+    masses = np.array([mass[node] for node in own.tolist()], np.float64)
+    shares: Floats = (masses / np.maximum(counts, 1) ** spread)[place] * weight
+    return shares
+
+
+def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_chunks: int) -> Floats:
+    """For each chunk, the weight of the path edges whose ends it both names."""
+    support = np.zeros(n_chunks)
+    chunks_of: dict[int, set[int]] = {}
+    for chunk, node in zip(place.tolist(), named.tolist(), strict=True):
+        chunks_of.setdefault(node, set()).add(chunk)
+    for path, weight in zip(paths, _path_weights(paths), strict=True):
+        for tail, head in pairwise(path.nodes):
+            both = chunks_of.get(tail, set()) & chunks_of.get(head, set())
+            support[sorted(both)] += weight / max(1, len(both)) ** 0.5
+    return support
+
+
+def _rank(
+    view: MeteredView, question: Question, chunks: Numbers, graph: Floats, limit: int, rules: SupportRules
+) -> tuple[FoundPassage, ...]:
+    """Support relative to the best, and likeness; ties fall to the number."""
+    likeness = Relevance(view, question).cosine(chunks)
+    relative = graph / max(float(graph.max(initial=0.0)), 1e-12)
+    score = relative + rules.cosine * likeness
+    order = np.lexsort((chunks, -score))[:limit]
+    return tuple(
+        FoundPassage(int(chunks[at]), float(score[at]), {"graph": float(relative[at]), "vector": float(likeness[at])})
+        for at in order.tolist()
+    )

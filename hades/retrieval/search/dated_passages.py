@@ -1,0 +1,224 @@
+"""Recipe `memory`: find again what was said, in corpora that are dated, told turn by turn, or versioned.
+
+Words, vectors and a short walk from what the question names bring up candidates; where the corpus states an order, what
+was said right before and after them comes along. The best few are read, and a time in the question prefers passages
+that state a time which fits. A corpus without dates and order is served by what is left: words, vectors, walk, titles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.graph import Hits, Kind, Numbers
+from hades.retrieval.core.types import FoundPassage, Question
+from hades.retrieval.core.words import IN, OUT, linear_looks
+from hades.retrieval.features.passages import (
+    Columns,
+    Floats,
+    Heard,
+    dated_features,
+    dated_pair_features,
+    weigh_dated,
+    years_as_words,
+)
+from hades.retrieval.search.restart import RestartRules, named_entities, restart_mass
+from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.walk_search import FACTORS, chunk_scores
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.text.dates import Interval, time_asked
+
+if TYPE_CHECKING:
+    from hades.ports.graph import Passage
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+NEXT = "next"  # from what was said to what was said after it
+
+
+@dataclass(frozen=True)
+class RecollectRules:
+    """How far a search goes: each ranks `depth` passages, the `searched` best of each are candidates, `read` are read.
+
+    The walk is a short one (`epsilon`, `max_work`): it tells which candidates share names with the question. It does
+    not run along the telling, which is looked at by itself.
+    """
+
+    depth: int = 300
+    searched: int = 60
+    read: int = 48
+    limit: int = 50
+    damping: float = 0.5
+    epsilon: float = 1e-4
+    max_work: int = 200_000
+    turns: int = 2
+    restart: RestartRules = field(default_factory=RestartRules)
+
+
+@dataclass(frozen=True)
+class MemoryCandidates:
+    """What was read, best guess first: nodes, passages, and what was seen of each; `asked` is the question's time."""
+
+    nodes: list[int]
+    passages: list[Passage]
+    columns: Columns
+    heard: Heard
+    places: Numbers
+    asked: Interval | None
+
+
+def recollect(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> list[FoundPassage]:
+    """Passages for a question, best first, at most `limit`; scores fall from 1.
+
+    With a moment in the mask, what was said after it is left out: it had not been said yet.
+    """
+    found = gather(view, question, rules)
+    if not found.nodes:
+        return []
+    worth = weigh_dated(found.columns, linear_looks("memory").second)
+    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    heard, places = found.heard, found.places
+    return [
+        FoundPassage(
+            found.nodes[row],
+            float(scores[row]),
+            {
+                "lexical": float(heard.words[places[row]]),
+                "vector": float(heard.cosine[places[row]]),
+                "ppr": float(heard.walk[places[row]]),
+                "time": float(found.columns["time"][row]),
+            },
+        )
+        for row in np.argsort(-worth, kind="stable").tolist()
+    ][: rules.limit]
+
+
+def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> MemoryCandidates:
+    """Search and read, without judging; what the coefficients are fitted on."""
+    asked = time_asked(question.text, question.mask.as_of)
+    candidates, heard = hear(view, question, asked, rules)
+    if not len(candidates):
+        return MemoryCandidates([], [], {}, heard, candidates, asked)
+    first = dated_features(heard)
+    order = np.argsort(-weigh_dated(first, linear_looks("memory").first), kind="stable")[: rules.read]
+    read = view.passages(candidates[order])
+    kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
+    places = order[kept]
+    passages = [read[row] for row in kept]
+    if not passages:
+        return MemoryCandidates([], [], {}, heard, places, asked)
+    seen = {name: column[places] for name, column in first.items()}
+    columns = dated_pair_features(question.text, asked, passages, seen)
+    return MemoryCandidates(candidates[places].tolist(), passages, columns, heard, places, asked)
+
+
+def hear(
+    view: MeteredView,
+    question: Question,
+    asked: Interval | None,
+    rules: RecollectRules,
+    walked: dict[int, float] | None = None,
+    others: Iterable[Mapping[int, float]] = (),
+) -> tuple[Numbers, Heard]:
+    """The candidates and what each search gave them; nothing is read but what the question names.
+
+    `walked` are passages of a walk that was made already, best first; `others` are passages that other channels found.
+    """
+    spoken = _scores(view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth))
+    near = _near(view, question, rules.depth)
+    years = years_as_words(asked)
+    dated = _scores(view.lexical(f"{question.text} {years}", kind=Kind.CHUNK, limit=rules.depth)) if years else {}
+    if walked is None:
+        walked = {} if view.turn.expired() else _walk(view, question, rules)
+    best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked, *others))
+    chosen = np.array(list(dict.fromkeys(node for found in best for node in found)), np.int64)
+    candidates = _with_neighbours(view, question, chosen, rules.turns)
+    place = {node: row for row, node in enumerate(candidates.tolist())}
+    return candidates, Heard(
+        _column(spoken, place),
+        _cosines(view, question, candidates, near),
+        _column(dated, place),
+        _column(walked, place),
+        _pairs(view, question, candidates, place, IN, rules.turns),
+        _pairs(view, question, candidates, place, OUT, rules.turns),
+    )
+
+
+def was_said(passage: Passage, question: Question) -> bool:
+    """Whether a passage was there at the moment the question stands at; one without a date always was."""
+    moments = [moment for moment in (question.mask.as_of, question.mask.known_at) if moment is not None]
+    return passage.timestamp is None or not moments or passage.timestamp <= min(moments)
+
+
+def _near(view: MeteredView, question: Question, depth: int) -> dict[int, float]:
+    if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
+        return {}
+    assert question.vector is not None
+    return _scores(view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=depth))
+
+
+def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]) -> Floats:
+    """Cosine of each candidate with the question, as the search by vector gave it or compared now; 0 without hits."""
+    found = np.array([near.get(node, np.nan) for node in candidates.tolist()], np.float64)
+    missing = np.isnan(found)
+    if near and missing.any():
+        assert question.vector is not None
+        found[missing] = view.cosines(question.vector, candidates[missing], model=question.model)
+    return found if near else np.zeros(len(candidates))
+
+
+def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
+    """Passages by a short walk from what the question names, best first."""
+    if not rules.max_work:
+        return {}
+    mass = restart_mass(view, question, named_entities(view, question.text, rules.restart), rules.restart)
+    if not mass:
+        return {}
+    found = personalized_pagerank(
+        view,
+        np.array(list(mass), np.int64),
+        np.array(list(mass.values()), np.float64),
+        damping=rules.damping,
+        epsilon=rules.epsilon,
+        max_work=max(0, min(rules.max_work, view.turn.work_left)),
+        mask=question.mask,
+        factors={**FACTORS, NEXT: 0.0},
+        stop=view.turn.expired,
+    )
+    view.turn.worked(found.work, capped=found.capped)
+    return chunk_scores(view, found, rules.depth)
+
+
+def _with_neighbours(view: MeteredView, question: Question, nodes: Numbers, turns: int) -> Numbers:
+    """The candidates and what was said right before and after each."""
+    if not view.info.edges.get("references") or not len(nodes):
+        return nodes
+    beside = [
+        view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask).target for way in (OUT, IN)
+    ]
+    return np.array(list(dict.fromkeys(np.concatenate([nodes, *beside]).tolist())), np.int64)
+
+
+def _pairs(
+    view: MeteredView, question: Question, nodes: Numbers, place: dict[int, int], way: Direction, turns: int
+) -> Numbers:
+    """(n, 2) places of candidates and of their neighbours that are candidates too."""
+    if not view.info.edges.get("references") or not len(nodes):
+        return np.empty((0, 2), np.int64)
+    found = view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask)
+    held = [
+        (row, place[node]) for row, node in zip(found.row.tolist(), found.target.tolist(), strict=True) if node in place
+    ]
+    return np.array(held, np.int64).reshape(-1, 2)
+
+
+def _scores(hits: Hits) -> dict[int, float]:
+    return dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
+
+
+def _column(scores: dict[int, float], place: dict[int, int]) -> Floats:
+    return np.array([scores.get(node, 0.0) for node in place], np.float64)

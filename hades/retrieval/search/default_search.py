@@ -1,0 +1,202 @@
+"""The search of the default recipe: candidates of every channel, one walk, and one more from what was read.
+
+Words, vectors of the question and of its clauses, stated times, neighbours in the telling and a walk from what the
+question names give candidates. The most promising are read. The names in their fitting sentences start the second walk,
+which brings the rest. No more than `m` passages are read in all: the reranker's share of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hades.ports.graph import Kind, Numbers, Passage
+from hades.ports.store import Direction
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.features.passages import Columns, Floats, Pool, dated_features, dated_pair_features
+from hades.retrieval.features.sentences import QuestionWords
+from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
+from hades.retrieval.search.restart import NamedEntity, as_seeds, named_entities
+from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.walk_search import HippoRules, WalkSearch, chunk_scores
+from hades.text.dates import Interval, time_asked
+from schemas.plan import Reason
+
+if TYPE_CHECKING:
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+Pick = Callable[[Columns, bool], Floats]
+TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
+_TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """How far the search goes. `first_share` of the reads come before the second walk; each clause finds `clause`.
+
+    At most `starts` of the nodes that the first walk starts from are told.
+    """
+
+    walk: HippoRules = field(default_factory=HippoRules)
+    channels: RecollectRules = field(default_factory=lambda: RecollectRules(depth=200, searched=60))
+    first_share: float = 0.6
+    clause: int = 12
+    starts: int = 32
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Passages that were read, arrays of one length, with what every channel knows of them.
+
+    `pool` and `want` describe them for the closer look, `columns` are the channels' figures by name. `unread` are the
+    candidates that nobody read, best guess first. `entities` are what the question names, `starts` all that the first
+    walk started from, heaviest first. `is_told`: whether the corpus states an order.
+    """
+
+    nodes: list[int]
+    passages: list[Passage]
+    pool: Pool
+    want: QuestionWords
+    columns: Columns
+    unread: list[int]
+    entities: list[Seed]
+    asked: Interval | None
+    is_told: bool
+    clauses: Floats  # (n, clauses) cosine with each clause of the question
+    starts: Sequence[Seed] = ()
+
+    @property
+    def why(self) -> str:
+        """What of the question and the corpus set the weights, in words."""
+        count = {0: "no entity", 1: "one entity"}.get(len(self.entities), f"{len(self.entities)} entities")
+        said = [f"the question names {count}"]
+        said += ["the passages are turns of a conversation or log"] if self.is_told else []
+        return "; ".join([*said, *(["the question asks about a time"] if self.asked is not None else [])])
+
+
+def search_evidence(
+    view: MeteredView, parts: Sequence[Question], m: int, pick: Pick, rules: EvidenceRules = EvidenceRules()
+) -> Evidence:
+    """Gather and read at most `m` passages for the first part, which is the question; the others are its clauses."""
+    return _EvidenceSearch(view, parts, rules, pick).gather(m)
+
+
+class _EvidenceSearch(WalkSearch):
+    def __init__(self, view: MeteredView, parts: Sequence[Question], rules: EvidenceRules, pick: Pick) -> None:
+        super().__init__(view, parts[0], rules.walk)
+        self._parts, self._evidence_rules, self._pick = parts, rules, pick
+        self._passages: dict[int, Passage] = {}
+
+    def gather(self, m: int) -> Evidence:
+        view, question, rules = self._view, self._question, self._evidence_rules
+        asked = time_asked(question.text, question.mask.as_of)
+        named = named_entities(view, question.text, rules.walk.restart)
+        if not named:
+            view.turn.because(Reason.NO_ENTITY_MATCH)
+        start = mass = self.start(named)
+        walked = chunk_scores(view, self.walk(mass), rules.channels.depth)
+        candidates, heard = hear(view, question, asked, rules.channels, walked, self._clauses())
+        first = dated_features(heard)
+        is_told = self._is_told(candidates)
+        order = candidates[np.argsort(-self._pick(first, is_told), kind="stable")].tolist()
+        nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
+        for _ in range(rules.walk.hops):
+            if not nodes or view.turn.expired():
+                break
+            mass = self.moved(mass, nodes, named)
+            again = list(chunk_scores(view, self.walk(mass), m))
+            nodes = self._read_first([*nodes, *_alternate(again, order)], m)
+        return self._evidence(nodes, order, (candidates, first, heard.words), named, start, asked, is_told)
+
+    def _is_told(self, candidates: Numbers) -> bool:
+        """Whether the corpus states an order; links between pages lie in the same collection and state none."""
+        if not self._view.info.edges.get(TOLD) or not len(candidates):
+            return False
+        sample = candidates[:_TOLD_SAMPLE]
+        return bool(len(self._view.expand(sample, direction=Direction.ANY, types=[NEXT], fanout=1).target))
+
+    def _clauses(self) -> list[dict[int, float]]:
+        """The passages nearest to each clause of the question."""
+        view, limit = self._view, self._evidence_rules.clause
+        found = []
+        for part in self._parts[1:]:
+            if has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
+                assert part.vector is not None
+                hits = view.nearest(part.vector, kind=Kind.CHUNK, model=part.model, limit=limit)
+                found.append(dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)))
+        return found
+
+    def _read_first(self, order: Sequence[int], most: int) -> list[int]:
+        """The first `most` of these, read; one that had not been said at the question's moment is left out."""
+        nodes = list(dict.fromkeys(order))[:most]
+        missing = [node for node in nodes if node not in self._passages]
+        read = self._view.passages(np.array(missing, np.int64)) if missing else []
+        self._passages.update(zip(missing, read, strict=False))
+        held = [node for node in nodes if node in self._passages and was_said(self._passages[node], self._question)]
+        return self.read_all(held)
+
+    def _evidence(
+        self,
+        nodes: list[int],
+        order: list[int],
+        heard: tuple[Numbers, Columns, Floats],
+        named: list[NamedEntity],
+        start: dict[int, float],
+        asked: Interval | None,
+        is_told: bool,
+    ) -> Evidence:
+        rules, (candidates, first, words) = self._evidence_rules, heard
+        row = {node: place for place, node in enumerate(candidates.tolist())}
+        passages = [self._passages[node] for node in nodes]
+        places = np.array([row.get(node, -1) for node in nodes], np.int64)
+        seen = {name: _rows(column, places) for name, column in first.items()}
+        by_words = {node: float(words[row[node]]) for node in nodes if node in row}
+        entities = as_seeds(start, np.array([one.node for one in named], np.int64))
+        columns = dated_pair_features(self._question.text, asked, passages, seen) if nodes else {}
+        read = set(nodes)
+        return Evidence(
+            nodes,
+            passages,
+            self.pool(nodes, by_words),
+            self.wanted(nodes, named),
+            columns,
+            [node for node in order if node not in read],
+            entities,
+            asked,
+            is_told,
+            self._clause_cosines(nodes),
+            _heaviest(start, rules.starts),
+        )
+
+    def _clause_cosines(self, nodes: list[int]) -> Floats:
+        vectors, asked = self.vectors(nodes)
+        own = [part.vector for part in self._parts[1:] if part.vector is not None and len(part.vector) == len(asked)]
+        if not own or len(asked) < 2:
+            return np.zeros((len(nodes), 0))
+        return (vectors @ np.stack(own).T).astype(np.float64)
+
+
+def _heaviest(mass: Mapping[int, float], most: int) -> list[Seed]:
+    """The nodes with the most mass, as shares of the heaviest; equal ones by number."""
+    ranked = sorted(mass.items(), key=lambda one: (-one[1], one[0]))[:most]
+    return [Seed(node, weight / ranked[0][1], {"walk": weight}) for node, weight in ranked if weight > 0.0]
+
+
+def _rows(column: Floats, places: Numbers) -> Floats:
+    """The column at these places; its least value where a place is -1."""
+    if not len(column):
+        return np.zeros(len(places))
+    return np.where(places >= 0, column[places], min(0.0, float(column.min())))
+
+
+def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """Two of the first, one of the second, and so on; each node once."""
+    mixed: list[int] = []
+    for place in range(max(len(first), 2 * len(second))):
+        mixed += first[place : place + 1]
+        if place % 2:
+            mixed += second[place // 2 : place // 2 + 1]
+    return list(dict.fromkeys(mixed))

@@ -1,0 +1,490 @@
+"""A question asked from a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.errors import HadesError
+from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
+from hades.retrieval.core.types import FoundPassage, Question, RankFusion
+from hades.retrieval.core.words import (
+    IN,
+    MENTIONS,
+    OUT,
+    content_words,
+    distinct,
+    linear_looks,
+    passage_body,
+    stem,
+    wording,
+)
+from hades.retrieval.features.passages import Columns, Floats, reciprocal, weigh_dated
+from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.walks.pagerank import personalized_pagerank
+from schemas.ids import content_key
+from schemas.sources import SourceKind
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# A question that is asked from somewhere: words, vectors and a walk that know both what is asked and where. A
+# sentence of a paper says little by itself; the paper says what it is about, and its neighbours in the graph are
+# what papers like it lead to. Four rankings are fused by reciprocal rank: the words of the question, its words with
+# those of the place, the vector between both, and personalized PageRank from the place.
+
+
+_CHUNK = KINDS.index(Kind.CHUNK)
+# From a place the stated relations lead on; what a text merely speaks of leads everywhere.
+FACTORS: Mapping[str, float] = {
+    "mentions": 0.3,
+    "refers_to": 0.1,
+    "similar_to": 0.1,
+    "related_to": 0.0,
+    "references": 0.3,
+    "next": 0.3,
+    "PART_OF": 0.0,
+    "SUBTOPIC_OF": 0.0,
+    "SIBLING_OF": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class PlacedRules:
+    """What each ranking counts, and how deep each is looked at; chosen on a sample of citations (docs/hipporag.md).
+
+    `lean` is how far the vector of the question leans to that of the place.
+    """
+
+    words: float = 0.5
+    words_there: float = 0.5
+    vector: float = 1.0
+    walk: float = 0.5
+    lean: float = 0.5
+    depth: int = 100
+    damping: float = 0.5
+    epsilon: float = 3e-6
+    max_work: int = 2_000_000
+    factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
+
+
+def search_from(
+    view: MeteredView, question: Question, limit: int, rules: PlacedRules = PlacedRules()
+) -> list[FoundPassage]:
+    """Passages for a question asked from `question.near`, best first; those of the place itself are left out."""
+    near = np.array(question.near, np.int64)
+    is_chunk = view.kinds(near) == _CHUNK
+    pieces, others = near[is_chunk], near[~is_chunk]
+    there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else name_places(view, others)
+    fused = RankFusion()
+    fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth), rules.words)
+    both = f"{question.text} {there}"
+    fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=rules.depth), rules.words_there)
+    vector = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
+    if vector is not None:
+        hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=rules.depth)
+        fused.add("vector", hits, rules.vector)
+    fused.add("ppr", walk_from(view, question, others if len(others) else pieces, rules), rules.walk)
+    own = set(pieces.tolist())
+    ranked = [node for node in fused.ranked(view, limit + len(own)) if node not in own][:limit]
+    best = fused.scores[ranked[0]] if ranked else 1.0
+    return [FoundPassage(node, fused.scores[node] / best, fused.origins[node]) for node in ranked]
+
+
+def name_places(view: MeteredView, nodes: Numbers) -> str:
+    return " ".join(node.name for node in view.nodes(nodes))
+
+
+def lean_to(view: MeteredView, question: Question, place: Numbers, lean: float) -> NDArray[np.float32] | None:
+    """The question's vector drawn towards the mean of the place's, unit length; None where nothing compares."""
+    if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
+        return None
+    assert question.vector is not None
+    vectors, there = view.vectors(place, model=question.model)
+    if not there.any():
+        return question.vector
+    mean = vectors[there].mean(axis=0)
+    drawn = question.vector + lean * mean / max(float(np.linalg.norm(mean)), 1e-9)
+    leaning: NDArray[np.float32] = (drawn / max(float(np.linalg.norm(drawn)), 1e-9)).astype(np.float32)
+    return leaning
+
+
+def walk_from(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
+    """Passages by where a walk is that starts over at the place."""
+    found = personalized_pagerank(
+        view,
+        start,
+        np.ones(len(start)),
+        damping=rules.damping,
+        epsilon=rules.epsilon,
+        max_work=max(0, min(rules.max_work, view.turn.work_left)),
+        mask=question.mask,
+        factors=rules.factors,
+        stop=view.turn.expired,
+    )
+    if not view.is_remote:  # over a network each expansion was counted as it came
+        view.turn.worked(found.work, capped=found.capped)
+    ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[: rules.depth]
+    return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
+
+
+# Works that a text refers to as papers do, by author and year: "(Kadlec et al., 2016)", "Nair and Tambe [2003]".
+# The graph knows authors as entities that works refer to. A surname is looked up among the names of entities; what
+# refers to one of those is a work of that author, and the passages that are about such a work are what the
+# reference may mean.
+
+
+_NAME = r"[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*"
+_YEAR = r"(?:,?\s*[(\[]?\s*(?P<year>(?:19|20)\d\d)[a-z]?\b|\s*(?P<numbered>\[\d))"
+_REFERENCE = re.compile(
+    rf"(?P<first>{_NAME})(?:(?:,\s*{_NAME})*,?\s+(?:and|&)\s+(?P<last>{_NAME})|\s+(?P<others>et\s+al)\.?)?{_YEAR}?"
+)
+_REFERS = "refers_to"  # from a work to its authors
+_MOST = 12  # references of one text that are looked up
+_PEOPLE = 64  # entities looked at for one surname
+_WORKS = 400  # works looked at for one reference
+_ABOUT = 0.6  # weight of a mention from which a passage is about the entity
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A work by the surnames of its first and last named author, and its year; None where the text gives none."""
+
+    names: tuple[str, ...]
+    year: int | None
+
+
+@dataclass(frozen=True)
+class ReferredWorks:
+    """For each reference the passages of works by all its named authors, or by the first of them."""
+
+    references: tuple[Reference, ...]
+    passages: tuple[Numbers, ...]
+
+
+def references_in(text: str) -> list[Reference]:
+    """The references of a text, each once.
+
+    A name alone is none: a year or "et al" stands behind it, or a second name and a number in brackets.
+    """
+    found: dict[Reference, None] = {}
+    for match in _REFERENCE.finditer(text):
+        year = int(match["year"]) if match["year"] else None
+        if year is not None or match["others"] or (match["last"] and match["numbered"]):
+            names = tuple(name for name in (match["first"], match["last"]) if name)
+            found[Reference(names, year)] = None
+    return list(found)[:_MOST]
+
+
+def referred_works(view: MeteredView, text: str) -> ReferredWorks:
+    """The passages that the references of a text may mean; no document is read."""
+    references = references_in(text)
+    by_name: dict[str, Numbers] = {}
+    for name in dict.fromkeys(name for one in references for name in one.names):
+        by_name[name] = _works_by(view, name)
+    works = [_joint(one, by_name) for one in references]
+    passages = [_passages_about(view, own) for own in works]
+    return ReferredWorks(tuple(references), tuple(passages))
+
+
+def _works_by(view: MeteredView, name: str) -> Numbers:
+    """Entities that refer to someone of this name."""
+    people = view.lexical(name, kind=Kind.ENTITY, limit=_PEOPLE).numbers
+    if not len(people):
+        return people
+    return distinct(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
+
+
+def _joint(reference: Reference, by_name: dict[str, Numbers]) -> Numbers:
+    """Works of every named author; of the first where they share none."""
+    works = by_name[reference.names[0]]
+    for name in reference.names[1:]:
+        works = np.intersect1d(works, by_name[name])
+    return works if len(works) else by_name[reference.names[0]]
+
+
+def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
+    """The passages that state these works as what they are about."""
+    if not len(works):
+        return works
+    found = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
+    return distinct(found.target[found.weight >= _ABOUT])
+
+
+# A question that is asked from somewhere, ranked by what was fitted: candidates of every channel that knows the
+# place. Words and vectors of the question and of the place, a walk from the place, a walk from what resembles the
+# question there, and works that the question refers to by author give candidates. Two linear looks rank them: the
+# first without reading, the second with the words and dates of the passages that were read. Passages of the place
+# itself are left out. The coefficients are `models/linear_looks/placed.json` (`benchmarks/fit_placed.py`, fitted on
+# citation sentences). The rank in the walk from the place is no column: the sentences of the fit ask for citations
+# that were taken out of the graph, so what stands beside the place would be learned as a wrong answer.
+
+
+_CITES = "cites"
+_RESEMBLING = 20  # passages near the question, there, from which the second walk starts
+_OF_A_REFERENCE = 20  # passages of one reference that become candidates
+_UNREACHED = 1e-7  # what a passage counts that a walk did not reach; logarithms need a floor
+
+
+@dataclass(frozen=True)
+class PlacedCandidates:
+    """Candidates with what each channel knows of them: `columns` by name, arrays of one length."""
+
+    nodes: Numbers
+    columns: Columns
+    works: ReferredWorks
+    since: datetime | None  # when the place was written
+
+    def take(self, rows: Numbers) -> PlacedCandidates:
+        """These rows alone."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return PlacedCandidates(self.nodes[rows], columns, self.works, self.since)
+
+
+def search_placed(
+    view: MeteredView, question: Question, limit: int, rules: PlacedRules = PlacedRules()
+) -> list[FoundPassage]:
+    """Passages for a question asked from `question.near`, best first; `limit` are read and judged."""
+    found = gather_placed(view, question, rules)
+    if not len(found.nodes):
+        return []
+    looks = linear_looks("placed")
+    first = weigh_dated(found.columns, looks.first)
+    read = found.take(np.argsort(-first, kind="stable")[:limit])
+    passages = view.passages(read.nodes)
+    read = read.take(np.arange(len(passages)))
+    if not passages:
+        return []
+    worth = weigh_dated(read_placed(question, read, passages), looks.second)
+    shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    return [
+        FoundPassage(int(read.nodes[row]), float(shown[row]), _tiers(read.columns, row))
+        for row in np.argsort(-worth, kind="stable").tolist()
+    ]
+
+
+def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = PlacedRules()) -> PlacedCandidates:
+    """The candidates and what each channel gave them; only the place itself is read."""
+    near = np.array(question.near, np.int64)
+    is_chunk = view.kinds(near) == _CHUNK
+    pieces, others = near[is_chunk], near[~is_chunk]
+    there = view.passages(pieces) if len(pieces) else []
+    told = " ".join(one.text for one in there) if there else name_places(view, others)
+    depth, local = rules.depth, view.info.is_local
+    spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=depth)
+    both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=depth)
+    leaning = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
+    close = _no_hits() if leaning is None else _nearest(view, question, leaning, depth)
+    exact = (
+        _no_hits() if leaning is None or question.vector is None else _nearest(view, question, question.vector, depth)
+    )
+    walk = walk_from(view, question, others if len(others) else pieces, rules)
+    alike = walk_from(view, question, close.numbers[:_RESEMBLING], rules) if local and len(close) else _no_hits()
+    works = referred_works(view, question.text) if local else ReferredWorks((), ())
+    named = [_closest(view, question, leaning, own) for own in works.passages]
+    lists = [one.numbers[:depth] for one in (spoken, both, close, exact, walk, alike)]
+    nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
+    nodes = nodes[~np.isin(nodes, pieces)]
+    columns = {
+        "words": _share(_column(spoken, nodes)),
+        "words_rank": _rank(_column(spoken, nodes)),
+        "words_there": _share(_column(both, nodes)),
+        "words_there_rank": _rank(_column(both, nodes)),
+        **_cosines(view, question, leaning, nodes),
+        **_walk_columns("walk", walk, nodes),
+        **_walk_columns("alike", alike, nodes),
+        **_reference_columns(works, nodes),
+        "cited": _cited(view, nodes) if local else np.zeros(len(nodes)),
+    }
+    since = next((one.timestamp for one in there if one.timestamp is not None), None)
+    return PlacedCandidates(nodes, columns, works, since)
+
+
+def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[Passage]) -> Columns:
+    """The columns of candidates with what reading them adds: their words, their title, and when they were written."""
+    spoken = wording(question.text, [passage_body(one.title, one.text) for one in passages])
+    asked = frozenset(map(stem, content_words(question.text)))
+    titles = [frozenset(map(stem, content_words(one.title))) for one in passages]
+    years = [one.timestamp.year if one.timestamp is not None else None for one in passages]
+    return {
+        **found.columns,
+        "closely": _share(spoken.bm25),
+        "holds": spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9),
+        "title": np.array([len(own & asked) / max(1, len(own)) for own in titles]),
+        "later": np.array([_is_later(one.timestamp, found.since) for one in passages]),
+        **_year_columns(found.works, found.nodes, years),
+    }
+
+
+def _no_hits() -> Hits:
+    return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+def _nearest(view: MeteredView, question: Question, vector: np.ndarray, limit: int) -> Hits:
+    return view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=limit)
+
+
+def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers) -> Numbers:
+    """The few of these passages that are nearest to the question."""
+    if vector is None or not len(nodes):
+        return nodes[:_OF_A_REFERENCE]
+    cosines = view.cosines(vector, nodes, model=question.model)
+    return nodes[np.argsort(-cosines, kind="stable")[:_OF_A_REFERENCE]]
+
+
+def _cosines(view: MeteredView, question: Question, leaning: np.ndarray | None, nodes: Numbers) -> Columns:
+    """Cosines with the question, and with the question drawn to the place; 0 where nothing compares."""
+    if leaning is None or question.vector is None or not view.info.is_local:
+        return {name: np.zeros(len(nodes)) for name in ("cosine", "cosine_rank", "cosine_there", "cosine_there_rank")}
+    exact = view.cosines(question.vector, nodes, model=question.model).astype(np.float64)
+    there = view.cosines(leaning, nodes, model=question.model).astype(np.float64)
+    return {
+        "cosine": exact - exact.max(initial=-1.0),
+        "cosine_rank": reciprocal(exact),
+        "cosine_there": there - there.max(initial=-1.0),
+        "cosine_there_rank": reciprocal(there),
+    }
+
+
+def _walk_columns(name: str, hits: Hits, nodes: Numbers) -> Columns:
+    reached = _column(hits, nodes)
+    logs = np.log(reached + _UNREACHED)
+    return {name: logs - logs.max(initial=np.log(_UNREACHED))}
+
+
+def _reference_columns(works: ReferredWorks, nodes: Numbers) -> Columns:
+    """Whether a reference may mean a passage, and how few others it may mean."""
+    may, rare = np.zeros(len(nodes)), np.zeros(len(nodes))
+    for own in works.passages:
+        among = np.isin(nodes, own)
+        may[among] = 1.0
+        rare[among] = np.maximum(rare[among], 1.0 / (1.0 + np.log1p(len(own))))
+    return {"reference": may, "reference_rare": rare}
+
+
+def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | None]) -> Columns:
+    """Whether a reference that may mean a passage gives its year, or the one after; and one that it cannot mean."""
+    exact, next_year, other = np.zeros(len(nodes)), np.zeros(len(nodes)), np.zeros(len(nodes))
+    told = np.array([-1 if year is None else year for year in years])
+    for reference, own in zip(works.references, works.passages, strict=True):
+        if reference.year is not None:
+            among, ahead = np.isin(nodes, own) & (told >= 0), reference.year - told
+            exact[among & (ahead == 0)] = 1.0
+            next_year[among & (ahead == 1)] = 1.0
+            other[among & ((ahead < 0) | (ahead > 1))] = 1.0
+    fits = np.maximum(exact, next_year)
+    return {
+        "year": exact,
+        "year_before": np.where(exact > 0, 0.0, next_year),
+        "year_other": np.where(fits > 0, 0.0, other),
+    }
+
+
+def _cited(view: MeteredView, nodes: Numbers) -> Floats:
+    """The logarithm of how often what a passage is about is cited."""
+    found = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=1)
+    degrees = view.degree(found.target, direction=IN, types=[_CITES]).astype(np.float64)
+    counts = np.zeros(len(nodes))
+    np.maximum.at(counts, found.row, degrees)
+    logs: Floats = np.log1p(counts)
+    return logs
+
+
+def _column(hits: Hits, nodes: Numbers) -> Floats:
+    scores = dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
+    return np.array([scores.get(node, 0.0) for node in nodes.tolist()], np.float64)
+
+
+def _share(values: Floats) -> Floats:
+    most = float(values.max(initial=0.0))
+    return values / most if most > 0.0 else np.zeros(len(values))
+
+
+def _rank(scores: Floats) -> Floats:
+    """1 for the best, 1/2 for the second, 1/3 ...; 0 for what has no score."""
+    ranks: Floats = np.where(scores > 0.0, reciprocal(scores), 0.0)
+    return ranks
+
+
+def _is_later(written: datetime | None, since: datetime | None) -> float:
+    return float(written is not None and since is not None and written > since)
+
+
+def _tiers(columns: Columns, row: int) -> dict[str, float]:
+    """What each channel gave to a passage; a channel that did not find it is left out."""
+    names = {"lexical": "words", "lexical_near": "words_there", "vector": "cosine_there_rank"}
+    tiers = {tier: float(columns[name][row]) for tier, name in names.items() if columns[name][row] > 0.0}
+    if columns["reference"][row] > 0.0:
+        tiers["reference"] = float(columns["reference_rare"][row])
+    for tier, name in (("ppr", "walk"), ("alike", "alike")):
+        if columns[name][row] > columns[name].min():
+            tiers[tier] = float(np.exp(columns[name][row]))
+    return tiers
+
+
+# Where a question is asked from: documents and nodes that the asker already stands at, as nodes of the view.
+
+
+_OUT: Final = cast("Direction", "outbound")
+_DOCUMENTS = "documents/"
+_BY_ORIGIN = (SourceKind.ARXIV, SourceKind.PASSAGES)  # sources whose ids alone make the key of a document
+_OPENING = 240  # characters of a document by which its pieces are searched
+_PIECES = 6  # pieces looked at
+
+
+class UnknownPlace(HadesError):
+    """A question asked from something that the graph does not hold."""
+
+
+def nodes_near(view: MeteredView, ids: Sequence[str]) -> tuple[int, ...]:
+    """The nodes that a question is asked from, each once, in the order given.
+
+    An id is that of a node (`entities/...`), of a document (`documents/...`), or the one that a paper or passage came
+    in with. A document stands for the entity that bears its title and for its opening pieces. What the budget does not
+    allow to look up is left out, with the meter's reason.
+    """
+    numbers = dict(zip(ids, view.number(list(ids)).tolist(), strict=True)) if ids else {}
+    found: list[int] = []
+    for one, number in numbers.items():
+        nodes = [number] if number >= 0 else _of_document(view, one)
+        if not nodes and view.turn.reads_left > 0:
+            raise UnknownPlace(
+                f"{one!r} is neither a node nor a document of snapshot {view.info.snapshot}; "
+                f"give an id such as entities/NAME, documents/KEY, or the id that a paper or passage came in with"
+            )
+        found += nodes
+    return tuple(dict.fromkeys(found))
+
+
+def _of_document(view: MeteredView, one: str) -> list[int]:
+    wanted = [one] if one.startswith(_DOCUMENTS) else [_DOCUMENTS + content_key("d", kind, one) for kind in _BY_ORIGIN]
+    source = next((source for source in view.sources(wanted) if source is not None), None)
+    if source is None:
+        return []
+    hits = view.lexical(f"{source.title} {source.text[:_OPENING]}", kind=Kind.CHUNK, limit=_PIECES)
+    passages = zip(hits.numbers.tolist(), view.passages(hits.numbers), strict=False)
+    pieces = sorted((passage.span, number) for number, passage in passages if passage.document_id == source.id)
+    chunks = [number for _, number in pieces]
+    return [*_find_title_entity(view, source, chunks), *chunks]
+
+
+def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
+    """The entity among those that its pieces mention whose name is the document's title."""
+    title = _fold(source.title)
+    named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
+    mentioned = view.expand(np.array(chunks, np.int64), direction=_OUT, types=[MENTIONS]).target
+    numbers = named[np.isin(named, mentioned)]
+    facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
+    return [number for number, node in facts if _fold(node.name) == title]
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()

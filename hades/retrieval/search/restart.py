@@ -1,0 +1,255 @@
+"""Where a walk starts: names, facts, synonyms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from hades.ports.graph import KINDS, Expansion, Hits, Kind, NodeFacts, Numbers
+from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.core.words import MENTIONS, content_words, distinct, stem, words
+from hades.retrieval.search.seeds import has_vectors
+from schemas.ids import Mask
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# Where the walk starts over: the things a question names, the rarer the more, and a little on the nearest passages.
+# Mass by specificity is HippoRAG's (there 1 / passages that name a thing; 1 / sqrt of them was better on the
+# development sets). Dense passages get only a few percent: with a third of the mass they drown the names.
+
+
+_IN: Final = cast("Direction", "inbound")
+_MANY = 400
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class RestartRules:
+    """`passage_mass`: share on the `passages` nearest ones. `specificity`: the exponent on the number of passages that
+    name a thing, by which its weight falls. `term`: what a plain repeated term counts of a name.
+
+    `lower`: what a name counts that the question writes in lower case. `piece`: what a single word counts that stands
+    inside a longer capitalised name which the graph does not know. `max_names`: names that are looked at.
+    """
+
+    passage_mass: float = 0.08
+    specificity: float = 0.5
+    passages: int = 50
+    term: float = 0.2
+    lower: float = 0.05
+    piece: float = 0.3
+    max_names: int = 24
+
+
+@dataclass(frozen=True)
+class NamedEntity:
+    """An entity that a text spells at [start, end), and how much it should count."""
+
+    node: int
+    start: int
+    end: int
+    weight: float
+    is_name: bool
+
+
+def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRules()) -> list[NamedEntity]:
+    """The entities a question names, each with its weight; one read each, to tell a name from a plain term."""
+    found = view.match_names(text)
+    numbers = distinct(found.numbers)[: rules.max_names]
+    if not len(numbers):
+        return []
+    facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))
+    arriving = dict(zip(numbers.tolist(), passages_naming(view, numbers).tolist(), strict=True))
+    spans = list(zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True))
+    sharing: dict[tuple[int, int], int] = {}
+    for node, start, end in spans:
+        if node in facts and arriving[node]:
+            sharing[start, end] = sharing.get((start, end), 0) + 1
+    named = []
+    for node, start, end in spans:
+        if node in facts and arriving[node]:
+            weight = (
+                float(arriving[node]) ** -rules.specificity
+                / sharing[start, end]
+                * _trust(text, start, end, facts[node], rules)
+            )
+            named.append(NamedEntity(node, start, end, weight, _is_name(facts[node]) and not text[start].islower()))
+    return named
+
+
+def passages_naming(view: MeteredView, entities: Numbers) -> Numbers:
+    """How many passages name each entity, counted to `_MANY`: beyond it a name is common, however common."""
+    found = view.expand(entities, direction=_IN, types=[MENTIONS], fanout=_MANY)
+    return np.bincount(found.row, minlength=len(entities)).astype(np.int64)
+
+
+def restart_mass(
+    view: MeteredView, question: Question, named: list[NamedEntity], rules: RestartRules = RestartRules()
+) -> dict[int, float]:
+    """Restart mass by node, summing to 1; all of it lies on passages where the question names nothing."""
+    weights: dict[int, float] = {}
+    for one in named:
+        weights[one.node] = max(weights.get(one.node, 0.0), one.weight)
+    passages = nearest_passages(view, question, rules.passages)
+    close = np.maximum(passages.scores.astype(np.float64), 0.0)
+    total, near = sum(weights.values()), float(close.sum())
+    on_passages = 0.0 if near <= 0.0 else rules.passage_mass if total > 0.0 else 1.0
+    mass = {node: (1.0 - on_passages) * weight / total for node, weight in weights.items()}
+    if near > 0.0:
+        for node, score in zip(passages.numbers.tolist(), (close / near * on_passages).tolist(), strict=True):
+            mass[node] = mass.get(node, 0.0) + score
+    return mass
+
+
+def nearest_passages(view: MeteredView, question: Question, limit: int) -> Hits:
+    """Chunks by cosine; by their words where the question or the graph has no vector of the same model."""
+    if has_vectors(view, question) and question.model in view.info.models.get(Kind.CHUNK, ()):
+        assert question.vector is not None
+        return view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=limit)
+    return view.lexical(question.text, kind=Kind.CHUNK, limit=limit)
+
+
+def as_seeds(mass: dict[int, float], entities: Numbers) -> list[Seed]:
+    """Entities with the restart mass they were given, heaviest first, as shares of the heaviest."""
+    held = {node: mass[node] for node in set(entities.tolist()) if mass.get(node, 0.0) > 0.0}
+    most = max(held.values(), default=1.0)
+    ranked = sorted(held.items(), key=lambda one: (-one[1], one[0]))
+    return [Seed(node, weight / most, {"names": weight}) for node, weight in ranked]
+
+
+def _trust(text: str, start: int, end: int, facts: NodeFacts, rules: RestartRules) -> float:
+    if not _is_name(facts):
+        return rules.term
+    if text[start].islower():
+        return rules.lower
+    return rules.piece if _is_piece(text, start, end) else 1.0
+
+
+def _is_name(facts: NodeFacts) -> bool:
+    """Names have a capital or a digit; what is written in lower case alone is a term."""
+    return facts.name != facts.name.lower() or any(letter.isdigit() for letter in facts.name)
+
+
+def _is_piece(text: str, start: int, end: int) -> bool:
+    """Whether one word stands right beside another capitalised word, as Leonard does in "Leonard Francis"."""
+    if _WORD.fullmatch(text, start, end) is None:
+        return False
+    before, after = text[:start].rpartition(" ")[0], text[end:]
+    last = before.rpartition(" ")[2] if text[:start].endswith(" ") else ""
+    following = _WORD.match(after[1:]) if after.startswith(" ") else None
+    beside = [last, following.group() if following else ""]
+    return any(word[:1].isupper() and word.isalpha() and content_words(word) for word in beside)
+
+
+# Other names of the same thing: restart mass shared with what is `similar_to` an entity.
+
+
+_ANY: Final = cast("Direction", "any")
+SYNONYM_TYPES = ("similar_to", "coref")
+
+
+@dataclass(frozen=True)
+class SynonymRules:
+    """`share`: what all synonyms of an entity together get of its mass; `threshold`: the least weight of a synonym."""
+
+    share: float = 0.1
+    threshold: float = 0.5
+    fanout: int = 4
+
+
+def expand_with_synonyms(
+    view: MeteredView, mass: dict[int, float], rules: SynonymRules = SynonymRules(), *, mask: Mask = Mask()
+) -> dict[int, float]:
+    """The mass with a share of each entity's given to its synonyms by weight; the sum stays what it was."""
+    nodes = np.array(sorted(mass), np.int64)
+    entities = nodes[view.kinds(nodes) == KINDS.index(Kind.ENTITY)] if len(nodes) else nodes
+    if not len(entities) or rules.share <= 0.0 or view.turn.expired():
+        return mass
+    found = view.expand(entities, direction=_ANY, types=SYNONYM_TYPES, fanout=rules.fanout, mask=mask)
+    kept = found.weight >= rules.threshold
+    row, target, weight = found.row[kept], found.target[kept], found.weight[kept].astype(np.float64)
+    if not len(row):
+        return mass
+    total = np.bincount(row, weight, minlength=len(entities))
+    spread = dict(mass)
+    for place in distinct(row).tolist():
+        spread[int(entities[place])] -= rules.share * mass[int(entities[place])]
+    given = rules.share * np.array([mass[int(entities[place])] for place in row.tolist()]) * weight / total[row]
+    for node, part in zip(target.tolist(), given.tolist(), strict=True):
+        spread[node] = spread.get(node, 0.0) + part
+    return spread
+
+
+# From a question to stated facts: among the relations of what it names, those whose own words the question uses.
+# Only where triples were given do relations carry words. Which facts are worth reading is told from memory first:
+# the vector of what stands at the other end.
+
+
+FACT_TYPES = ("refers_to", "derives_from", "extends", "implements", "cites")
+
+
+@dataclass(frozen=True)
+class FactRules:
+    """`share`: restart mass for the ends of fitting facts, all together; `reads`: facts read; `fanout`: looked at."""
+
+    share: float = 0.15
+    reads: int = 12
+    probes: int = 3
+    fanout: int = 48
+
+
+def link_facts(
+    view: MeteredView,
+    question: Question,
+    named: list[NamedEntity],
+    mass: dict[int, float],
+    rules: FactRules = FactRules(),
+) -> dict[int, float]:
+    """The mass with a share of it moved to the far ends of facts that fit the question; the sum stays what it was.
+
+    A few facts are read first: where none has words of its own nothing more is read.
+    """
+    entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
+    if not len(entities) or rules.share <= 0.0 or view.is_remote or view.turn.expired():
+        return mass
+    found = view.expand(entities, direction=_ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)
+    asked = {stem(word) for word in content_words(question.text)}
+    asked -= {stem(word) for one in named if one.is_name for word in words(question.text[one.start : one.end])}
+    if not len(found) or not asked:
+        return mass
+    order = _nearest_first(view, question, found)
+    fits: dict[int, float] = {}
+    any_words = False
+    for rows in (order[: rules.probes], order[rules.probes : rules.reads]):
+        facts = view.edges(found.edge[rows])
+        for row, fact in zip(rows.tolist(), facts, strict=False):
+            said = {stem(word) for word in content_words(fact.label)}
+            any_words = any_words or bool(said)
+            if said & asked:
+                far = int(found.target[row])
+                fits[far] = max(fits.get(far, 0.0), len(said & asked) / len(said))
+        if not any_words:
+            return mass
+    total = sum(fits.values())
+    if total <= 0.0:
+        return mass
+    moved = {node: (1.0 - rules.share) * weight for node, weight in mass.items()}
+    for node, fit in fits.items():
+        moved[node] = moved.get(node, 0.0) + rules.share * fit / total
+    return moved
+
+
+def _nearest_first(view: MeteredView, question: Question, found: Expansion) -> Numbers:
+    """Facts by the cosine of their far end with the question, then heaviest first."""
+    cosine = np.zeros(len(found))
+    if question.vector is not None:
+        vectors, _ = view.vectors(found.target, model=question.model)
+        if vectors.shape[1] == len(question.vector):
+            cosine = (vectors @ question.vector).astype(np.float64)
+    return np.lexsort((found.edge, -found.weight, -cosine))

@@ -1,0 +1,353 @@
+"""Vector, words, names, fused; topics (HiRAG)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.graph import KINDS, Flags, Hits, Kind, Numbers
+from hades.retrieval.core.types import (
+    LEXICAL,
+    NAMES,
+    OPEN,
+    SEARCHES,
+    SUPER_TOPIC,
+    TOPIC,
+    VECTOR,
+    CandidateGraph,
+    FoundPassage,
+    NarrowedTopic,
+    Question,
+    RankFusion,
+    Seed,
+    SeedHits,
+)
+from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance, distinct
+from hades.settings.tree import HiragPathrag
+from models.kernels import unit_rows
+from schemas.edges import ClusterEdgeType
+from schemas.ids import Mask
+from schemas.plan import Plan, Reason
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# Where a turn starts: nodes found by vector, by text and by name, fused, spread out, and never more than k of them.
+# Each search ranks by its own score; ranks are fused reciprocally, sum of weight / (60 + rank) (Cormack et al.
+# 2009), because a cosine and a BM25 score mean nothing to each other. Ties fall to the key. Nothing is read here:
+# candidates are numbers until somebody shows them.
+
+
+READABLE = (Kind.CHUNK, Kind.FUNC)  # what can be shown as a passage
+SOUGHT = (Kind.CHUNK, Kind.ENTITY, Kind.FUNC)
+WEIGHTS = {VECTOR: 1.0, LEXICAL: 0.5, NAMES: 1.5}  # a name spelled out is meant; a shared word may be chance
+CLAUSE_WEIGHT = 0.5  # of a sub-query against the whole question
+POOL = 4  # candidates for each seed, for MMR to choose from
+MENTIONED = 3  # entities of a chunk that may stand in for it
+_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
+
+
+def find_seeds(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str] = SEARCHES
+) -> SeedHits:
+    """Search for the question and its sub-queries, which share the k seeds.
+
+    Without vectors of the question's model the words search alone, and the reason says so.
+    """
+    wanted = _possible_searches(view, parts[0], searches)
+    fused, readable, names = _search(view, parts, plan, wanted)
+    stage = view.turn.current
+    pool = fused.ranked(view, POOL * plan.retriever.k)
+    strength, worth = fused.strengths(), readable.strengths()
+    chosen = _spread(view, parts[0], pool, strength, plan.retriever.k, plan.retriever.mmr)
+    seeds = tuple(Seed(number, strength[number], fused.origins[number]) for number in chosen)
+    passages = tuple(
+        FoundPassage(number, worth[number], readable.origins[number])
+        for number in readable.ranked(view, plan.reranker.m)
+    )
+    stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
+    return SeedHits(seeds, passages, names)
+
+
+def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> None:
+    """The part of `find_seeds` that serves a step which chooses where it starts: what it will ask is found already.
+
+    Entities are looked for by name only, and nothing is fused. Over a network nothing is asked ahead: each question
+    counts there, and the answer would not be kept.
+    """
+    wanted, stage, question = _possible_searches(view, parts[0], searches), view.turn.current, parts[0]
+    if view.is_remote or view.turn.expired():
+        return
+    named = len(_find_named(view, question.text)) if NAMES in wanted else 0
+    limit = max(plan.reranker.m, POOL * plan.retriever.k)
+    _search_together(view, parts, [search for search in wanted if search != NAMES], limit, (Kind.CHUNK,))
+    found: list[int] = []
+    for search in wanted:
+        if search != NAMES and not view.turn.expired():
+            found += _hits(view, question, search, Kind.CHUNK, limit).numbers.tolist()
+    stage.taken, stage.repeats = named + len(found), len(found) - len(set(found))
+    stage.given = min(named, plan.retriever.k)
+    stage.coverage = stage.given / plan.retriever.k
+
+
+def has_vectors(view: MeteredView, question: Question) -> bool:
+    """Whether the question can be compared with the graph by vector at all."""
+    return question.vector is not None and any(question.model in tags for tags in view.info.models.values())
+
+
+def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k: int) -> list[Seed]:
+    """Seeds that paths can leave from, at most k: a chunk is stood in for by the entities that it names.
+
+    A path runs over relations, which chunks do not have. What a chunk lends is its score by the weight of the mention,
+    shared among those it names.
+    """
+    codes = view.kinds(np.array([seed.node for seed in seeds], np.int64)).tolist()
+    kinds = {seed.node: KINDS[code] for seed, code in zip(seeds, codes, strict=True)}
+    starts = {seed.node: seed for seed in seeds if kinds[seed.node] is not Kind.CHUNK}
+    chunks = [seed for seed in seeds if kinds[seed.node] is Kind.CHUNK]
+    if chunks and len(starts) < k and not view.turn.expired():
+        asked = np.array([seed.node for seed in chunks], np.int64)
+        found = view.expand(asked, direction=_OUT, types=["mentions"], fanout=MENTIONED, mask=question.mask)
+        per_chunk = np.bincount(found.row, minlength=len(chunks))
+        for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
+            lent = chunks[row].score * min(1.0, weight) / float(per_chunk[row])
+            if target not in starts or (starts[target].origins.keys() == {"mention"} and starts[target].score < lent):
+                starts[target] = Seed(target, lent, {"mention": lent})
+    return sorted(starts.values(), key=lambda seed: (-seed.score, seed.node))[:k]
+
+
+def _search(
+    view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]
+) -> tuple[RankFusion, RankFusion, int]:
+    """Every search for every part: fused over all kinds, fused over what can be read, and how many names matched."""
+    fused, readable = RankFusion(), RankFusion()
+    stage, names = view.turn.current, 0
+    limit = max(plan.reranker.m, POOL * plan.retriever.k)
+    if view.is_remote:  # questions are few there and vectors slow: they come last, and clauses wait for the evidence
+        searches, parts = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index), parts[:1]
+    else:
+        _search_together(view, parts, searches, limit)
+    for place, part in enumerate(parts):
+        weight = 1.0 if place == 0 else CLAUSE_WEIGHT
+        for search in searches:
+            for kind in SOUGHT:
+                if view.turn.expired():
+                    return fused, readable, names
+                hits = _hits(view, part, search, kind, limit)
+                stage.taken += len(hits)
+                stage.repeats += sum(number in fused.scores for number in hits.numbers.tolist())
+                names += len(hits) if search == NAMES else 0
+                fused.add(search, hits, weight * WEIGHTS[search])
+                if kind in READABLE:
+                    readable.add(search, hits, weight * WEIGHTS[search])
+    return fused, readable, names
+
+
+def _possible_searches(view: MeteredView, question: Question, searches: Sequence[str]) -> tuple[str, ...]:
+    """The searches that the question can be asked by: words take the place of vectors that there are not."""
+    if VECTOR not in searches or has_vectors(view, question):
+        return tuple(searches)
+    view.turn.because(Reason.EMBEDDINGS_MISSING)
+    return tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in searches))
+
+
+def _search_together(
+    view: MeteredView,
+    parts: Sequence[Question],
+    searches: Sequence[str],
+    limit: int,
+    kinds: Sequence[Kind] = SOUGHT,
+) -> None:
+    """Look for the names of the question and of its sub-queries at once, and compare all with vectors in one scan."""
+    if NAMES in searches:
+        view.match_each([part.text for part in parts])
+    if VECTOR not in searches:
+        return
+    vectors, model = [part.vector for part in parts if part.vector is not None], parts[0].model
+    for kind in kinds:
+        if view.info.nodes.get(kind, 0) and model in view.info.models.get(kind, ()):
+            view.search_together(vectors, kind=kind, model=model, limit=limit)
+
+
+def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int) -> Hits:
+    if not view.info.nodes.get(kind, 0):
+        return _NOTHING
+    if search == LEXICAL:
+        return view.lexical(part.text, kind=kind, limit=limit)
+    if search == VECTOR:
+        if part.vector is None or part.model not in view.info.models.get(kind, ()):
+            return _NOTHING
+        return view.nearest(part.vector, kind=kind, model=part.model, limit=limit)
+    return _find_named(view, part.text) if kind is Kind.ENTITY else _NOTHING
+
+
+def _find_named(view: MeteredView, text: str) -> Hits:
+    """Entities that the text spells out, longest name first: the longer, the less by chance."""
+    found = view.match_names(text)
+    lengths = found.ends - found.starts
+    order = np.lexsort((found.numbers, found.starts, -lengths))
+    numbers, first = np.unique(found.numbers[order], return_index=True)
+    kept = np.sort(first)
+    return Hits(found.numbers[order][kept], np.ones(len(numbers), np.float32))
+
+
+def _spread(
+    view: MeteredView, question: Question, pool: Sequence[int], strength: dict[int, float], k: int, mmr: float
+) -> list[int]:
+    """k of the pool by maximal marginal relevance: good, and unlike what was taken before (Carbonell et al. 1998)."""
+    if len(pool) <= k or mmr == 0.0 or question.vector is None or view.turn.expired():
+        return list(pool[:k])
+    vectors, _ = view.vectors(np.array(pool, np.int64), model=question.model)
+    likeness = _cosines(vectors)
+    strengths = np.array([strength[number] for number in pool])
+    closest = np.zeros(len(pool))
+    left = np.ones(len(pool), np.bool_)
+    chosen: list[int] = []
+    for _ in range(k):
+        gain = np.where(left, (1.0 - mmr) * strengths - mmr * closest, -np.inf)
+        best = int(np.argmax(gain))  # the first of equals, which is the better ranked
+        chosen.append(pool[best])
+        left[best] = False
+        closest = np.maximum(closest, likeness[best])
+    return chosen
+
+
+def _cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n, n) cosine of each with each; a row without a vector is like nothing."""
+    unit = unit_rows(vectors)
+    cosines: NDArray[np.float32] = unit @ unit.T
+    return cosines
+
+
+_NOTHING = Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap brings neighbours in
+
+
+def narrow(
+    view: MeteredView,
+    question: Question,
+    rules: HiragPathrag,
+    *,
+    thresholds: Mapping[int, float] | None = None,
+) -> CandidateGraph | None:
+    """The candidate graph of a question; None, with the reason, where there is no hierarchy to go down.
+
+    `thresholds` are the least cosine of a topic, by level, in place of the rules'; topics below it are not entered.
+    The widths of `rules.beam` are: super-topics kept, topics kept in all, neighbours that each of the best members
+    brings in from outside.
+    """
+    if question.vector is None or question.model not in view.info.models.get(Kind.CLUSTER, ()):
+        view.turn.because(Reason.HIERARCHY_UNAVAILABLE)
+        return None
+    least = {SUPER_TOPIC: rules.topic_thresholds.super_topic, TOPIC: rules.topic_thresholds.topic}
+    topics = _descend(view, question, rules, {**least, **(thresholds or {})})
+    entered = np.array(sorted(topic.node for topic in topics if topic.level == TOPIC), np.int64)
+    found = view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask)
+    nodes = distinct(found.target)
+    hscore = _hscores(view, question, nodes, rules)
+    if not view.turn.expired() and len(nodes):
+        brought = _neighbours(view, question, nodes, hscore, rules)
+        nodes = np.concatenate([nodes, brought])
+        hscore = np.concatenate([hscore, _hscores(view, question, brought, rules)])
+    if len(nodes) > rules.cand_cap:
+        view.turn.trimmed(Reason.CAP_EXCEEDED)
+    best = _best(nodes, hscore, rules.cand_cap)
+    return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
+
+
+def get_hierarchy_candidates(
+    view: MeteredView,
+    q_emb: NDArray[np.float32],
+    k_topic: int,
+    thresholds: Mapping[int, float] | None = None,
+    *,
+    model: str | None = None,
+    mask: Mask = OPEN,
+    rules: HiragPathrag = HiragPathrag(),
+) -> CandidateGraph | None:
+    """`narrow` for a caller that has a vector and no question (C46); `model` is the topics' own when absent."""
+    models = view.info.models.get(Kind.CLUSTER, ())
+    named = model or (models[0] if models else "")
+    vector = np.asarray(q_emb, np.float32)
+    question = Question("", vector / max(float(np.linalg.norm(vector)), 1e-12), named, mask)
+    return narrow(view, question, rules.model_copy(update={"topic_k": k_topic}), thresholds=thresholds)
+
+
+def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: float) -> NDArray[np.float64]:
+    """hscore: cosine x 1 / (1 + deg_alpha x out-degree) (requirement C34)."""
+    return similarity / (1.0 + deg_alpha * deg_out)
+
+
+def _descend(
+    view: MeteredView, question: Question, rules: HiragPathrag, thresholds: Mapping[int, float]
+) -> tuple[NarrowedTopic, ...]:
+    """Super-topics by cosine, then the best topics: those under them and those that match by themselves.
+
+    Each level keeps its own width and no more, however many parents there are.
+    """
+    widths = (*rules.beam, *(rules.beam[-1],) * 2)
+    above = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, thresholds)[: widths[0]]
+    direct = _nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[1]]
+    below = _children(view, question, above, widths[1], thresholds)
+    entered = sorted({*direct, *below}, key=lambda topic: (-topic.similarity, topic.node))[: widths[1]]
+    return (*above, *entered)
+
+
+def _nearest_topics(
+    view: MeteredView,
+    question: Question,
+    level: int,
+    limit: int,
+    thresholds: Mapping[int, float],
+    within: Numbers | None = None,
+) -> list[NarrowedTopic]:
+    assert question.vector is not None
+    hits = view.nearest(
+        question.vector, kind=Kind.CLUSTER, model=question.model, limit=limit, level=level, within=within
+    )
+    pairs = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
+    return [NarrowedTopic(node, level, score) for node, score in pairs if score >= thresholds.get(level, -1.0)]
+
+
+def _children(
+    view: MeteredView, question: Question, parents: list[NarrowedTopic], width: int, thresholds: Mapping[int, float]
+) -> list[NarrowedTopic]:
+    """The best topics under the parents. Membership points up, so the way down is against the edges."""
+    if not parents or view.turn.expired():
+        return []
+    asked = np.array([topic.node for topic in parents], np.int64)
+    found = view.expand(asked, direction=IN, types=[ClusterEdgeType.SUBTOPIC_OF], mask=question.mask)
+    if not len(found):
+        return []
+    known = np.unique(found.target)
+    return _nearest_topics(view, question, TOPIC, width, thresholds, within=known)
+
+
+def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:
+    similarity = Relevance(view, question).cosine(numbers)
+    return hub_demoted(similarity, view.degree(numbers, direction=OUT), rules.beam_demote.deg_alpha)
+
+
+def _best(numbers: Numbers, hscore: NDArray[np.float64], limit: int) -> Numbers:
+    """Places of the best, then by number; only what may be among them is sorted."""
+    places = np.arange(len(numbers))
+    if limit < len(numbers):
+        places = np.flatnonzero(hscore >= np.partition(hscore, len(hscore) - limit)[len(hscore) - limit])
+    return places[np.lexsort((numbers[places], -hscore[places]))][:limit]
+
+
+def _neighbours(
+    view: MeteredView, question: Question, members: Numbers, hscore: NDArray[np.float64], rules: HiragPathrag
+) -> Numbers:
+    """What the best members lead to outside: the facts of a question rarely end at the border of a topic."""
+    widths = (*rules.beam, *(rules.beam[-1],) * 2)
+    best = members[_best(members, hscore, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
+    found = view.expand(best, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
+    near = distinct(found.target)
+    is_new: Flags = members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near
+    return near[is_new]

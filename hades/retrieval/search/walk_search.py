@@ -1,0 +1,367 @@
+"""HippoRAG: walk, read, walk again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.graph import KINDS, Expansion, Kind, Numbers
+from hades.retrieval.core.types import FoundPassage, Question, Seed
+from hades.retrieval.features.passages import Judge, Pool
+from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
+from hades.retrieval.ranking.judge import BY_HAND
+from hades.retrieval.search.near_document import search_from
+from hades.retrieval.search.restart import (
+    FactRules,
+    NamedEntity,
+    RestartRules,
+    SynonymRules,
+    as_seeds,
+    expand_with_synonyms,
+    link_facts,
+    named_entities,
+    passages_naming,
+    restart_mass,
+)
+from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
+from hades.settings.tree import HippoSettings
+from models.kernels import unit_rows
+from schemas.plan import Reason
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# Walks for one question: restart mass, personalized PageRank, reading, and the second walk from what was read.
+
+
+_CAPITALISED = re.compile(r"[^\W_a-z][\w'’.-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W_a-z][\w'’.-]*)*")
+# Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
+FACTORS: Mapping[str, float] = {
+    "similar_to": 0.3,
+    "related_to": 0.1,
+    "references": 0.3,
+    "next": 0.3,
+    "PART_OF": 0.0,
+    "SUBTOPIC_OF": 0.0,
+    "SIBLING_OF": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class HippoRules:
+    """How far a search goes. `pool` passages by walk and `searched` by vector and by words are read closely.
+
+    `hops` walks follow the first: each moves all but `kept` of the restart mass to the names in the `sentences` of each
+    of the `best` passages that fit, one more where facts stand beside them, and brings `again` passages more. `limit`
+    passages come back at most.
+    """
+
+    damping: float = 0.5
+    epsilon: float = 1e-5
+    relaxed_epsilon: float = 1e-4
+    max_work: int = 2_000_000
+    restart: RestartRules = field(default_factory=RestartRules)
+    synonyms: SynonymRules = field(default_factory=SynonymRules)
+    facts: FactRules = field(default_factory=FactRules)
+    factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
+    pool: int = 30
+    searched: int = 10
+    hops: int = 1
+    best: int = 5
+    sentences: int = 2
+    kept: float = 0.5
+    again: int = 20
+    limit: int = 50
+
+
+def rules_of(settings: HippoSettings) -> HippoRules:
+    """The rules that follow from the section `hipporag` of the settings."""
+    return HippoRules(
+        damping=settings.damping,
+        epsilon=settings.tolerance,
+        relaxed_epsilon=settings.relaxed_tolerance,
+        max_work=settings.max_work,
+        restart=RestartRules(passage_mass=settings.passage_mass, specificity=settings.specificity),
+    )
+
+
+@dataclass(frozen=True)
+class WalkFindings:
+    """What the walks brought up: `nodes` were read and are described by `pool`; `ranked` is the first walk's order."""
+
+    nodes: list[int]
+    pool: Pool
+    want: QuestionWords
+    ranked: list[FoundPassage]
+    entities: list[Seed]
+
+
+def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPassage]:
+    """The passages of a walk, best first: passages are nodes of the walk, so their score is read off it."""
+    return [FoundPassage(node, score, {"ppr": score}) for node, score in chunk_scores(view, ppr, limit).items()]
+
+
+def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
+    """The score of the first `limit` passages of a walk by node, best first."""
+    codes = view.kinds(ppr.numbers)
+    ours = np.flatnonzero(codes == KINDS.index(Kind.CHUNK))[:limit]
+    return dict(zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True))
+
+
+def scores_of(ppr: Ppr, nodes: Numbers) -> Floats:
+    """(n,) the score of each of these distinct nodes; 0 for one that the walk did not reach."""
+    found = np.zeros(len(nodes))
+    if len(nodes):
+        order = np.argsort(nodes)
+        ordered = nodes[order]
+        place = np.minimum(np.searchsorted(ordered, ppr.numbers), len(nodes) - 1)
+        there = ordered[place] == ppr.numbers
+        found[order[place[there]]] = ppr.scores[there]
+    return found
+
+
+class WalkSearch:
+    """One question: the walks that were made and the passages that were read."""
+
+    def __init__(self, view: MeteredView, question: Question, rules: HippoRules) -> None:
+        self._view, self._question, self._rules = view, question, rules
+        self._readings: dict[int, Reading] = {}
+        self._walks: list[Ppr] = []
+        self._vectors: tuple[list[int], NDArray[np.float32]] = [], np.zeros((0, 1), np.float32)  # those fetched last
+
+    def run(self) -> WalkFindings:
+        view, question, rules = self._view, self._question, self._rules
+        named = named_entities(view, question.text, rules.restart)
+        if not named:
+            view.turn.because(Reason.NO_ENTITY_MATCH)
+        start = mass = self.start(named)
+        ranked = rank_chunks_by_ppr(view, self.walk(mass), rules.limit)
+        lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.searched)
+        by_words = dict(zip(lexical.numbers.tolist(), lexical.scores.tolist(), strict=True))
+        nodes = [*(one.node for one in ranked[: rules.pool]), *self.nearest(mass), *by_words]
+        nodes = self.read_all(list(dict.fromkeys(nodes)))
+        for _ in range(rules.hops):
+            if not nodes or view.turn.expired():
+                break
+            mass = self.moved(mass, nodes, named)
+            more = chunk_scores(view, self.walk(mass), rules.again)
+            nodes = self.read_all(list(dict.fromkeys([*nodes, *more])))
+        entities = as_seeds(start, np.array([one.node for one in named], np.int64))
+        return WalkFindings(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
+
+    def start(self, named: list[NamedEntity]) -> dict[int, float]:
+        mass = restart_mass(self._view, self._question, named, self._rules.restart)
+        mass = link_facts(self._view, self._question, named, mass, self._rules.facts)
+        return expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
+
+    def walk(self, mass: dict[int, float]) -> Ppr:
+        view, rules = self._view, self._rules
+        found = personalized_pagerank(
+            view,
+            np.array(list(mass), np.int64),
+            np.array(list(mass.values()), np.float64),
+            damping=rules.damping,
+            epsilon=rules.epsilon,
+            relaxed_epsilon=rules.relaxed_epsilon,
+            max_work=max(0, min(rules.max_work, view.turn.work_left)),
+            mask=self._question.mask,
+            factors=rules.factors,
+            stop=view.turn.expired,
+        )
+        if not view.is_remote:  # over a network each expansion was counted as it came
+            view.turn.worked(found.work, capped=found.capped)
+        self._walks.append(found)
+        return found
+
+    def nearest(self, mass: dict[int, float]) -> list[int]:
+        """The passages nearest to the question, which the restart already knows."""
+        nodes = np.array(list(mass), np.int64)
+        chunks = nodes[self._view.kinds(nodes) == KINDS.index(Kind.CHUNK)].tolist() if len(nodes) else []
+        return sorted(chunks, key=lambda node: (-mass[node], node))[: self._rules.searched]
+
+    def read_all(self, nodes: list[int]) -> list[int]:
+        """Read what is not read yet, as far as the budget goes; the nodes that are read."""
+        missing = [node for node in nodes if node not in self._readings]
+        passages = self._view.passages(np.array(missing, np.int64)) if missing else []
+        self._readings.update(zip(missing, map(read_closely, passages), strict=False))
+        return [node for node in nodes if node in self._readings]
+
+    def wanted(self, pool: list[int], named: list[NamedEntity]) -> QuestionWords:
+        text = self._question.text
+        names = [text[one.start : one.end] for one in named if one.is_name]
+        return wanted(text, names, [self._readings[node] for node in pool])
+
+    def moved(self, mass: dict[int, float], pool: list[int], named: list[NamedEntity]) -> dict[int, float]:
+        """Restart mass with a part of it moved to the names in the fitting sentences of the best passages."""
+        want, rules = self.wanted(pool, named), self._rules
+        sentences: list[tuple[str, float]] = []
+        for rank, node in enumerate(self.promising(pool, want)[: rules.best]):
+            reading = self._readings[node]
+            fits = np.array(want.fit_each(reading)) + LINK / 3
+            best = np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist()
+            sentences += [(reading.written[place], float(fits[place]) / (1 + rank)) for place in best]
+        following: dict[int, float] = {}
+        names = self._names_in([text for text, _ in sentences])
+        for own, (_, voice) in zip(names, sentences, strict=True):
+            for entity in own:
+                following[entity] = following.get(entity, 0.0) + voice
+        entities = np.array(sorted(following), np.int64)
+        arriving = passages_naming(self._view, entities)
+        weights = {
+            node: following[node] / count**0.5
+            for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
+            if count > 1
+        }
+        total = sum(weights.values())
+        if total <= 0.0:
+            return mass
+        moved = {node: rules.kept * weight for node, weight in mass.items()}
+        for node, weight in weights.items():
+            moved[node] = moved.get(node, 0.0) + (1.0 - rules.kept) * weight / total
+        return moved
+
+    def _names_in(self, sentences: Sequence[str]) -> list[set[int]]:
+        """For each sentence the entities that its capitalised runs spell.
+
+        Run by run, because a phrase that a triple took from the sentence would hide the names inside it.
+        """
+        runs = [[run.group() for run in _CAPITALISED.finditer(sentence)] for sentence in sentences]
+        distinct = list(dict.fromkeys(run for own in runs for run in own))
+        found = dict(zip(distinct, self._view.match_each(distinct), strict=True))
+        return [{node for run in own for node in found[run].numbers.tolist()} for own in runs]
+
+    def promising(self, pool: list[int], want: QuestionWords) -> list[int]:
+        """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""
+        walk = np.log(self.scores(pool, -1) + 1e-7)
+        place = np.empty(len(pool))
+        place[np.argsort(-walk, kind="stable")] = np.arange(len(pool))
+        held = np.array([want.share(self._readings[node].all_roots) for node in pool])
+        vectors, asked = self.vectors(pool)
+        worth = 0.3 * walk + 4.0 / (1.0 + place) + 3.0 * (vectors @ asked) + held
+        return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]
+
+    def scores(self, pool: list[int], walk: int) -> Floats:
+        return scores_of(self._walks[walk], np.array(pool, np.int64))
+
+    def vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        asked = self._question.vector
+        nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
+        if asked is None:
+            return nothing
+        if self._vectors[0] != pool:
+            vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
+            self._vectors = list(pool), unit_rows(vectors)
+        unit = self._vectors[1]
+        return (unit, asked) if unit.shape[1] == len(asked) else nothing
+
+    def pool(self, nodes: list[int], by_words: dict[int, float]) -> Pool:
+        """The nodes as the closer look sees them."""
+        vectors, asked = self.vectors(nodes)
+        return Pool(
+            [self._readings[node] for node in nodes],
+            self.scores(nodes, 0),
+            self.scores(nodes, -1),
+            np.array([by_words.get(node, 0.0) for node in nodes]),
+            vectors,
+            asked,
+        )
+
+
+# HippoRAG without a language model: walk from what the question names, read the best passages, walk on from them. A
+# walk brings up passages that share names with the question and with each other. The sentences of the best ones
+# that fit the question say which names to follow next; these take over half of the restart mass, the walk runs
+# again, and the passages of all walks are judged together by a closer look. One more walk is the rule; several are
+# multi-hop search.
+
+
+_ANY: Final = cast("Direction", "any")
+MULTI_HOP = HippoRules(hops=3, again=12)
+
+
+def multi_hop_rules(settings: HippoSettings) -> HippoRules:
+    """The rules of several hops that follow from the section `hipporag` of the settings."""
+    return replace(rules_of(settings), hops=MULTI_HOP.hops, again=MULTI_HOP.again)
+
+
+@dataclass(frozen=True)
+class HippoFound:
+    """Passages best first, and the entities of the question with the share of restart mass each was given."""
+
+    passages: list[FoundPassage]
+    entities: list[Seed]
+
+
+def hippo_search(
+    view: MeteredView, question: Question, rules: HippoRules = HippoRules(), judge: Judge = BY_HAND
+) -> HippoFound:
+    """Passages for a question by personalized PageRank and a closer look.
+
+    A question that names nothing in the graph starts from the nearest passages, with the reason. One that is asked from
+    somewhere is answered from there: the closer look was fitted on questions that stand alone.
+    """
+    if question.near:
+        return HippoFound(search_from(view, question, rules.limit), [])
+    gathered = gather(view, question, rules)
+    return HippoFound(_judge(question, gathered, rules.limit, judge), gathered.entities)
+
+
+def multi_hop(
+    view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP, judge: Judge = BY_HAND
+) -> HippoFound:
+    """The same with several walks on from what was found; the restart mass of each hop decays with the next."""
+    return hippo_search(view, question, rules, judge)
+
+
+def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> WalkFindings:
+    """Walk and read, without judging; what the closer look is fitted on."""
+    return WalkSearch(view, question, rules).run()
+
+
+def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Expansion:
+    """The edges around an entity, heaviest first, hop after hop; `row` is the place in the order of discovery."""
+    nodes, seen, parts = np.array([entity], np.int64), {entity}, []
+    offset = 0
+    for _ in range(hops):
+        if not len(nodes) or view.turn.expired():
+            break
+        found = view.expand(nodes, direction=_ANY, fanout=fanout)
+        parts.append((found, offset))
+        offset += len(nodes)
+        fresh = [node for node in dict.fromkeys(found.target.tolist()) if node not in seen]
+        seen.update(fresh)
+        nodes = np.array(fresh, np.int64)
+    names = ("target", "edge", "type", "weight", "outbound")
+    empty = view.expand(np.empty(0, np.int64), direction=_ANY)
+    joined = {name: np.concatenate([getattr(one, name) for one in (empty, *(p for p, _ in parts))]) for name in names}
+    row = np.concatenate([empty.row, *(found.row + before for found, before in parts)])
+    return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
+
+
+def _judge(question: Question, gathered: WalkFindings, limit: int, judge: Judge) -> list[FoundPassage]:
+    """What was read by the closer look, its scores falling from 1; then what the walk reached but nobody read."""
+    if not gathered.nodes:
+        return gathered.ranked[:limit]
+    pool = gathered.pool
+    worth = judge.walked(question, gathered.nodes, pool, gathered.want)
+    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    cosine = pool.vectors @ pool.asked
+    found = [
+        FoundPassage(
+            gathered.nodes[row],
+            float(scores[row]),
+            {"ppr": float(pool.walk[row]), "vector": float(cosine[row]), "lexical": float(pool.lexical[row])},
+        )
+        for row in np.argsort(-worth, kind="stable").tolist()
+    ]
+    seen = set(gathered.nodes)
+    unread = [one for one in gathered.ranked if one.node not in seen]
+    last = found[-1].score
+    found += [FoundPassage(one.node, last / (2.0 + place), one.tiers) for place, one in enumerate(unread)]
+    return found[:limit]

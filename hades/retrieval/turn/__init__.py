@@ -1,1 +1,0 @@
-"""One turn: the question, the plan, the meter and the pipeline."""

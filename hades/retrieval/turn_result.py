@@ -1,0 +1,373 @@
+"""The Retrieval of a turn; query_logs."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from hades.errors import HadesError, StoreError
+from hades.ports.store import RowStore
+from hades.retrieval.answer.assemble import AnswerParts
+from hades.retrieval.answer.prompt import PackedPrompt
+from hades.retrieval.core.types import FoundPassage, FoundPath, Seed
+from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
+from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
+from schemas.answer import CitedPassage, Path, RankedItem, Retrieval, StageReport, Telemetry, Tokens, Topic
+from schemas.ids import Mask, content_key, iso
+from schemas.plan import Plan
+from schemas.record import canonical_json, read_rows, to_table
+from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
+
+if TYPE_CHECKING:
+    from hades.retrieval.core.types import CandidateGraph
+
+
+# What a turn hands over: the answer, what it cost, what it conveys, and under which id it is remembered.
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """What was asked, of whom, and when."""
+
+    text: str
+    recipe: str
+    why: str
+    plan: Plan
+    mask: Mask
+    at: datetime
+    near: tuple[str, ...] = ()
+    level: str = "passage"
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """What the turn came to, in numbers and in words."""
+
+    question: str
+    seeds: Sequence[Seed]
+    candidates: CandidateGraph | None
+    paths: Sequence[FoundPath]
+    passages: Sequence[FoundPassage]
+    shown: AnswerParts
+    packed: PackedPrompt[Path, CitedPassage, Topic]
+    bridges: int = 0
+
+    @cached_property
+    def words(self) -> tuple[int, int]:
+        """How many content words of the question the answer speaks of, and how many it has."""
+        said = " ".join(path.text for path in self.shown.paths)
+        asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, said))
+        forms = forms_of(asked, among_content=True)
+        spoken.update(*(passage_body(one.title, one.text).find_stems(forms) for one in self.shown.passages))
+        return len(asked & spoken), len(asked)
+
+
+def report(
+    asked: AskedQuestion, turn: Turn, snapshot: str, turned: TurnResult, ranking: tuple[RankedItem, ...] = ()
+) -> Retrieval:
+    """The answer in the shape that programs know."""
+    shown, packed = turned.shown, turned.packed
+    offered = len(shown.paths) + len(shown.passages)
+    measured = ConveyanceParts(
+        words=turned.words,
+        cited=(shown.cited, shown.facts),
+        fitted=(len(packed.paths) + len(packed.passages), min(offered, asked.plan.final_context)),
+        ms=(turn.ms, asked.plan.budget.latency_ms),
+        wanted=(offered, asked.plan.final_context),
+        seeds=(_seeds_shown(turned), len(turned.seeds)),
+        stages=turn.stages,
+        reach=[path.reliability for path in shown.paths],
+    )
+    return Retrieval(
+        query_id=query_id_of(asked, snapshot),
+        query=asked.text,
+        recipe=asked.recipe,
+        why=asked.why,
+        snapshot=snapshot,
+        as_of=asked.mask.as_of,
+        known_at=asked.mask.known_at,
+        reasons=tuple(turn.reasons),
+        plan=asked.plan,
+        paths=shown.paths,
+        passages=shown.passages,
+        hierarchy=shown.topics,
+        prompt=packed.prompt,
+        tokens=Tokens(**packed.tokens),
+        telemetry=telemetry_of(turn, _counters(turned)),
+        conveyance=convey(measured),
+        level=asked.level,
+        ranking=ranking,
+        confidence=asked.confidence,
+    )
+
+
+def query_id_of(asked: AskedQuestion, snapshot: str) -> str:
+    """The id of this question at this moment: the same question asked again later is another turn."""
+    mask = [iso(moment) if moment is not None else "" for moment in (asked.mask.as_of, asked.mask.known_at)]
+    plan = asked.plan.model_dump_json()
+    return content_key("q", snapshot, asked.recipe, asked.text, plan, *mask, iso(asked.at), *asked.near)
+
+
+def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
+    """The account of the turn, stage by stage."""
+    stages = tuple(_stage_report(stage) for stage in turn.stages)
+    if turn.round_trips:
+        counters = {**counters, "round_trips": turn.round_trips}
+    if turn.approximate_searches:
+        counters = {**counters, "approximate_searches": turn.approximate_searches}
+    return Telemetry(
+        reads=turn.reads_spent,
+        ms=round(turn.ms, 3),
+        loading_ms=round(turn.loading_ms, 3),
+        stages=stages,
+        work=turn.work_spent,
+        counters=counters,
+    )
+
+
+def _stage_report(stage: Stage) -> StageReport:
+    return StageReport(
+        name=stage.name,
+        reads=stage.reads,
+        ms=round(stage.ms, 3),
+        taken=stage.taken,
+        given=stage.given,
+        dedupe_rate=stage.repeats / stage.taken if stage.taken else 0.0,
+        coverage=min(1.0, stage.coverage),
+        capped=stage.capped,
+        early_stop=stage.early_stop,
+        work=stage.work,
+    )
+
+
+def _counters(turned: TurnResult) -> dict[str, int]:
+    """The counters of requirement C67."""
+    candidates = 0 if turned.candidates is None else len(turned.candidates.nodes)
+    on_paths = {node for path in turned.paths for node in path.nodes}
+    return {
+        "candidates": candidates,
+        "discarded_nodes": max(0, candidates - len(on_paths)),
+        "kept_paths": len(turned.shown.paths),
+        "prompt_tokens": turned.packed.tokens["prompt"],
+        "bridges": turned.bridges,
+        "verified_spans": turned.shown.verified,
+        "trimmed_in_prompt": turned.packed.trimmed,
+    }
+
+
+def _seeds_shown(turned: TurnResult) -> int:
+    """Seeds that the answer still speaks of: on a path, or shown as a passage."""
+    shown = {node for path in turned.paths[: len(turned.shown.paths)] for node in path.nodes}
+    shown |= {passage.node for passage in turned.passages[: len(turned.shown.passages)]}
+    return sum(seed.node in shown for seed in turned.seeds)
+
+
+# `query_logs`: what each turn showed and with which probability, so that it can be audited and learned from.
+
+
+QUERY_LOGS = "query_logs"
+
+
+class UnknownQuery(HadesError):
+    """A query id that no log has, or a rank that its answer did not."""
+
+
+def log_of(retrieval: Retrieval, at: datetime) -> QueryLog:
+    """The row of an answered question. Texts are left out: ids lead to them."""
+    return QueryLog(
+        key=retrieval.query_id,
+        query=retrieval.query,
+        recipe=retrieval.recipe,
+        snapshot=retrieval.snapshot,
+        at=at,
+        reasons=tuple(str(reason) for reason in retrieval.reasons),
+        plan=retrieval.plan.model_dump(mode="json"),
+        results=_results_of(retrieval).model_dump(mode="json"),
+        telemetry=retrieval.telemetry.model_dump(mode="json"),
+        conveyance=retrieval.conveyance.model_dump(mode="json"),
+    )
+
+
+def write_log(store: RowStore, log: QueryLog) -> None:
+    """Keep the row."""
+    store.upsert(QUERY_LOGS, to_table(QueryLog, [log]))
+
+
+def read_log(store: RowStore, query_id: str) -> QueryLog:
+    """The row of a query, or `UnknownQuery`."""
+    rows = read_rows(store.get(QUERY_LOGS, [query_id]))
+    if not rows:
+        raise UnknownQuery(f"no query has the id {query_id!r}; `hades query` prints the id of each answer")
+    return _log(rows[0])
+
+
+def judge(
+    store: RowStore,
+    query_id: str,
+    *,
+    good: JudgedRanks = JudgedRanks(),
+    bad: JudgedRanks = JudgedRanks(),
+    at: datetime,
+) -> Feedback:
+    """Add a judgement to a query's log; a later word about the same rank replaces the earlier one."""
+    import pyarrow as pa
+
+    log = read_log(store, query_id)
+    results = ShownResults.model_validate(log.results)
+    shown = {"paths": len(results.paths), "passages": len(results.passages)}
+    for judged in (good, bad):
+        _check_ranks(query_id, judged, shown)
+    before = Feedback.model_validate(log.feedback) if log.feedback else Feedback(at=at)
+    feedback = Feedback(good=_add(before.good, good, bad), bad=_add(before.bad, bad, good), at=at)
+    text = canonical_json(feedback.model_dump(mode="json"))
+    store.patch(QUERY_LOGS, pa.table({"_key": [query_id], "feedback": [text]}))
+    return feedback
+
+
+def _results_of(retrieval: Retrieval) -> ShownResults:
+    return ShownResults(
+        paths=tuple(
+            ShownPath(
+                rank=path.rank,
+                score=path.score,
+                reliability=path.reliability,
+                origin=path.origin,
+                why=path.why,
+                nodes=tuple(node.id for node in path.nodes),
+                edges=tuple(edge.id for edge in path.edges),
+                propensity=path.propensity,
+            )
+            for path in retrieval.paths
+        ),
+        passages=tuple(
+            ShownPassage(
+                rank=passage.rank,
+                score=passage.score,
+                id=passage.id,
+                tiers=passage.tiers,
+                propensity=passage.propensity,
+            )
+            for passage in retrieval.passages
+        ),
+        hierarchy=tuple(ShownTopic(id=topic.id, level=topic.level) for topic in retrieval.hierarchy),
+        as_of=retrieval.as_of,
+        known_at=retrieval.known_at,
+    )
+
+
+def _log(row: dict[str, Any]) -> QueryLog:
+    parsed = {name: orjson.loads(row[name]) for name in ("plan", "results", "telemetry", "conveyance", "feedback")}
+    return QueryLog.model_validate({**row, **parsed})
+
+
+def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> None:
+    for what, count in shown.items():
+        ranks: Sequence[int] = getattr(judged, what)
+        for rank in ranks:
+            if not 1 <= rank <= count:
+                raise UnknownQuery(
+                    f"{query_id} has no {what.removesuffix('s')} {rank}; it showed {count} {what}, counted from 1"
+                )
+
+
+def _add(before: JudgedRanks, now: JudgedRanks, against: JudgedRanks) -> JudgedRanks:
+    return JudgedRanks(
+        paths=tuple(sorted((set(before.paths) - set(against.paths)) | set(now.paths))),
+        passages=tuple(sorted((set(before.passages) - set(against.passages)) | set(now.passages))),
+    )
+
+
+# Turns that were answered, kept so that they can be explained and judged. Who may write puts them into `query_logs`
+# from one thread, many rows to a transaction: no question waits for the store. Who may only read keeps the last
+# turns in memory and writes nothing. Closing, and the end of the process, write what is left.
+
+
+logger = logging.getLogger(__name__)
+_REMEMBERED = 2000
+_WAITING = 10_000
+_BATCH = 256
+
+
+class TurnLog:
+    """Remembers turns; with a `writable` store, also keeps them there.
+
+    Where the store falls far behind, a service drops turns and counts them; with `may_drop=False` the next turn waits.
+    """
+
+    def __init__(self, readable: RowStore, writable: RowStore | None = None, *, may_drop: bool = True) -> None:
+        self._readable, self._writable, self._may_drop = readable, writable, may_drop
+        self._recent: OrderedDict[str, QueryLog] = OrderedDict()
+        self._lock = threading.Lock()
+        self._queue: queue.Queue[QueryLog | None] = queue.Queue(_WAITING)
+        self._writer: threading.Thread | None = None
+        self.dropped = 0
+        if writable is not None:
+            self._writer = threading.Thread(target=self._write, name="hades-turn-log", daemon=True)
+            self._writer.start()
+            atexit.register(self.flush)
+
+    def add(self, log: QueryLog) -> None:
+        """Remember a turn; it is written soon."""
+        with self._lock:
+            self._recent[log.key] = log
+            while len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
+        if self._writer is not None:
+            try:
+                self._queue.put(log, block=not self._may_drop)
+            except queue.Full:
+                self.dropped += 1
+
+    def find(self, query_id: str) -> QueryLog:
+        """The turn of an id, or `UnknownQuery`."""
+        with self._lock:
+            log = self._recent.get(query_id)
+        return log if log is not None else read_log(self._readable, query_id)
+
+    def flush(self) -> None:
+        """Wait until everything added so far was written or given up."""
+        if self._writer is not None and self._writer.is_alive():
+            self._queue.join()
+
+    def close(self) -> None:
+        """Write what is left and stop."""
+        if self._writer is not None:
+            self._queue.put(None)
+            self._writer.join()
+            self._writer = None
+            atexit.unregister(self.flush)
+
+    def _write(self) -> None:
+        while True:
+            batch = [self._queue.get()]
+            while len(batch) < _BATCH and not self._queue.empty():
+                batch.append(self._queue.get())
+            try:
+                self._store([log for log in batch if log is not None])
+            finally:
+                for _ in batch:
+                    self._queue.task_done()
+            if None in batch:
+                return
+
+    def _store(self, logs: list[QueryLog]) -> None:
+        assert self._writable is not None
+        rows = {log.key: log for log in logs}  # the same question twice in a microsecond has one id
+        if not rows:
+            return
+        try:
+            self._writable.upsert(QUERY_LOGS, to_table(QueryLog, [rows[key] for key in sorted(rows)]))
+        except StoreError as error:  # an answer is worth more than its log
+            self.dropped += len(rows)
+            logger.warning("%d turns were answered but not logged, so they cannot be judged: %s", len(rows), error)

@@ -1,0 +1,387 @@
+"""K cheapest loopless paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hades.ports.graph import Expansion, Flags, Numbers
+from hades.retrieval.core.metered_view import keep_targets
+from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
+from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
+from hades.settings.tree import PathSettings
+from schemas.ids import Mask
+
+if TYPE_CHECKING:
+    from hades.ports.store import Direction
+    from hades.retrieval.core.metered_view import MeteredView
+
+
+# A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
+
+
+LOOK = 256  # edges of one candidate that are compared, heaviest first; an edge is found from either end
+
+
+@dataclass(frozen=True)
+class LocalGraph:
+    """Rows of edges by local number: those of node i stand at `starts[i]:starts[i + 1]`; `numbers[i]` is its own."""
+
+    numbers: Numbers
+    starts: Numbers
+    heads: Numbers
+    edges: Numbers
+    outbound: Flags
+    costs: Floats
+
+    def local(self, number: int) -> int | None:
+        """The local number of a node, None where it is not here."""
+        place = int(np.searchsorted(self.numbers, number))
+        return place if place < len(self.numbers) and int(self.numbers[place]) == number else None
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an edge costs: -ln(max(weight x boost, eps)), never below 0 (X-49)."""
+
+    boosts: Mapping[str, float] | None = None
+    eps: float = 1e-6
+
+    def of(self, found: Expansion, type_names: Sequence[str]) -> Floats:
+        """The cost of each edge found."""
+        boosted = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(type_names, self.boosts)[found.type]
+        costs: Floats = -np.log(np.clip(boosted, self.eps, 1.0))
+        return costs
+
+
+def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask) -> LocalGraph:
+    """The edges that join these nodes to each other."""
+    numbers = distinct(nodes)
+    found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=LOOK, mask=mask)
+    local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
+    local[numbers] = np.arange(len(numbers))
+    kept = keep_targets(found, local[found.target] >= 0, None)
+    heads, edge_costs = local[kept.target], costs.of(kept, view.type_names)
+    return _cut(kept.row, heads, kept.edge, kept.outbound, edge_costs, numbers)
+
+
+def around(
+    view: MeteredView, source: int, target: int, max_hops: int, costs: Costs, *, direction: Direction, mask: Mask
+) -> LocalGraph:
+    """Every edge of every path of at most `max_hops` edges from source to target, found from both ends.
+
+    Half the hops are taken from each side: two small balls instead of one large one.
+    """
+    from_target = {OUT: IN, IN: OUT, ANY: ANY}[direction]
+    forward = _ball(view, source, (max_hops + 1) // 2, costs, direction, mask)
+    backward = _ball(view, target, max_hops // 2, costs, from_target, mask)
+    tails, heads = np.concatenate([forward[0], backward[1]]), np.concatenate([forward[1], backward[0]])
+    edges, outbound = np.concatenate([forward[2], backward[2]]), np.concatenate([forward[3], ~backward[3]])
+    values = np.concatenate([forward[4], backward[4]])
+    _, first = np.unique(np.stack([tails, heads, edges]), axis=1, return_index=True)
+    ends = np.array([source, target], np.int64)
+    numbers = np.union1d(ends, np.union1d(tails, heads))
+    local_tails, local_heads = np.searchsorted(numbers, tails[first]), np.searchsorted(numbers, heads[first])
+    return _cut(local_tails, local_heads, edges[first], outbound[first], values[first], numbers)
+
+
+_Edges = tuple[Numbers, Numbers, Numbers, Flags, Floats]
+
+
+def _ball(view: MeteredView, centre: int, radius: int, costs: Costs, direction: Direction, mask: Mask) -> _Edges:
+    """Edges as near end, far end, handle, direction and cost, up to a number of steps from a node."""
+    seen, frontier = np.array([centre], np.int64), np.array([centre], np.int64)
+    parts: list[_Edges] = []
+    for _ in range(radius):
+        if not len(frontier) or view.turn.expired():
+            break
+        found = view.expand(frontier, direction=direction, types=PATH_TYPES, mask=mask)
+        near = frontier[found.row]
+        parts.append((near, found.target, found.edge, found.outbound, costs.of(found, view.type_names)))
+        frontier = np.setdiff1d(found.target, seen)
+        seen = np.union1d(seen, frontier)
+    empty: _Edges = (
+        np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0)
+    )  # fmt: skip
+    columns = list(zip(empty, *parts, strict=True))
+    near, far, edges = (np.concatenate(columns[place]) for place in range(3))
+    return near, far, edges, np.concatenate(columns[3]), np.concatenate(columns[4])
+
+
+def _cut(
+    tails: Numbers, heads: Numbers, edges: Numbers, outbound: Flags, costs: Floats, numbers: Numbers
+) -> LocalGraph:
+    """The rows of a graph from the local numbers of both ends of each edge."""
+    order: NDArray[np.int64] = np.lexsort((edges, costs, tails))
+    starts = np.searchsorted(tails[order], np.arange(len(numbers) + 1))
+    return LocalGraph(numbers, starts, heads[order], edges[order], outbound[order], costs[order])
+
+
+# The best loopless paths to one target over a small graph: best first, exact, bounded by work and time.
+# `least[j][v]` is the least cost of a walk of exactly j edges from v to the target. It never exceeds the cost of a
+# path, so that partial paths taken in order of what they could still become give complete ones in order of what
+# they are (A*; Hart, Nilsson and Raphael 1968). Keeping j apart lets the order depend on cost and length together.
+# Plain Python on purpose: a few hundred nodes take less than a millisecond, and loading a compiler takes a second
+# of the first question.
+
+
+TINY = 1e-9  # costs closer than this are equal: ties are settled by length and edges
+LOOKS_AT_CLOCK = 1024  # entries between two looks
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge after the first."""
+
+    penalty: float | None = None
+
+    def of(self, cost: float, hops: int) -> float:
+        """The value of a path."""
+        if self.penalty is None:
+            return cost
+        return cost / hops + self.penalty * (hops - 1) if hops else 0.0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Paths as entries of the graph with their costs, best first; `capped` when work or time ended the search."""
+
+    paths: tuple[tuple[tuple[int, ...], float], ...]
+    work: int
+    capped: bool = False
+
+
+def least_costs(graph: LocalGraph, target: int, max_hops: int) -> Floats:
+    """(max_hops + 1, n) by number of edges; infinity where the target is out of reach."""
+    least = np.full((max_hops + 1, len(graph.numbers)), np.inf)
+    least[0, target] = 0.0
+    for hops in range(1, max_hops + 1):
+        costs = graph.costs + least[hops - 1, graph.heads]
+        reaching = np.flatnonzero(costs < np.inf)  # few of the edges, after few hops
+        tails = np.searchsorted(graph.starts, reaching, side="right") - 1
+        np.minimum.at(least[hops], tails, costs[reaching])
+    return least
+
+
+def best_paths(
+    graph: LocalGraph,
+    sources: Sequence[int],
+    target: int,
+    least: Floats,
+    k: int,
+    value: Value,
+    max_work: int,
+    stop: Callable[[], bool],
+) -> SearchResult:
+    """The k best paths from any source to the target, and all that tie with the last."""
+    if not np.isfinite(least[1:, [source for source in sources if source != target]]).any():
+        return SearchResult((), 0)
+    bounds: list[list[float]] = least.tolist()
+    starts, heads, costs = graph.starts.tolist(), graph.heads.tolist(), graph.costs.tolist()
+    queue: list[tuple[float, int, int, tuple[int, ...], tuple[int, ...], float]] = []
+    for number, source in enumerate(sources):
+        could = _could_be(0.0, 0, source, bounds, value)
+        if source != target and could < math.inf:
+            heappush(queue, (could, 0, number, (source,), (), 0.0))
+    found: list[tuple[tuple[int, ...], float]] = []
+    last, work, pushed, next_look = math.inf, 0, len(queue), LOOKS_AT_CLOCK
+    while queue and (len(found) < k or queue[0][0] <= last + TINY):
+        best, depth, _, nodes, entries, cost = heappop(queue)
+        if nodes[-1] == target:
+            found.append((entries, cost))
+            last = best
+            continue
+        if depth == len(bounds) - 1:
+            continue
+        for entry in range(starts[nodes[-1]], starts[nodes[-1] + 1]):
+            if work >= max_work:
+                return SearchResult(tuple(found), work, capped=True)
+            work += 1
+            head = heads[entry]
+            if head in nodes:
+                continue
+            so_far = cost + costs[entry]
+            could = value.of(so_far, depth + 1) if head == target else _could_be(so_far, depth + 1, head, bounds, value)
+            if could < math.inf:
+                heappush(queue, (could, depth + 1, pushed, (*nodes, head), (*entries, entry), so_far))
+                pushed += 1
+        if work >= next_look:
+            next_look = work + LOOKS_AT_CLOCK
+            if stop():
+                return SearchResult(tuple(found), work, capped=True)
+    return SearchResult(tuple(found), work)
+
+
+def _could_be(cost: float, hops: int, node: int, bounds: Sequence[Sequence[float]], value: Value) -> float:
+    """The best value that any completion of a partial path can have."""
+    best = math.inf
+    for more in range(len(bounds) - hops):
+        remaining = bounds[more][node]
+        if remaining < math.inf and hops + more:
+            best = min(best, value.of(cost + remaining, hops + more))
+    return best
+
+
+# The k cheapest loopless paths between two nodes, and the M best among the seeds of a candidate graph. Cost and
+# score both come from -ln(weight x boost), so a strong edge is a short one (X-49). The score of a path is the mean
+# log weight less a penalty for each edge after the first; dividing a sum of logs by length instead would reward
+# long paths (X-48). Lengths are 1 to L: a direct edge is a path (X-47).
+
+
+ENDS = 8  # candidates that paths are searched between when no seeds are given
+MAX_WORK = 200_000  # entries one search looks at, whatever is left of the turn's
+
+
+@dataclass(frozen=True)
+class BestPaths:
+    """The best paths, best first, and how many of them the bridge cache gave."""
+
+    paths: tuple[FoundPath, ...]
+    bridge_hits: int = 0
+
+
+def cheapest_paths(
+    view: MeteredView,
+    source: int,
+    target: int,
+    *,
+    k: int,
+    max_hops: int,
+    boosts: Mapping[str, float] | None = None,
+    eps: float = 1e-6,
+    direction: Direction = ANY,
+    mask: Mask = OPEN,
+    max_work: int = MAX_WORK,
+) -> tuple[FoundPath, ...]:
+    """At most k paths of 1 to `max_hops` edges, cheapest first, then fewest edges, then by edge; `score` is -cost."""
+    if source == target:
+        return ()
+    graph = around(view, source, target, max_hops, Costs(boosts, eps), direction=direction, mask=mask)
+    ends = np.array([source], np.int64)
+    found = list(_search(view, graph, ends, target, k, max_hops, None, max_work))
+    return tuple(_rank(found)[:k])
+
+
+def get_best_paths(
+    view: MeteredView,
+    candidate_graph: CandidateGraph,
+    M: int,
+    L: int,
+    relation_boosts: Mapping[str, float] | None = None,
+    *,
+    seeds: Sequence[Seed] = (),
+    mask: Mask = OPEN,
+    rules: PathSettings = PathSettings(),
+    direction: Direction = ANY,
+    max_work: int = MAX_WORK,
+) -> BestPaths:
+    """The M best paths of 1 to L edges that join two seeds inside the candidate graph (C35, C37, C47).
+
+    Without seeds, the candidates of highest hscore stand in. The bridge cache is asked first; a pair it joins is not
+    searched again.
+    """
+    wanted = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
+    ends = np.array([seed.node for seed in wanted] or candidate_graph.nodes[:ENDS].tolist(), np.int64)
+    settled = {str(relation): boost for relation, boost in rules.relation_boost.items()}
+    boosts = settled if relation_boosts is None else relation_boosts
+    costs = Costs(boosts, rules.eps)
+    # Bridges were computed from the weights as they stand now and with the boosts of the settings.
+    usable = mask.is_open and dict(boosts) == settled
+    bridged = _bridges(view, candidate_graph, ends, M, L, rules.length_penalty) if usable and len(ends) else []
+    joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
+    within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
+    graph = among(view, within, costs, direction=direction, mask=mask)
+    found = list(bridged)
+    for place, target in enumerate(ends.tolist()):
+        if view.turn.expired():
+            break
+        # Both ways are one path where edges are followed both ways, so each pair is searched once.
+        others = ends[:place] if direction == ANY else np.delete(ends, place)
+        sources = np.array([one for one in others.tolist() if frozenset((one, target)) not in joined], np.int64)
+        if len(sources):
+            found += _search(view, graph, sources, target, M, L, rules.length_penalty, max_work)
+    kept = _rank(found)[:M]
+    return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
+
+
+def _bridges(
+    view: MeteredView, candidates: CandidateGraph, ends: Numbers, limit: int, max_hops: int, length_penalty: float
+) -> list[FoundPath]:
+    """Paths computed ahead between the topics of the ends, where they begin and end among the candidates.
+
+    A bridge is a document, so each is a read: no more are asked for than paths are wanted.
+    """
+    topics = np.unique(view.clusters_of(ends))
+    topics = topics[topics >= 0]
+    if not len(topics):
+        return []
+    known = {*candidates.nodes.tolist(), *ends.tolist()}
+    return [
+        FoundPath(
+            bridge.nodes,
+            bridge.edges,
+            bridge.outbound,
+            path_score(bridge.cost, len(bridge.edges), length_penalty),
+            origin="bridge",
+            why=f"bridge between topics, cost {bridge.cost:.3f} over {len(bridge.edges)} edges",
+        )
+        for bridge in view.bridges(topics, topics, limit=limit)
+        if 1 <= len(bridge.edges) <= max_hops and {bridge.nodes[0], bridge.nodes[-1]} <= known
+    ]
+
+
+def path_score(cost: float, edges: int, length_penalty: float) -> float:
+    """Mean log weight less the penalty for each edge after the first (X-48)."""
+    return -cost / edges - length_penalty * (edges - 1)
+
+
+def _search(
+    view: MeteredView,
+    graph: LocalGraph,
+    sources: Numbers,
+    target: int,
+    k: int,
+    max_hops: int,
+    length_penalty: float | None,
+    max_work: int,
+) -> Iterator[FoundPath]:
+    """Paths of a local graph to one target; by cost without a penalty, else by score."""
+    end = graph.local(target)
+    starts = [place for place in map(graph.local, sources.tolist()) if place is not None]
+    first_look = max_hops * len(graph.heads)
+    limit = min(max_work, view.turn.work_left) - first_look
+    if end is None or not starts:
+        return
+    if limit <= 0:
+        view.turn.worked(0, capped=True)
+        return
+    least = least_costs(graph, end, max_hops)
+    found = best_paths(graph, starts, end, least, k, Value(length_penalty), limit, view.turn.expired)
+    view.turn.worked(first_look + found.work, capped=found.capped)
+    for taken, cost in found.paths:
+        entries = np.array(taken, np.int64)
+        yield FoundPath(
+            (_tail(graph, taken[0]), *graph.numbers[graph.heads[entries]].tolist()),
+            tuple(graph.edges[entries].tolist()),
+            tuple(graph.outbound[entries].tolist()),
+            -cost if length_penalty is None else path_score(cost, len(taken), length_penalty),
+            origin="cheapest",
+            why=f"cost {cost:.3f} over {len(taken)} edges",
+        )
+
+
+def _tail(graph: LocalGraph, entry: int) -> int:
+    """The node in whose row an entry stands."""
+    return int(graph.numbers[np.searchsorted(graph.starts, entry, side="right") - 1])
+
+
+def _rank(paths: Sequence[FoundPath]) -> list[FoundPath]:
+    """Best first, then fewest edges, then by edge; a path that came twice stands once."""
+    ordered = sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges))
+    return list({path.edges: path for path in reversed(ordered)}.values())[::-1]

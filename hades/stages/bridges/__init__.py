@@ -1,1 +1,0 @@
-"""Stage bridges: paths between topics, computed ahead."""

@@ -1,1 +1,0 @@
-"""Stage release: publish, roll back, back up and restore."""

@@ -1,1 +1,0 @@
-"""Stage topics: entities grouped into topics and super-topics."""

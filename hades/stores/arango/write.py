@@ -1,0 +1,405 @@
+"""Rows, bulk writes, journal of large ones."""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from arango.exceptions import ArangoServerError, DocumentDeleteError, DocumentInsertError, DocumentUpdateError
+
+from aql import load
+from hades.errors import BadRows, LostUpdate, NotProvisioned
+from hades.stores import row_checks
+from hades.stores import row_checks as rules
+from hades.stores.arango import encode
+from hades.stores.arango.client import ArangoSession
+from hades.stores.arango.encode import Condition
+from hades.stores.arango.errors import TooLarge
+from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, keys_where, missing_keys, revisions
+from hades.stores.arango.transaction import Unit, in_unit
+from schemas.catalogue import Collection
+from schemas.ids import split_id
+
+# Writing rows inside a transaction that somebody else begins and commits.
+
+
+REQUEST_BYTES = 12 * 1024 * 1024
+_CONFLICT = 1200
+_GONE = 1202
+
+
+def put(
+    scope: Scope, collection: Collection, table: pa.Table, *, check_rev: bool, repeats: bool, checked: bool = False
+) -> None:
+    """Insert or replace prepared rows; the ends of edges and the revisions are checked in the same transaction.
+
+    `repeats` says that the caller runs the unit again after a conflict, which then meets the new revision. `checked`
+    says that the ends of edges were looked for before.
+    """
+    if check_rev:
+        _check_revisions(scope, collection, table)
+    if collection.edge and not checked:
+        _check_ends(scope, collection, table)
+    for piece in encode.pieces(table, REQUEST_BYTES):
+        bare = piece.drop_columns([row_checks.REV]) if check_rev else piece
+        documents = encode.to_documents(collection, bare)
+        answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
+        failure = _first_failure(answers)
+        if failure is not None:
+            row, error = failure
+            if check_rev and not repeats and error.error_code == _CONFLICT:
+                expected = piece.column(row_checks.REV)[row].as_py()
+                raise LostUpdate(collection.name, documents[row]["_key"], expected, "another writer's") from error
+            raise error
+
+
+def insert(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    """Insert or replace rows that were checked when they were queued."""
+    put(scope, collection, table, check_rev=False, repeats=True, checked=True)
+
+
+def update(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    """Set the given columns of rows that were checked when they were queued; one that is gone since is passed over."""
+    for piece in encode.pieces(table, REQUEST_BYTES):
+        documents = encode.to_documents(collection, piece, keep_nulls=True)
+        answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
+        failed = [one for one in answers if isinstance(one, ArangoServerError) and one.error_code != _GONE]
+        if failed:
+            raise failed[0]
+
+
+def change(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    """Set the given columns of rows that exist, whole columns at a time."""
+    keys = table.column("_key").to_pylist()
+    missing = missing_keys(scope, collection.name, keys)
+    if missing:
+        row = next(row for row, key in enumerate(keys) if key in missing)
+        raise BadRows(collection.name, row, "there is no row to patch; upsert it first", keys[row])
+    for piece in encode.pieces(table, REQUEST_BYTES):
+        documents = encode.to_documents(collection, piece, keep_nulls=True)
+        answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
+        failure = _first_failure(answers)
+        if failure is not None:
+            raise failure[1]
+
+
+def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> int:
+    """Remove the rows of these keys; how many there were."""
+    assert scope.unit is not None
+    return sum(
+        scope.session.change(
+            load("rows/delete_keys"), {"@collection": collection.name, "keys": list(some)}, inside=scope.unit
+        )
+        for some in chunks(keys, KEYS_PER_QUERY)
+    )
+
+
+def remove_where(scope: Scope, collection: Collection, narrowed: Condition) -> int:
+    """Remove the rows that satisfy a predicate, found first and removed by key; how many there were."""
+    return remove_keys(scope, collection, keys_where(scope, collection, narrowed))
+
+
+def _documents(scope: Scope, collection: Collection) -> Any:
+    assert scope.unit is not None
+    return scope.unit.collection(collection.name)
+
+
+def _check_revisions(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    keys = table.column("_key").to_pylist()
+    held = revisions(scope, collection, keys)
+    for key, expected in zip(keys, table.column(row_checks.REV).to_pylist(), strict=True):
+        if held.get(key) != expected:
+            raise LostUpdate(collection.name, key, expected, held.get(key))
+
+
+def _check_ends(scope: Scope, collection: Collection, table: pa.Table) -> None:
+    for end in ("_from", "_to"):
+        column = table.column(end)
+        missing = _missing_ids(scope, pc.unique(column).to_pylist())
+        if missing:
+            row = pc.index(pc.is_in(column, value_set=pa.array(sorted(missing))), True).as_py()
+            raise BadRows(
+                collection.name,
+                row,
+                f"{end} points at {column[row].as_py()}, which is not stored; write the node first",
+                table.column("_key")[row].as_py(),
+            )
+
+
+def _missing_ids(scope: Scope, identifiers: Sequence[str]) -> set[str]:
+    by_collection: dict[str, list[str]] = {}
+    for identifier in identifiers:
+        name, key = split_id(identifier)
+        by_collection.setdefault(name, []).append(key)
+    return {f"{name}/{key}" for name, keys in by_collection.items() for key in missing_keys(scope, name, keys)}
+
+
+def _first_failure(answers: list[Any]) -> tuple[int, ArangoServerError] | None:
+    """The first error among the answers to single documents, with its place; the driver returns them as values."""
+    return next(((row, one) for row, one in enumerate(answers) if isinstance(one, ArangoServerError)), None)
+
+
+# A write larger than one unit: first kept in the database as pieces, then applied. Nothing of it is visible before
+# the last piece and the head that counts them are stored. From then on it happens whatever is killed. All pieces
+# are applied in one transaction where the server's limit has room for them, so that readers see the state before or
+# the state after. A larger write is applied piece by piece: each piece goes, in the transaction that applies it,
+# and whoever writes or builds next applies the rest first. Several processes may apply the same pieces at once: a
+# piece that is gone was applied.
+
+
+COLLECTION = "write_journal"
+INDEXES: tuple[tuple[tuple[str, ...], bool], ...] = ((("pieces",), True), (("write",), True), (("written",), True))
+Kind = Literal["put", "change", "remove"]
+_ABANDONED_S = 24 * 3600.0
+_MISSING, _TAKEN = 1202, 1210
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Rows of one collection to put or change, or to remove by the column `_key`; checked before."""
+
+    kind: Kind
+    collection: str
+    rows: pa.Table
+
+
+class PieceGone(Exception):
+    """A piece that somebody else has applied."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A write that is complete in the journal: its id, how many pieces, what they cost together, where they write."""
+
+    write: str
+    pieces: int
+    cost: int
+    collections: tuple[str, ...]
+
+
+class Journal:
+    """The pieces of one write, until it is complete."""
+
+    def __init__(self, session: ArangoSession) -> None:
+        self._session = session
+        self._write = uuid.uuid4().hex
+        self._pieces = 0
+        self._cost = 0
+        self._collections: set[str] = set()
+        self._is_complete = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was kept yet."""
+        return not self._pieces
+
+    def add(self, operations: Sequence[Operation], cost: int) -> None:
+        """Keep a piece: what one transaction will apply, and what it costs of the server's limit."""
+        document = {
+            "_key": _piece(self._write, self._pieces),
+            "write": self._write,
+            "written": time.time(),
+            "operations": [[one.kind, one.collection, _pack(one.rows)] for one in operations],
+        }
+        _insert(self._session, document)
+        self._pieces += 1
+        self._cost += cost
+        self._collections.update(one.collection for one in operations)
+
+    def complete(self) -> None:
+        """From here on the write happens; apply it."""
+        self._is_complete = True
+        head = Head(self._write, self._pieces, self._cost, tuple(sorted(self._collections)))
+        document = {"pieces": head.pieces, "cost": head.cost, "collections": head.collections}
+        _insert(self._session, {"_key": head.write, **document})
+        apply(self._session, head)
+
+    def discard(self) -> None:
+        """Give the pieces up, unless the write is complete: then the next writer applies them."""
+        if self._pieces and not self._is_complete:
+            binds = {"write": self._write}
+            in_unit(
+                self._session,
+                "giving up a write",
+                [COLLECTION],
+                lambda unit: self._session.change(load("journal/delete_pieces"), binds, inside=unit),
+            )
+
+
+def apply(session: ArangoSession, head: Head) -> None:
+    """Apply the pieces that are left, in order, and take the head away with the last."""
+    if head.cost <= session.unit_size.whole_bytes and _apply_at_once(session, head):
+        return
+    for number in range(head.pieces):
+        operations = _read_piece(session, head.write, number)
+        if operations is not None:
+            key = _piece(head.write, number)
+            gone = [key, head.write] if number == head.pieces - 1 else [key]
+            write_unit(session, operations, gone)
+
+
+def write_unit(
+    session: ArangoSession, operations: Sequence[Operation], gone: Sequence[str] = (), *, part: str | None = None
+) -> None:
+    """Do the operations in one transaction, in halves where the server finds it too large; then `gone` goes with it.
+
+    `part` is the piece that these operations are the first half of. A piece that is not there any more was applied by
+    somebody else: nothing is done.
+    """
+    names = sorted({one.collection for one in operations} | ({COLLECTION} if gone or part else set()))
+
+    def work(unit: Unit) -> None:
+        for key in gone:
+            _hold(partial(unit.collection(COLLECTION).delete, key, silent=True))
+        if part is not None:  # held until the commit, so that nobody applies later pieces meanwhile
+            _hold(partial(unit.collection(COLLECTION).update, {"_key": part, "halved": True}, silent=True))
+        scope = Scope(session, unit, bare=True)
+        for one in operations:
+            _do(scope, one)
+
+    try:
+        in_unit(session, f"writing {', '.join(names)}", names, work, patient=True)
+    except PieceGone:
+        return
+    except TooLarge:
+        first, second = _halves(operations)
+        if not first or not second:
+            raise
+        write_unit(session, first, part=gone[0] if gone else part)
+        write_unit(session, second, gone, part=None if gone else part)
+
+
+def finish(session: ArangoSession, *, again: bool = False) -> int:
+    """Apply what others left complete and unapplied; how many writes.
+
+    A session that may write asks before its first read or write, and `again` before each large one.
+    """
+    if session.journal_settled and not again:
+        return 0
+    found = complete_writes(session)
+    for head in found or ():
+        apply(session, head)
+    session.journal_settled = True
+    return len(found or ())
+
+
+def complete_writes(session: ArangoSession) -> list[Head] | None:
+    """Writes that are complete and not applied; None where the database has no journal yet."""
+    try:
+        rows = session.query(load("journal/list_complete"), {}, action="reading the write journal")
+    except NotProvisioned:
+        return None
+    return [Head(write, pieces, cost, tuple(collections)) for write, pieces, cost, collections in rows]
+
+
+def remove_abandoned(session: ArangoSession) -> None:
+    """Take away pieces of writes that were given up a day ago or more: nobody completes those."""
+    binds = {"before": time.time() - _ABANDONED_S}
+    in_unit(
+        session,
+        "clearing the write journal",
+        [COLLECTION],
+        lambda unit: session.change(load("journal/delete_abandoned"), binds, inside=unit),
+        patient=True,
+    )
+
+
+def _apply_at_once(session: ArangoSession, head: Head) -> bool:
+    """Apply all pieces in one transaction; False where the server finds that too large or a piece is gone."""
+
+    def work(unit: Unit) -> None:
+        scope = Scope(session, unit, bare=True)
+        for number in range(head.pieces):
+            operations = _read_piece(session, head.write, number)
+            if operations is None:
+                raise PieceGone
+            _hold(partial(unit.collection(COLLECTION).delete, _piece(head.write, number), silent=True))
+            for one in operations:
+                _do(scope, one)
+        _hold(partial(unit.collection(COLLECTION).delete, head.write, silent=True))
+
+    names = [*head.collections, COLLECTION]
+    try:
+        in_unit(session, f"writing {', '.join(head.collections)}", names, work, patient=True)
+    except (PieceGone, TooLarge):
+        return False
+    return True
+
+
+def _read_piece(session: ArangoSession, write: str, number: int) -> list[Operation] | None:
+    """What a piece holds; None where somebody has applied it."""
+    read = partial(session.patient_db.collection(COLLECTION).get, _piece(write, number))
+    document: Any = session.run("reading the write journal", read, again=True)
+    if document is None:
+        return None
+    return [Operation(kind, name, _unpack(data)) for kind, name, data in document["operations"]]
+
+
+def _piece(write: str, number: int) -> str:
+    return f"{write}-{number:06d}"
+
+
+def _insert(session: ArangoSession, document: dict[str, Any]) -> None:
+    def insert() -> None:
+        try:
+            session.patient_db.collection(COLLECTION).insert(document, silent=True)
+        except DocumentInsertError as error:
+            if error.error_code != _TAKEN:  # the first answer was lost: it is there
+                raise
+
+    session.run("keeping a large write in the journal", insert, again=True, writes=True, patient=True)
+
+
+def _hold(touch: Callable[[], object]) -> None:
+    """Change a piece inside the transaction, or say that it is gone."""
+    try:
+        touch()
+    except (DocumentDeleteError, DocumentUpdateError) as error:
+        if error.error_code == _MISSING:
+            raise PieceGone from error
+        raise
+
+
+def _do(scope: Scope, operation: Operation) -> None:
+    collection = rules.require(operation.collection)
+    if operation.kind == "put":
+        insert(scope, collection, operation.rows)
+    elif operation.kind == "change":
+        update(scope, collection, operation.rows)
+    else:
+        remove_keys(scope, collection, operation.rows.column("_key").to_pylist())
+
+
+def _halves(operations: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
+    """The same in two parts of about as many rows, in order."""
+    total = sum(one.rows.num_rows for one in operations)
+    first: list[Operation] = []
+    second: list[Operation] = []
+    left = total // 2
+    for one in operations:
+        taken = min(left, one.rows.num_rows)
+        left -= taken
+        if taken:
+            first.append(Operation(one.kind, one.collection, one.rows.slice(0, taken)))
+        if taken < one.rows.num_rows:
+            second.append(Operation(one.kind, one.collection, one.rows.slice(taken)))
+    return first, second
+
+
+def _pack(table: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table.combine_chunks())
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _unpack(text: str) -> pa.Table:
+    with pa.ipc.open_stream(base64.b64decode(text)) as reader:
+        return reader.read_all()

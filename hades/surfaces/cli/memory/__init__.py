@@ -1,1 +1,0 @@
-"""What the commands of `hades memory` show a person."""

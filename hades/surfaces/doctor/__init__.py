@@ -1,1 +1,0 @@
-"""What `hades doctor` looks at, a file a subject; each finding names the next step."""

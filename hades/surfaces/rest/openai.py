@@ -1,0 +1,202 @@
+"""The routes of the OpenAI protocol that chat front ends call: HADES as a model that answers with sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal
+
+import orjson
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response, StreamingResponse
+
+from hades.errors import HadesError
+from hades.retrieval.answer.write_answer import write_sentence
+from hades.retrieval.core.types import DEFAULT, NAMES_OF_RECIPES
+from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
+from hades.surfaces.capabilities.questions import ANSWER, AnswerRequest
+from hades.surfaces.rest.guard import MEDIA_TYPE, Problem, of_error
+from hades.surfaces.rest.routes import answer_events
+from hades.surfaces.rest.services import Call, CalledBy, Noted, Served
+from schemas.answer import AnswerSource, WrittenAnswer
+
+reading = APIRouter(tags=["chat front ends"])
+MODEL = "hades"
+_END = b"data: [DONE]\n\n"
+
+
+class TextPart(BaseModel):
+    """A part of a message; parts that are not text are left out."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str
+    text: str = ""
+
+
+class Message(BaseModel):
+    """One message of the conversation; fields of other uses are ignored."""
+
+    model_config = ConfigDict(extra="allow")
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[TextPart] | None = None
+
+    def text(self) -> str:
+        """The words of the message."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class ChatBody(BaseModel):
+    """A chat request. HADES reads the model, the last message of the user, `stream` and `max_tokens`."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str = Field(MODEL, max_length=100, description=f"`{MODEL}`, or `{MODEL}/RECIPE`.")
+    messages: list[Message] = Field(min_length=1, max_length=1000)
+    stream: bool = False
+    max_tokens: int | None = Field(None, ge=1, description="Longest reply of the language model, 16 to 4096.")
+
+
+class Failure(BaseModel):
+    """What went wrong, as clients of the protocol read it."""
+
+    message: str
+    type: str
+    code: str
+
+
+class ChatProblem(BaseModel):
+    """An error of the answer; one of the request or the caller is a `Problem`."""
+
+    error: Failure
+
+
+class UnknownModel(HadesError, ValueError):
+    """A model that this service does not have."""
+
+    http_status = 404
+
+
+@reading.get("/models", summary="Models that a chat front end may choose")
+async def models() -> dict[str, Any]:
+    """`hades` answers with the default recipe; `hades/RECIPE` with another."""
+    names = (MODEL, *(f"{MODEL}/{recipe}" for recipe in NAMES_OF_RECIPES))
+    told = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in names]
+    return {"object": "list", "data": told}
+
+
+@reading.post(
+    "/chat/completions",
+    summary="Answer the last message of a conversation",
+    response_model=None,
+    responses={"4XX": {"model": ChatProblem | Problem, "description": "The request cannot be answered as it is."}},
+)
+async def complete(body: ChatBody, services: Served, call: Noted, caller: CalledBy) -> Response:
+    """The written answer in the form of the OpenAI protocol; sources follow the text and stand in `sources`."""
+    try:
+        events = answer_events(services, caller, _request(body))
+        if body.stream:
+            return StreamingResponse(_chunks(body.model, call, events), media_type="text/event-stream")
+        answer = await _whole(events)
+    except HadesError as error:
+        return Response(orjson.dumps(_failure(error)), of_error(error).status_code, media_type=MEDIA_TYPE)
+    call.query_id = answer.query_id
+    return Response(orjson.dumps(_completion(body.model, answer)), media_type="application/json")
+
+
+def _completion(model: str, answer: WrittenAnswer) -> dict[str, Any]:
+    usage = {
+        "prompt_tokens": answer.cost.prompt_tokens,
+        "completion_tokens": answer.cost.completion_tokens,
+        "total_tokens": answer.cost.prompt_tokens + answer.cost.completion_tokens,
+    }
+    message = {"role": "assistant", "content": answer.text + list_sources(answer)}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    head = _head(model, "chat.completion", answer.query_id)
+    return {**head, "choices": [choice], "usage": usage, "sources": _sources(answer)}
+
+
+def _failure(error: HadesError) -> dict[str, Any]:
+    kind = type(error).__name__
+    return ChatProblem(error=Failure(message=str(error), type=kind, code=kind)).model_dump()
+
+
+def list_sources(answer: WrittenAnswer) -> str:
+    """The sources that the sentences cite, as a list under the answer."""
+    cited = {number for sentence in answer.sentences for number in sentence.citations}
+    lines = [f"[{one.number}] {_place(one)}" for one in answer.sources if one.number in cited]
+    return "\n\n" + "\n".join(("Sources:", *lines)) if lines else ""
+
+
+def _request(body: ChatBody) -> AnswerRequest:
+    """The question of the last message of the user, for the recipe that the model names."""
+    name, _, recipe = body.model.partition("/")
+    recipe = recipe or DEFAULT
+    if name != MODEL or recipe not in NAMES_OF_RECIPES:
+        raise UnknownModel(f"there is no model {body.model!r}; GET /v1/models lists them")
+    question = next((one.text() for one in reversed(body.messages) if one.role == "user"), "")
+    values: dict[str, Any] = {"query": question[:QUESTION_CHARACTERS], "recipe": recipe}
+    if body.max_tokens is not None:
+        values["max_tokens"] = min(max(body.max_tokens, 16), 4096)
+    request = ANSWER.check(values)
+    assert isinstance(request, AnswerRequest)
+    return request
+
+
+async def _whole(events: AsyncIterator[Any]) -> WrittenAnswer:
+    answer: WrittenAnswer | None = None
+    async for one in events:
+        if one.name == "answer":
+            answer = one.value
+    assert answer is not None
+    return answer
+
+
+async def _chunks(model: str, call: Call, events: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    """Each sentence when it is checked, then the sources, then the end."""
+    try:
+        yield _chunk(model, {"role": "assistant", "content": ""})
+        said = False
+        async for one in events:
+            if one.name == "sentence":
+                yield _chunk(model, {"content": (" " if said else "") + write_sentence(one.value)})
+                said = True
+            elif one.name == "answer":
+                call.query_id = one.value.query_id
+                tail = ("" if said else one.value.text) + list_sources(one.value)
+                yield _chunk(model, {"content": tail}, sources=_sources(one.value))
+        yield _chunk(model, {}, finish="stop")
+    except HadesError as error:
+        yield b"data: " + orjson.dumps(_failure(error)) + b"\n\n"
+    yield _END
+
+
+def _chunk(
+    model: str, delta: dict[str, str], *, finish: str | None = None, sources: Sequence[dict[str, Any]] = ()
+) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    document = {**_head(model, "chat.completion.chunk", "chunk"), "choices": [choice]}
+    if sources:
+        document["sources"] = list(sources)
+    return b"data: " + orjson.dumps(document) + b"\n\n"
+
+
+def _head(model: str, kind: str, name: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{name}", "object": kind, "created": int(time.time()), "model": model}
+
+
+def _sources(answer: WrittenAnswer) -> list[dict[str, Any]]:
+    """The sources in the form that Open WebUI shows beside an answer."""
+    return [
+        {
+            "source": {"id": str(one.number), "name": _place(one)},
+            "document": [one.text],
+            "metadata": [{"source": _place(one), "document": one.document, "rank": one.rank, "kind": one.kind}],
+        }
+        for one in answer.sources
+    ]
+
+
+def _place(source: AnswerSource) -> str:
+    return ", ".join(part for part in (source.document or source.title or source.id, source.where) if part)

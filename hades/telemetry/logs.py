@@ -1,0 +1,466 @@
+"""JSON logs, audit, spans, lineage, metric names."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
+
+from hades.errors import SettingsError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span, Tracer
+
+    from schemas.answer import Retrieval
+
+
+# Logs for machines: one JSON object a line on stderr, with the fields that lead from a line to a turn. Plain
+# `logging` underneath: every module logs as it did, and fields travel in `extra` or are bound around a piece of
+# work. No line carries a secret, and no field carries a whole answer (requirement A78).
+
+
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+OURS = ("hades", "tasks", "flows", "models")
+MASK = "**********"
+_LONGEST_TEXT = 2_000  # characters of one field; a traceback may have more
+_LONGEST_TRACE = 20_000
+_SHORTEST_SECRET = 4  # masking every "a" would make lines unreadable and hide nothing
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_SHAPES = (
+    re.compile(r"(hades_)[0-9a-f]{8}_[A-Za-z0-9_%-]+"),  # tokens of the service
+    re.compile(r"((?i:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(r"(//)[^/@\s:]+:[^/@\s]+(?=@)"),  # user and password of an address
+    re.compile(r"((?i:password|passwd|secret|api[_-]?key|token)\"?\s*[=:]\s*\"?)[^\s\",}&]{4,}"),
+)
+_NOTHING: MappingProxyType[str, object] = MappingProxyType({})
+_bound: ContextVar[MappingProxyType[str, object]] = ContextVar("fields of log lines", default=_NOTHING)
+
+
+def configure_logs(
+    form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = (), stream: TextIO | None = None
+) -> None:
+    """Write log lines to stderr (or a stream) in this form from now on; called again, the last call holds.
+
+    Our own loggers speak from `level` on, those of libraries from warnings on. Each of the secrets is masked wherever
+    it appears in a line.
+    """
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if isinstance(one, _Lines)]:
+        root.removeHandler(handler)
+    lines = _Lines(stream)
+    lines.setFormatter(JsonLines(secrets) if form == "json" else TextLines(secrets))
+    root.addHandler(lines)
+    for name in OURS:
+        logging.getLogger(name).setLevel(level.upper())
+
+
+@contextmanager
+def bound(**fields: object) -> Iterator[None]:
+    """Give these fields to every line that is logged inside, in this thread or task."""
+    token = _bound.set(MappingProxyType({**_bound.get(), **fields}))
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def turn_fields(answer: Retrieval) -> dict[str, object]:
+    """What a log line says of a turn: which, of what, at which cost. Neither the question nor the answer."""
+    return {
+        "query_id": answer.query_id,
+        "snapshot": answer.snapshot,
+        "recipe": answer.recipe,
+        "ms": round(answer.telemetry.ms, 3),
+        "reads": answer.telemetry.reads,
+        "paths": len(answer.paths),
+        "passages": len(answer.passages),
+        "reasons": [str(reason) for reason in answer.reasons],
+    }
+
+
+class Masking:
+    """Takes known secrets, and whatever has the shape of one, out of texts."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def text(self, text: str) -> str:
+        """The text without them."""
+        if self._known is not None:
+            text = self._known.sub(MASK, text)
+        for shape in _SHAPES:
+            text = shape.sub(rf"\g<1>{MASK}", text)
+        return text
+
+    def value(self, value: object) -> object:
+        """A field as JSON can hold it, masked and cut to a length."""
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, Mapping):
+            return {str(key): self.value(one) for key, one in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(one) for one in value]
+        return self.text(_cut(str(value), _LONGEST_TEXT))
+
+
+class JsonLines(logging.Formatter):
+    """A line a record: at, level, logger, message, bound fields, extra fields, error."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._masking = Masking(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one JSON object without a line end in it."""
+        fields: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        told = {**fields, **{name: value for name, value in {**_bound.get(), **extra}.items() if name not in fields}}
+        line = {name: self._masking.value(value) for name, value in told.items()}
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = _cut(self.formatException(record.exc_info), _LONGEST_TRACE)
+            line["error"] = {"type": record.exc_info[0].__name__, "trace": self._masking.text(trace)}
+        return json.dumps(line, ensure_ascii=False)
+
+
+class TextLines(logging.Formatter):
+    """For people: level, logger, message."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._masking = Masking(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line without secrets."""
+        return self._masking.text(super().format(record))
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    """Our handler, so that a second call finds the first; without a stream, whatever stderr is at the time."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._given = stream
+        super().__init__(stream)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write to the stream as it is now."""
+        if self._given is None:
+            self.stream = sys.stderr
+        super().emit(record)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+
+
+# Who touched the graph: one line a call, what reads and what writes in files of their own (requirements B35, B55).
+
+
+logger = logging.getLogger(__name__)
+CallMode = Literal["RO", "RW"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Audit:
+    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` in a folder.
+
+    A line is one write to the end of the file, so that processes that share it never mix theirs.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], datetime] = _now) -> None:
+        self._folder, self._now = folder, now
+
+    @contextmanager
+    def call(self, mode: CallMode, path: str) -> Iterator[None]:
+        """Write the line when the call ends, whichever way it ends; an error keeps its way to the caller."""
+        began, status = time.perf_counter(), "ok"
+        try:
+            yield
+        except BaseException as error:
+            status = type(error).__name__
+            raise
+        finally:
+            self.write(mode, path, status, (time.perf_counter() - began) * 1000)
+
+    def write(self, mode: CallMode, path: str, status: str, ms: float, **more: str) -> None:
+        """Append the line of a call that has ended; `more` says who it was and which turn, where that is known."""
+        line = {"at": self._now().isoformat(), "mode": mode, "path": path, "status": status, "ms": round(ms, 3), **more}
+        logger.debug("call", extra=line)
+        try:
+            self._append(f"audit_{mode.lower()}.jsonl", json.dumps(line).encode() + b"\n")
+        except OSError as error:  # a full or read-only disk must not cost the caller its answer
+            logger.warning("the audit line of %s %s could not be written: %s", mode, path, error)
+
+    def _append(self, name: str, line: bytes) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            file = os.open(self._folder / name, flags, 0o640)
+        except FileNotFoundError:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._folder / name, flags, 0o640)
+        try:
+            os.write(file, line)
+        finally:
+            os.close(file)
+
+
+# Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of OpenTelemetry is
+# loaded before `send_to`: without a collector a span is two function calls.
+
+
+Fact: TypeAlias = str | bool | int | float | Sequence[str]
+SERVICE = "hades"
+_SEND_SECONDS = 5.0  # a collector that does not answer must not hold a command that is done
+
+
+@dataclass
+class _Sending:
+    """Where spans go: one way a process, as in OpenTelemetry itself."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    provider: TracerProvider | None = None
+    tracer: Tracer | None = None
+
+
+_sending = _Sending()
+
+
+class Mark:
+    """A span that is open; facts that are known only at its end are noted on it."""
+
+    def __init__(self, span: Span | None = None) -> None:
+        self._span = span
+
+    def note(self, **facts: Fact) -> None:
+        """Add attributes, under `hades.`."""
+        if self._span is not None:
+            self._span.set_attributes({f"hades.{name}": fact for name, fact in facts.items()})
+
+
+_UNSEEN = Mark()
+
+
+def send_to(endpoint: str) -> None:
+    """Send spans to the OTLP/HTTP collector at this address (without `/v1/traces`); the first call decides.
+
+    The name of the service and other attributes may be given by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+    """
+    with _sending.lock:
+        if _sending.provider is not None:
+            return
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError as error:
+            raise SettingsError(
+                f"OTEL_EXPORTER_OTLP_ENDPOINT is {endpoint!r}, but {error.name} is not installed; "
+                "install hades-graphrag[otel], or unset it"
+            ) from error
+        resource = Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect())
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_SEND_SECONDS)
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        _sending.provider, _sending.tracer = provider, provider.get_tracer(SERVICE)
+        atexit.register(stop_sending)
+
+
+def stop_sending() -> None:
+    """Send what is left, wait for it a short while, and send nothing more."""
+    with _sending.lock:
+        provider, _sending.provider, _sending.tracer = _sending.provider, None, None
+    if provider is not None:
+        provider.force_flush(int(_SEND_SECONDS * 1000))
+        provider.shutdown()
+
+
+@contextmanager
+def span(name: str, **facts: Fact) -> Iterator[Mark]:
+    """A span around a piece of work, inside the one that is open; an exception marks it as failed."""
+    tracer = _sending.tracer
+    if tracer is None:
+        yield _UNSEEN
+        return
+    with tracer.start_as_current_span(name) as opened:
+        mark = Mark(opened)
+        mark.note(**facts)
+        yield mark
+
+
+# OpenLineage events of builds: which stage read and wrote which collections, when, and whether it completed. Events
+# follow the OpenLineage specification 2-0-2 and need no library. They are appended to `logs/lineage.jsonl` under
+# the home, and sent to HADES_LINEAGE_URL where that is set. Lineage never stops a build: what cannot be delivered
+# is logged as a warning.
+
+
+FILE = "lineage.jsonl"
+JOB = "nightly"
+_SPEC = "https://openlineage.io/spec"
+_SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
+_PARENT = f"{_SPEC}/facets/1-0-1/ParentRunFacet.json#/$defs/ParentRunFacet"
+_ERROR = f"{_SPEC}/facets/1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet"
+_TIMEOUT_SECONDS = 5.0
+Emit = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """One run of a stage inside a build: its name, the build's name, and the collections on both sides."""
+
+    namespace: str
+    build: str
+    stage: str
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+
+    def event(self, kind: str, at: datetime, error: str = "") -> dict[str, Any]:
+        """The event of this moment: START, COMPLETE or FAIL."""
+        parent = {"run": {"runId": _run_id(self.namespace, self.build)}, "job": self._job(JOB)}
+        facets: dict[str, Any] = {"parent": _facet(_PARENT, parent)}
+        if error:
+            facets["errorMessage"] = _facet(_ERROR, {"message": error, "programmingLanguage": "PYTHON"})
+        return {
+            "eventType": kind,
+            "eventTime": at.astimezone(UTC).isoformat(),
+            "producer": _producer(),
+            "schemaURL": _SCHEMA,
+            "run": {"runId": _run_id(self.namespace, self.build, self.stage), "facets": facets},
+            "job": {**self._job(f"{JOB}.{self.stage}"), "facets": {}},
+            "inputs": [self._dataset(name) for name in self.inputs],
+            "outputs": [self._dataset(name) for name in self.outputs],
+        }
+
+    def _job(self, name: str) -> dict[str, str]:
+        return {"namespace": self.namespace, "name": name}
+
+    def _dataset(self, name: str) -> dict[str, Any]:
+        return {"namespace": self.namespace, "name": name, "facets": {}}
+
+
+def emit_nothing(event: dict[str, Any]) -> None:
+    """For a graph that was opened without settings."""
+
+
+def emitter(folder: Path, url: str | None) -> Emit:
+    """Appends events to a file of the folder, and sends them where an address is given."""
+
+    def emit(event: dict[str, Any]) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / FILE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event, separators=(",", ":")) + "\n")
+        except OSError as error:
+            logger.warning("a lineage event was not written: %s", error)
+        if url is not None:
+            _send(url, event)
+
+    return emit
+
+
+def _send(url: str, event: Mapping[str, Any]) -> None:
+    import httpx
+
+    try:
+        httpx.post(url, json=event, timeout=_TIMEOUT_SECONDS).raise_for_status()
+    except httpx.HTTPError as error:
+        logger.warning("a lineage event was not sent to %s: %s", url, error)
+
+
+def _run_id(*names: str) -> str:
+    """The same build and stage have the same id in every process that works on them."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(("hades", *names))))
+
+
+def _facet(schema: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"_producer": _producer(), "_schemaURL": schema, **values}
+
+
+@cache
+def _producer() -> str:
+    return f"https://pypi.org/project/hades-graphrag/{version('hades-graphrag')}"
+
+
+# The names of the service's metrics, written once: the exposition makes them, the dashboards and alerts ask for
+# them. Names and labels are promises to whoever watches the service. Only constants live here, so that nothing
+# below the surfaces needs a metrics library.
+
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One family of series: its name as it is exposed, its labels in order, and what it says."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    says: str
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names of the samples a scrape shows."""
+        return tuple(self.name + end for end in _ENDINGS[self.kind])
+
+
+_ENDINGS: dict[Kind, tuple[str, ...]] = {
+    "counter": ("",),
+    "gauge": ("",),
+    "histogram": ("_bucket", "_sum", "_count"),
+}
+REQUESTS = Metric(
+    "hades_requests_total", "counter", ("mode", "route", "status"), "Requests answered, by boundary, route and status."
+)
+REQUEST_SECONDS = Metric("hades_request_seconds", "histogram", ("mode", "route"), "Seconds a request took.")
+TURN_SECONDS = Metric(
+    "hades_turn_seconds", "histogram", ("recipe", "stage"), "Seconds a stage of a turn took; stage `turn` is the whole."
+)
+TURN_READS = Metric("hades_turn_reads", "histogram", ("recipe",), "Documents and edges that a turn read.")
+REASONS = Metric("hades_reasons_total", "counter", ("reason",), "Trims and early stops of turns, by reason code.")
+SNAPSHOT_AGE_SECONDS = Metric(
+    "hades_snapshot_age_seconds", "gauge", (), "Seconds since the snapshot that serves was published."
+)
+SNAPSHOT_INFO = Metric("hades_snapshot_info", "gauge", ("snapshot",), "1 for the snapshot that serves.")
+CACHE_HITS = Metric("hades_cache_hits_total", "counter", ("tier",), "Lookups a cache tier answered.")
+CACHE_BYTES = Metric("hades_cache_bytes", "gauge", ("tier",), "Bytes a cache tier holds.")
+METRICS: tuple[Metric, ...] = (
+    REQUESTS,
+    REQUEST_SECONDS,
+    TURN_SECONDS,
+    TURN_READS,
+    REASONS,
+    SNAPSHOT_AGE_SECONDS,
+    SNAPSHOT_INFO,
+    CACHE_HITS,
+    CACHE_BYTES,
+)
+# Upper bounds of the histograms' buckets, in seconds and in reads.
+SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+READS_BUCKETS = (0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0)

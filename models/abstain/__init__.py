@@ -1,1 +1,0 @@
-"""The fitted rule that says when no answer is better than a weak one."""

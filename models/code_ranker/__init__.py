@@ -1,1 +1,0 @@
-"""The ranker of code: boosted trees that order files, and symbols, by what a question says of them."""

@@ -1,1 +1,0 @@
-"""The fitted ranking of the default recipe."""

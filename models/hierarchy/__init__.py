@@ -1,1 +1,0 @@
-"""Topics from vectors and edges: density, structure, their consensus, super-topics and what to say of each."""

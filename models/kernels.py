@@ -1,0 +1,39 @@
+"""The one way to compile a loop over arrays, and the helpers for rows of arrays that every part shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_ROWS = 32_768  # intermediate arrays of a block stay in the processor's cache
+
+
+def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function at its first call and cache it on disk; without a writable folder, once per process."""
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # numba raises this when no cache folder can be written
+        compiled = numba.njit(nogil=True)(function)
+    return compiled
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function into the loops that call it."""
+    small: Callable[..., Any] = numba.njit(inline="always")(function)
+    return small
+
+
+def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """(n, dim) float32: each row at length one; a zero row stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
+
+
+def blocks_of(rows: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
+    """Split rows into blocks, in order."""
+    return [slice(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]

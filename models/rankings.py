@@ -1,0 +1,225 @@
+"""Fitted rankings of recipes and abstention (fusion, linear, abstain .json)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
+# judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees
+# them: what the second step of a question found is known when the third is judged. Each has two sets of
+# coefficients: `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is
+# told, is what serves.
+
+
+Floats = NDArray[np.float64]
+FUSION_VERSION = 2
+HEADS = ("look", "rank", "last")
+KINDS = ("plain", "told")
+FUSION_REQUIRED = ("version", "data_sha256", "metric", "command", "heads")
+
+
+class BadFusion(ValueError):
+    """A fitted file that cannot be used: what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Coefficients by column, for plain and for told corpora."""
+
+    columns: tuple[str, ...]
+    plain: Floats
+    told: Floats
+
+    def score(self, columns: Mapping[str, Floats], told: float) -> Floats:
+        """(n,) higher is better; only differences within one question mean something. `told` is in [0, 1]."""
+        table = np.ascontiguousarray(np.array([columns[name] for name in self.columns]).T)
+        scores: Floats = table @ ((1.0 - told) * self.plain + told * self.told)
+        return scores
+
+
+@dataclass(frozen=True)
+class FusionModel:
+    """The fitted lines and what is known about the fit."""
+
+    look: Line
+    rank: Line
+    last: Line
+    about: Mapping[str, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the columns and their coefficients."""
+        found = hashlib.sha256()
+        for line in (self.look, self.rank, self.last):
+            found.update("\n".join(line.columns).encode() + line.plain.tobytes() + line.told.tobytes())
+        return found.hexdigest()
+
+
+def read_fusion(body: Mapping[str, Any]) -> FusionModel:
+    """The model of a fitted file; `BadFusion` says why it cannot be used by this version."""
+    missing = [name for name in FUSION_REQUIRED if name not in body]
+    if missing:
+        raise BadFusion(f"it lacks {', '.join(missing)}")
+    if body["version"] != FUSION_VERSION:
+        raise BadFusion(f"it has version {body['version']}, this program reads {FUSION_VERSION}")
+    lines = {name: _line(name, body["heads"].get(name)) for name in HEADS}
+    about = {name: body[name] for name in FUSION_REQUIRED if name != "heads"}
+    return FusionModel(lines["look"], lines["rank"], lines["last"], about)
+
+
+def _line(name: str, head: Mapping[str, Any] | None) -> Line:
+    if head is None:
+        raise BadFusion(f"it lacks the head {name!r}")
+    columns = tuple(head["columns"])
+    weights = {kind: np.asarray(head[kind], np.float64) for kind in KINDS}
+    for kind, values in weights.items():
+        if values.shape != (len(columns),) or not np.isfinite(values).all():
+            raise BadFusion(
+                f"head {name!r} has {values.shape} coefficients for {kind}, expected ({len(columns)},) finite"
+            )
+    return Line(columns, weights["plain"], weights["told"])
+
+
+# The coefficients of two linear rankings, read from a fitted file and checked.
+
+
+LOOKS_VERSION = 1
+LOOKS_REQUIRED = ("version", "data_sha256", "metric", "command", "first", "second")
+
+
+class BadLooks(ValueError):
+    """A fitted file that cannot be used: what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class LinearLooks:
+    """Coefficients by feature: of a candidate alone, and of a candidate beside the others."""
+
+    first: Mapping[str, float]
+    second: Mapping[str, float]
+
+
+def read_looks(body: Mapping[str, Any]) -> LinearLooks:
+    """The coefficients of a fitted file; `BadLooks` says why it cannot be used by this version."""
+    missing = [name for name in LOOKS_REQUIRED if name not in body]
+    if missing:
+        raise BadLooks(f"it lacks {', '.join(missing)}")
+    if body["version"] != LOOKS_VERSION:
+        raise BadLooks(f"it has version {body['version']}, this program reads {LOOKS_VERSION}")
+    for part in ("first", "second"):
+        if not body[part] or not all(math.isfinite(float(value)) for value in body[part].values()):
+            raise BadLooks(f"{part} is empty or holds numbers that are not finite")
+    return LinearLooks(dict(body["first"]), dict(body["second"]))
+
+
+# Fit the coefficients of a linear ranking to lists of candidates.
+
+
+def fit_listwise(
+    columns: Sequence[Floats], wanted: Sequence[Floats], counts: Sequence[float], penalty: float
+) -> Floats:
+    """Softmax regression over lists, on columns scaled to unit spread, with a penalty on the squares."""
+    from scipy.optimize import minimize
+
+    everything = np.concatenate(columns)
+    spread = everything.std(axis=0) + 1e-9
+    scaled, goal = everything / spread, np.concatenate([one / one.sum() for one in wanted])
+    lengths = np.array([len(one) for one in wanted])
+    starts, group = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
+    share = np.repeat(np.array(counts), lengths)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        score = scaled @ weights
+        score = score - np.maximum.reduceat(score, starts)[group]
+        total = np.add.reduceat(np.exp(score), starts)[group]
+        value = -(share * goal * (score - np.log(total))).sum() + penalty * weights @ weights
+        return float(value), scaled.T @ (share * (np.exp(score) / total - goal)) + 2.0 * penalty * weights
+
+    solved: Floats = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x / spread
+    return solved
+
+
+def fit_gold_apart(
+    columns: Sequence[Floats], wanted: Sequence[Floats], counts: Sequence[float], penalty: float
+) -> Floats:
+    """As `fit_listwise`, but each wanted row competes with the rows that are not wanted, never with another wanted one.
+
+    A list that has one wanted row counts the same in both. With several, `fit_listwise` asks for equal scores of all.
+    """
+    from scipy.optimize import minimize
+
+    everything = np.concatenate(columns)
+    spread = everything.std(axis=0) + 1e-9
+    scaled, is_wanted = everything / spread, np.concatenate(wanted) > 0
+    lengths = np.array([len(one) for one in wanted])
+    starts, group = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
+    share = (np.array(counts) / np.add.reduceat(is_wanted.astype(np.float64), starts))[group] * is_wanted
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        score = scaled @ weights
+        score = score - np.maximum.reduceat(score, starts)[group]
+        odds = np.exp(score)
+        total = odds + np.add.reduceat(odds * ~is_wanted, starts)[group]
+        value = (share * (np.log(total) - score)).sum() + penalty * weights @ weights
+        against = np.add.reduceat(share / total, starts)[group]
+        pull = share * (odds / total - 1.0) + ~is_wanted * odds * against
+        return float(value), scaled.T @ pull + 2.0 * penalty * weights
+
+    solved: Floats = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x / spread
+    return solved
+
+
+# The rule of abstention: a weighted sum of three signals; below 0 there is no support for an answer.
+
+
+VERSION = 1
+ABSTAIN_REQUIRED = ("version", "data_sha256", "metric", "command", "with_vectors", "without_vectors")
+
+
+class BadRules(ValueError):
+    """A fitted file that cannot be used: what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Weights of the signals; `similarity` 0 means that cosine is not asked."""
+
+    similarity: float
+    held: float
+    together: float
+    bias: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rule where the question can be compared by vector, and the one for words alone."""
+
+    with_vectors: Rule
+    without_vectors: Rule
+
+
+def read_rules(body: Mapping[str, Any]) -> Rules:
+    """The rules of a fitted file; `BadRules` says why it cannot be used by this version."""
+    missing = [name for name in ABSTAIN_REQUIRED if name not in body]
+    if missing:
+        raise BadRules(f"it lacks {', '.join(missing)}")
+    if body["version"] != VERSION:
+        raise BadRules(f"it has version {body['version']}, this program reads {VERSION}")
+    found = {}
+    for name in ("with_vectors", "without_vectors"):
+        try:
+            rule = Rule(**{part: float(value) for part, value in body[name].items()})
+        except TypeError as error:
+            raise BadRules(f"{name} does not hold similarity, held, together and bias: {error}") from error
+        if not all(map(math.isfinite, (rule.similarity, rule.held, rule.together, rule.bias))):
+            raise BadRules(f"{name} holds numbers that are not finite")
+        found[name] = rule
+    return Rules(**found)

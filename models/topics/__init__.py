@@ -1,0 +1,1 @@
+"""Topics: clusters of entities and their description."""

@@ -1,0 +1,208 @@
+"""What judged choices move; the hold-out test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from models.weights.components import Longs
+
+# Learning from choices: what was preferred to what else was shown moves the edges of both, a little and not far. A
+# result (a path, a passage) is scored by the mean logit of its edges. For a pair of results the chance that the
+# first is preferred is modelled as sigma(score - score), as Bradley and Terry (1952) do; the surprise of what was
+# really preferred, 1 - that chance, lifts the edges that only the preferred result has and lowers those that only
+# the other has. Edges of both stay. A turn is one update: it moves an edge by rate * pull / sqrt(CALM + squares of
+# its pulls so far), which is less than `rate` and falls as the edge is judged more often (AdaGrad: Duchi, Hazan and
+# Singer, 2011), within [-radius, radius], the trust region around the prior. The offset of an edge is the mean of
+# where it stood after each update, later ones counting more (Shamir and Zhang, 2013): single judgements do not
+# shake it. An edge gains only through a result that somebody preferred, so being shown, however often, lifts
+# nothing.
+
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What was shown, by its edges: those of result i are `edges[starts[i]:starts[i + 1]]`, each once."""
+
+    starts: Longs
+    edges: Longs
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Choices, (n,) each: of turn `turn` (never falling) somebody held result `preferred` above result `other`.
+
+    `weight` is how much the pair counts within its turn. Where `lifts` is False the first result was merely not
+    rejected: it does not gain, the rejected one loses.
+    """
+
+    turn: Longs
+    preferred: Longs
+    other: Longs
+    weight: Doubles
+    lifts: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.turn)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Pairs:
+        """Some of them."""
+        kept = np.flatnonzero(chosen)
+        return Pairs(self.turn[kept], self.preferred[kept], self.other[kept], self.weight[kept], self.lifts[kept])
+
+
+def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float, radius: float) -> Doubles:
+    """(n_edges,) float64: what to add to the prior logit of each edge, turns taken in the order they stand in.
+
+    `prior` is finite. Every result that a pair names has an edge.
+    """
+    if not 0.0 < rate <= radius:
+        raise ValueError(f"rate {rate} and radius {radius}: a turn must move an edge by something within the radius")
+
+    offsets = np.zeros(len(prior))
+    kernel: Any = replay
+    arrays = (results.starts, results.edges, pairs.turn, pairs.preferred, pairs.other, pairs.weight, pairs.lifts)
+    kernel(prior, *arrays, rate, radius, offsets)
+    return offsets
+
+
+def scores_of(logits: Doubles, results: Results) -> Doubles:
+    """The mean logit of each result's edges, (n_results,); NaN for one without edges."""
+    sizes = np.diff(results.starts)
+    owner = np.repeat(np.arange(len(results)), sizes)
+    total = np.bincount(owner, weights=logits[results.edges], minlength=len(results))
+    with np.errstate(invalid="ignore"):
+        means: Doubles = total / sizes
+    return means
+
+
+# The loop of `models.weights.learn`, compiled: each turn depends on those before it, so they cannot go at once.
+# What is known of an edge stands in one row of the state, half a cache line, and rows that nothing names are never
+# touched: the loop costs what the pairs reach, not what the graph holds.
+
+
+CALM = 0.25  # as if each edge had been pulled by one half already: a first judgement does not move it the whole rate
+_NOW, _PULL, _SQUARES, _UPDATES = range(4)  # columns: where it stands, and what pulled it this turn and before
+
+
+@numba.njit(cache=True)
+def replay(prior, starts, edges, turn, preferred, other, weight, lifts, rate, radius, offsets):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Turn after turn: pulls of all its pairs from the same state, then one bounded step for each edge they name."""
+    state = np.zeros((len(prior), 4))
+    may_gain = np.zeros(len(prior), np.bool_)
+    first = 0
+    while first < len(turn):
+        last = first
+        while last < len(turn) and turn[last] == turn[first]:
+            a, b = preferred[last], other[last]
+            above, below = 0.0, 0.0
+            for at in range(starts[a], starts[a + 1]):
+                above += prior[edges[at]] + state[edges[at], _NOW]
+            for at in range(starts[b], starts[b + 1]):
+                below += prior[edges[at]] + state[edges[at], _NOW]
+            margin = above / (starts[a + 1] - starts[a]) - below / (starts[b + 1] - starts[b])
+            surprise = weight[last] / (1.0 + np.exp(margin))
+            for at in range(starts[a], starts[a + 1]):
+                state[edges[at], _PULL] += surprise
+                may_gain[edges[at]] |= lifts[last]
+            for at in range(starts[b], starts[b + 1]):
+                state[edges[at], _PULL] -= surprise
+            last += 1
+        for pair in range(first, last):
+            for result in (preferred[pair], other[pair]):
+                for at in range(starts[result], starts[result + 1]):
+                    edge = edges[at]
+                    pull = state[edge, _PULL]
+                    if pull < 0.0 or (pull > 0.0 and may_gain[edge]):
+                        state[edge, _SQUARES] += pull**2
+                        state[edge, _UPDATES] += 1.0
+                        step = rate * pull / np.sqrt(CALM + state[edge, _SQUARES])
+                        now = max(-radius, min(radius, state[edge, _NOW] + step))
+                        state[edge, _NOW] = now
+                        offsets[edge] += 2.0 / (state[edge, _UPDATES] + 1.0) * (now - offsets[edge])
+                    state[edge, _PULL] = 0.0
+                    may_gain[edge] = False
+        first = last
+
+
+# Whether what was learned orders choices it has not seen: two scorings compared on the same held-out pairs.
+
+
+_EQUAL = 1e-9  # scores so near are a tie, which counts one half
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mean accuracy over held-out turns before and after, and the difference with its interval."""
+
+    turns: int
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+
+
+def accuracy_by_turn(scores: Doubles, pairs: Pairs) -> Doubles:
+    """The weighted share of each turn's pairs that the scores order as the person did, (n_turns,) in order of turn."""
+    margin = scores[pairs.preferred] - scores[pairs.other]
+    right = np.where(margin > _EQUAL, 1.0, np.where(margin < -_EQUAL, 0.0, 0.5))
+    _, turn = np.unique(pairs.turn, return_inverse=True)
+    accuracy: Doubles = np.bincount(turn, right * pairs.weight) / np.bincount(turn, pairs.weight)
+    return accuracy
+
+
+def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) -> Comparison:
+    """How much better `after` orders the pairs; a turn counts once however many pairs it gave.
+
+    The interval is Student's, over turns; with a single turn it is unbounded, with none there is nothing to say.
+    """
+    if not len(pairs):
+        return Comparison(0, 0.0, 0.0, 0.0, -np.inf, np.inf)
+    old, new = accuracy_by_turn(before, pairs), accuracy_by_turn(after, pairs)
+    gain, turns = new - old, len(new)
+    mean, reach = float(gain.mean()), np.inf
+    if turns > 1:
+        from scipy.special import stdtrit  # a tenth of a second to load, for nights that learned something
+
+        reach = float(stdtrit(turns - 1, 0.5 + level / 2.0) * gain.std(ddof=1) / np.sqrt(turns))
+    return Comparison(turns, float(old.mean()), float(new.mean()), mean, mean - reach, mean + reach)
+
+
+# Lists that are tried out another way now and then: neighbours change places, with a chance that is known
+# afterwards. Only neighbours, so that an answer is never much worse for it; both ways of pairing them, so that
+# every two neighbouring ranks can be compared.
+
+
+def swap_places(turns: int, length: int, share: float, chance: np.random.Generator) -> Longs:
+    """(turns, length): which place of the original list each result comes from, 0 first.
+
+    Neighbours are paired from the first or from the second place on, each with chance one half, and every pair changes
+    places with chance `share`.
+    """
+    place = np.tile(np.arange(length), (turns, 1))
+    begins = chance.integers(0, 2, turns)
+    flips = chance.random((turns, length // 2)) < share
+    for begin in (0, 1):
+        for pair, left in enumerate(range(begin, length - 1, 2)):
+            rows = np.flatnonzero(flips[:, pair] & (begins == begin))
+            place[rows, left], place[rows, left + 1] = left + 1, left
+    return place
+
+
+def propensities(place: Longs, share: float) -> Doubles:
+    """The chance that `swap_places` puts each result where it stands, in the shape of `place`."""
+    length = place.shape[-1]
+    here = np.arange(length)
+    neighbours = (here > 0).astype(np.float64) + (here < length - 1)
+    chances: Doubles = np.where(place == here, 1.0 - share * neighbours / 2.0, share / 2.0)
+    return chances

@@ -1,0 +1,217 @@
+"""Tasks of builds: stages, phases, contracts, release, store, reports, alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from hades.build.contracts.check import check_contracts
+from hades.build.night import NIGHT, STAGE_NAMES, Night, Stage, table_of, train
+from hades.build.ranker.stage import QuestionSet
+from hades.build.release import publish
+from hades.build.release import publish as publishing
+from hades.build.release.publish import append_alert
+from hades.build.run import build_name, run_stage, summary_lines, tell_stage, write_reports
+from hades.evaluation.rankers import Workbench, rungs
+from hades.evaluation.serving import evaluate_serving
+from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
+from hades.ingest.phases import Phase
+from hades.ports.store import Mode, ProvisionReport
+from hades.providers.tokens import MiniLmTokenizer
+from hades.settings.load import load_settings
+from hades.wiring import open_hades
+from schemas.sources import SourceSpec
+from tasks import artifacts, policies
+from tasks.artifacts import progress_of
+from tasks.context import build_context, opened_store
+from tasks.unit import Unit, unit
+
+# One task for each stage of the night, made from the list in `hades/build/night.py`.
+
+
+def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
+    @unit(stage.title, policies.of_stage(is_light=stage.is_light))
+    def run(night: Night) -> dict[str, Any]:
+        with open_hades(progress=progress_of(stage.name)) as hades:
+            report = run_stage(stage, hades.build_context, hades.ingest, night)
+        artifacts.table(stage.name, *table_of(stage.name, report))
+        return report
+
+    return run
+
+
+STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for stage in NIGHT}
+
+
+@unit("tell lineage", policies.LOCAL)
+def tell_lineage(night: Night, stage: str) -> None:
+    """Lineage of a stage that ran as a flow of its own."""
+    with build_context(stage) as context:
+        tell_stage(stage, context, night)
+
+
+@unit("train ranker", policies.HEAVY)
+def train_on(night: Night, sets: Sequence[QuestionSet]) -> dict[str, Any]:
+    """Fit a ranker to these labelled questions and to judged answers."""
+    with build_context("ranker") as context:
+        report = train(context, night.as_of, sets, seconds_left=night.seconds_left())
+    artifacts.table("ranker", *table_of("ranker", report))
+    return report
+
+
+# Ingestion as tasks: one phase each, so that the Prefect UI shows where the time goes; only reports come back.
+
+
+@unit("ingest", policies.HEAVY, task_run_name="ingest {phase}")
+def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
+    """One phase over one source; safe to repeat."""
+    with open_hades(progress=progress_of("ingest")) as hades:
+        return hades.ingest.spec(spec, [Phase(phase)]).as_dict()
+
+
+@unit("embed again", policies.HEAVY)
+def embed_again() -> dict[str, Any]:
+    """Every vector by the model the settings name, swapped in at once, and what is derived from them."""
+    with open_hades(progress=progress_of("embeddings")) as hades:
+        return hades.embed_again().as_dict()
+
+
+# Embedding as tasks: a shard is a range of keys, so that shards can run side by side on any task runner.
+
+
+@unit("list shards", policies.LOCAL)
+def list_shards() -> list[tuple[str, str]]:
+    """Ranges of chunks that have no vector yet."""
+    with open_hades() as hades:
+        return pending_ranges(hades.store, hades.embedder.model.tag)
+
+
+@unit("embed shard", policies.HEAVY, task_run_name="embed {shard}")
+def embed_shard(shard: tuple[str, str]) -> int:
+    """Embed one range; how many chunks that were."""
+    with open_hades() as hades:
+        return embed_range(hades.store, hades.embedder, *shard, progress_of("embeddings"))
+
+
+@unit("finish embeddings", policies.HEAVY)
+def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
+    """Whatever no shard covered: after a change of model every vector, swapped in at once."""
+    with open_hades() as hades:
+        rest = embed_chunks(hades.store, hades.embedder, hades.home / "cache", progress_of("embeddings"))
+    return {"embedded": sum(embedded) + rest, "shards": len(embedded)}
+
+
+# Contracts as a task: a broken one stops the flow, names the rows, and leaves what serves alone.
+
+
+@unit("check contracts", policies.LOCAL, task_run_name="check {contracts}")
+def check(contracts: Sequence[str]) -> dict[str, Any]:
+    """Check the contracts whose rows changed since they last held; raises when a rule is broken."""
+    return _require(contracts, full=False)
+
+
+@unit("check every row", policies.HEAVY)
+def check_fully(contracts: Sequence[str]) -> dict[str, Any]:
+    """Check every rule of every row with Great Expectations; raises when a rule is broken."""
+    return _require(contracts, full=True)
+
+
+def _require(contracts: Sequence[str], *, full: bool) -> dict[str, Any]:
+    with build_context("contracts") as context:
+        outcome = check_contracts(context, contracts, full=full)
+    artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
+    for rules in outcome.alerts:
+        artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
+    return outcome.require().as_dict()
+
+
+# Publishing and rolling back as tasks.
+
+
+@unit("publish what changed", policies.LOCAL)
+def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
+    """Publish if something that serves has changed; None where nothing has."""
+    with build_context("publish") as context:
+        return publishing.release_if(changed, context, night.as_of, night.keep)
+
+
+@unit("roll back", policies.LOCAL)
+def roll_back(what: str, to: str | None) -> dict[str, Any]:
+    """Let an older graph, or older weights, serve again."""
+    with build_context("rollback") as context:
+        return publish.roll_back(context, what, to).as_dict()
+
+
+# The store's chores as tasks: reports come back, rows do not.
+
+
+@task(name="provision store", **policies.NETWORK)
+def provision_store(only: str | None = None) -> ProvisionReport:
+    """Create what the catalogue, or a part of it, declares and is not there."""
+    with opened_store(Mode.ADMIN) as store:
+        return store.provision(only)
+
+
+@task(name="check store", **policies.HEAVY)
+def check_store() -> list[str]:
+    """What is wrong with the store, in sentences; reads everything."""
+    with opened_store(Mode.READ_ONLY) as store:
+        return store.check()
+
+
+# Evaluation of the serving graph as a task: worse recall than in the last run stops the flow.
+
+
+RECIPES = "auto,auto/by-hand,hipporag,hirag_pathrag"  # the first two decide which ranking serves
+
+
+@unit("evaluate serving graph", policies.HEAVY)
+def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any]:
+    """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
+    result = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES))
+    artifacts.table("evaluation", result.rows, "recall of the serving snapshot")
+    for alert in result.alerts:
+        artifacts.event(alert.event, "evaluation", subject=alert.sentence, page=str(result.page))
+    return result.require().report
+
+
+@contextmanager
+def _open_bench() -> Iterator[Workbench]:
+    settings = load_settings()
+    with build_context("evaluate") as context, open_hades(settings) as hades:
+        tokenizer = MiniLmTokenizer()
+        yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)
+
+
+# The report of a build as a task.
+
+
+@unit("write report", policies.LOCAL)
+def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
+    """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
+    build = build_name(datetime.fromtimestamp(night.began, UTC))
+    with build_context("report") as context:
+        page = write_reports(context, night.as_of, build, report, with_picture=True)
+    lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES]
+    table = "\n".join(["| stage | time |", "|---|---|", *lines])
+    released = report["released"]
+    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {build}")
+    told = f"## {released['snapshot']} serves\n\n{picture}{table}\n\nreport: `{page}`\n"
+    artifacts.page("nightly", told, "the last nightly")
+    return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}
+
+
+# Alerts as a task.
+
+
+@unit("keep alert", policies.LOCAL)
+def keep_alert(what: str, subject: str, detail: str) -> str:
+    """One line in the log of alerts, one page in the UI; where the log is."""
+    path = append_alert(load_settings().home, datetime.now(UTC), what, subject, detail)
+    artifacts.page("alert", f"## {what}\n\n{subject}\n\n{detail}\n", what)
+    return str(path)
