@@ -5,14 +5,22 @@ SHELL := /bin/bash
 
 VENV  := .venv
 BIN   := $(VENV)/bin
+# Two sets in one environment: what `make demo` needs, and everything.
+BASE  := $(VENV)/.installed-base
 STAMP := $(VENV)/.installed
 BENCH := .hades/bench
 DATA  := $(or $(HADES_DATA),../shared/data)
 # Another package index: make install INDEX=https://host/simple
-PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(INDEX),--index-url $(INDEX))
-# The first interpreter that is 3.11 or newer; a shim that cannot start one does not count. The pins are those of 3.11.
+export INDEX
+# The first interpreter that is 3.11 or newer; a shim that cannot start one does not count.
 FIND_PYTHON := for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done; true
+INSTALL = python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then \
+		echo "HADES needs Python 3.11 or newer and found none (python3.11, python3.12, python3.13, python3, python): install it and run make again" >&2; \
+		exit 1; \
+	fi; \
+	"$$python" .ci/install.py
 
 # No telemetry is sent, and Prefect keeps its files in the project.
 export DO_NOT_TRACK := 1
@@ -35,30 +43,26 @@ help:  ## show this table
 
 install: $(STAMP)  ## create .venv and install everything, pinned; skipped when nothing changed
 
-$(STAMP): pyproject.toml constraints.txt
-	@python=$$($(FIND_PYTHON)); \
-	if [ -z "$$python" ]; then \
-		echo "HADES needs Python 3.11 or newer and found none (python3.11, python3.12, python3.13, python3, python): install it and run make again" >&2; \
-		exit 1; \
-	fi; \
-	[ -x $(BIN)/python ] || { echo "creating $(VENV) with $$python"; $$python -m venv $(VENV); }
-	@echo "installing into $(VENV) (minutes the first time)"
-	@pins=$$($(BIN)/python -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")'); \
-	$(PIP) $$pins torch==2.13.0 && $(PIP) $$pins -e '.[dev]'
-	@$(BIN)/python -m hades.retrieval.warm_up
+$(BASE): pyproject.toml constraints.txt setup.py
+	@[ -e $(STAMP) -a $(STAMP) -nt pyproject.toml -a $(STAMP) -nt constraints.txt ] || { $(INSTALL) base; }
 	@touch $@
 
-demo: $(STAMP)  ## build a graph from the standard library and ask three questions; on a terminal, then serve the explorer
+$(STAMP): pyproject.toml constraints.txt setup.py
+	@$(INSTALL) dev
+	@touch $(BASE) $@
+
+demo: $(BASE)  ## build a graph from the standard library and ask three questions; on a terminal, then serve the explorer
 	@$(BIN)/hades demo
 	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
 test: $(STAMP)  ## every test but the soak and wheel tests
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not wheel"
 
-test-wheel: $(STAMP)  ## the built wheel in an empty environment: base install, demo, a question; minutes
+test-wheel: $(STAMP)  ## the built wheel in an empty environment of each Python found: demo, a folder, a question; minutes
 	@$(BIN)/python -m pytest -q -m wheel tests/wheel
 
-check: $(STAMP) lint-deployments  ## ruff, mypy --strict, import contracts, deployment linters, tests/architecture
+check: $(STAMP) lint-deployments  ## wheels of every pin, ruff, mypy --strict, import contracts, deployment linters, tests/architecture
+	@$(BIN)/python .ci/wheels.py
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
 	@$(BIN)/mypy
@@ -99,7 +103,7 @@ bench-homes: $(STAMP)  ## build the two graphs that some benchmarks use; takes m
 	@export HADES_HOME=$(BENCH)/hotpotqa; [ -e $$HADES_HOME/snapshots/current ] || { \
 		$(BIN)/hades ingest passages $(DATA)/hotpotqa/corpus.jsonl.gz; $(BIN)/hades run nightly; }
 
-serve: $(STAMP)  ## REST and the explorer page on 127.0.0.1, read-only, for every user of this machine
+serve: $(BASE)  ## REST and the explorer page on 127.0.0.1, read-only, for every user of this machine
 	@exec $(BIN)/hades serve --no-token
 
 up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_ARANGO_PASSWORD)

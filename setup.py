@@ -40,7 +40,6 @@ class BuildUnderOneName(build_py):
 if "editable_wheel" in sys.argv:  # a checkout: every root by its own name, from where it lies
     arrangement = {
         "packages": find_packages(include=["hades*", *(f"{root}*" for root in ROOTS)]),
-        "entry_points": {"hades.flows": ["run = flows.local:run"]},
     }
 else:
     inside = {root: find_packages(include=[root, f"{root}.*"]) for root in ROOTS}
@@ -50,7 +49,6 @@ else:
             *(f"hades.{one}" for own in inside.values() for one in own),
         ],
         "package_dir": {"hades": "hades", **{f"hades.{root}": root for root in ROOTS}},
-        "entry_points": {"hades.flows": ["run = hades.flows.local:run"]},
         "cmdclass": {"build_py": BuildUnderOneName},
     }
 setup(**arrangement)

@@ -20,7 +20,7 @@ from tasks.unit import without_server
 
 def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
     """Run a flow with parameters as text, JSON or plain; what it returns."""
-    flow: Flow[..., Any] = getattr(importlib.import_module(f"flows.{name}"), name)
+    flow: Flow[..., Any] = getattr(importlib.import_module(f"{__package__}.{name}"), name)
     parameters = _validate(flow, {key: _value(text) for key, text in given.items()})
     settings = load_settings()
     observe(settings)

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,33 @@ pytestmark = pytest.mark.wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("flows", "tasks", "hades", "models", "schemas", "aql")
-FILES = ("pyproject.toml", "README.md", "LICENSE")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 NOT_IN_BASE = ("torch", "prefect", "mlflow", "great_expectations", "matplotlib", "pandas", "fastapi", "arango")
 
 
+def interpreters() -> list[str]:
+    """The Pythons of this machine that HADES supports: this one, and others by their names or under pyenv."""
+    own = "{}.{}".format(*sys.version_info)
+    found = {own: sys.executable}
+    for minor in ("3.11", "3.12", "3.13"):
+        kept = sorted(
+            Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob(f"{minor}.*/bin/python")
+        )
+        for program in [shutil.which(f"python{minor}"), *map(str, kept)]:
+            if program and minor not in found and _version(program) == minor:
+                found[minor] = program
+    return [found[minor] for minor in sorted(found)]
+
+
+def _version(program: str) -> str:
+    shown = "import sys; print('{}.{}'.format(*sys.version_info))"
+    done = subprocess.run([program, "-c", shown], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a new environment with the wheel and nothing else."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of what a release holds."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     for name in PACKAGES:
@@ -33,12 +53,45 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in FILES:
         shutil.copy(ROOT / name, source / name)
     _pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
-    (wheel,) = folder.glob("*.whl")
-    venv.create(folder / "environment", with_pip=True)
-    programs = folder / "environment" / "bin"
-    pins = ("-c", str(ROOT / "constraints.txt")) if sys.version_info[:2] == (3, 11) else ()
-    _pip(str(programs / "python"), "install", "--no-compile", *pins, str(wheel))
-    return programs
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module", params=interpreters(), ids=_version)
+def environment(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a new environment with the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([request.param, "-m", "venv", str(folder)], check=True)
+    _pip(str(folder / "bin" / "python"), "install", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel))
+    return folder / "bin"
+
+
+def test_the_wheel_installs_one_name(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as inside:
+        tops = {name.partition("/")[0] for name in inside.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"hades"}
+
+
+def test_a_project_with_packages_of_the_same_names_can_ask(environment: Path, tmp_path: Path) -> None:
+    """From Python and from the command line, with the project's own folder first on the path."""
+    for name in ("models", "tasks", "schemas", "flows", "aql"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("OWN = True\n", encoding="utf-8")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "stores.md").write_text("# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8")
+    _hades(environment, tmp_path, "watch", str(folder), "--once", PYTHONPATH=str(tmp_path))
+    question = "which database is the default?"
+    shown = _hades(environment, tmp_path, "answer", question, "--json", PYTHONPATH=str(tmp_path))
+    assert "SQLite" in json.loads(shown.stdout)["text"]
+    (tmp_path / "ask.py").write_text(
+        "import models, tasks, schemas, hades\n"
+        "assert models.OWN and tasks.OWN and schemas.OWN\n"
+        f"with hades.open_hades() as opened:\n    print(opened.retrieve({question!r}).passages[0].text)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([environment / "python", "ask.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "SQLite" in done.stdout, done.stderr
 
 
 def test_the_base_installation_has_none_of_the_extras(environment: Path) -> None:
