@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build_state import EDITS, Edits, refresh_entities, standing_edits, with_edits
+from hades.build_state import Edits, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
@@ -28,8 +28,7 @@ from hades.ingest.code_graph.tables import (
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.known_names import EntityRules
-from hades.ingest.entities.previous_run import LastDerivation, LastRows
-from hades.ingest.entities.vectors import BASIS, EntityVectors, PairCache, mark_vectors, similar_edges
+from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
     StatedCorpus,
     read_facts,
@@ -46,17 +45,13 @@ from hades.ingest.write_changes import (
     Change,
     Comparison,
     Difference,
-    Suspects,
     apply_removals,
     apply_writes,
     find_difference,
-    suspect_all,
-    suspect_changed,
 )
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
-from schemas.ids import node_id
 from schemas.record import repeated
 
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
@@ -77,17 +72,14 @@ class CorpusRows:
 
 
 def build_tables(
+    store: RowStore,
     corpus: CorpusRows,
     derived: DerivedRows,
     edits: Edits,
-    vectors: EntityVectors,
-    cache: PairCache | None,
-    before: Mapping[str, pa.Table],
-) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """All derived tables, entities without their vectors; and the rows among them that do not follow from names alone.
-
-    `before` are tables of the last derivation, or nothing.
-    """
+    embedder: Embedder,
+    progress: ProgressReport,
+) -> dict[str, pa.Table]:
+    """All derived tables."""
     titles = dict(
         zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
     )
@@ -104,14 +96,13 @@ def build_tables(
         ),
         of_code.relations(),
     )
-    units = of_code.mentions()
-    mentions = pa.concat_tables([derived.mentions, units], promote_options="default")
+    mentions = pa.concat_tables([derived.mentions, of_code.mentions()], promote_options="default")
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
-    entities = mark_vectors(vectors, with_edits(described, edits), corpus.chunks, before.get("entities"))
-    similar = similar_edges(vectors, entities, cache)
+    entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
+    similar = similar_edges(entities)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
     relations = _defaults("relations", relations)
-    tables = {
+    return {
         "entities": _with_degrees(_defaults("entities", entities), relations),
         "relations": relations,
         "mentions": _defaults("mentions", _one_each(mentions)),
@@ -119,13 +110,6 @@ def build_tables(
         **code.tables,
         "merge_log": derived.merge_log,
     }
-    beside = {"relations": _join_beside(relations, [stated, similar]), "mentions": _join_beside(mentions, [units])}
-    return tables, {name: _defaults(name, rows) for name, rows in beside.items()}
-
-
-def _join_beside(all_rows: pa.Table, parts: list[pa.Table]) -> pa.Table:
-    """These rows, each key once, in the columns of all."""
-    return _one_each(pa.concat_tables([all_rows.slice(0, 0), *parts], promote_options="default"))
 
 
 def _read_linking(documents: pa.Table) -> list[dict[str, Any]]:
@@ -194,6 +178,8 @@ _FOREIGN = {
     **{name: {"valid_until", "recorded_at", "retracted_at"} for name in CODE_COLLECTIONS},
     "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
 }  # fmt: skip
+_STANDING = ["_key", "name", "frequency"]
+_OLD_CACHES = ("text-readings", "derivation", "last-derivation")
 _BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
 
 
@@ -208,7 +194,6 @@ def derive_edges(
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time.
 
-    In the folder `scratch` it keeps what costs much to find and seldom changes; the result is the same without it.
     A caller that has the `digest` of the documents already gives it: it takes a scan of all chunks.
     """
     digest, edits = digest or digest_documents(store, embedder, rules), standing_edits(store)
@@ -219,29 +204,19 @@ def derive_edges(
         digest = digest_documents(store, embedder, rules)
     corpus = _read(store, pool or WorkerPool(1), scratch)
     progress("edges", 1, 4)
-    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules, scratch, pool)
+    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     give_back_memory()
     progress("edges", 2, 4)
-    last = LastDerivation(scratch) if scratch is not None else None
-    before = last.load(manifest.derive_digest(store)) if last else LastRows()
-    if before.derivation != derived.last or not derived.last:
-        before = LastRows()  # what follows from names is not told from those rows
-    vectors = EntityVectors(store, embedder, derived.titles, progress)
-    cache = PairCache(scratch) if scratch is not None else None
-    wanted, beside = build_tables(corpus, derived, edits, vectors, cache, before.tables)
+    wanted = build_tables(store, corpus, derived, edits, embedder, progress)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
-        vectors.store = inside
-        standing = StandingRows(corpus.chunks, wanted["entities"].select(["_key", "name", "frequency"]))
-        stage = partial(_stage, last, add_edits(digest, edits), beside, derived.name)
-        suspect = partial(_suspect, derived, beside, before)
-        changes = _write(inside, wanted, vectors, suspect, standing, stage, is_known=bool(before.tables))
-        laid, is_behind = _catch_up(inside, embedder, edits)
+        changes = _write(inside, wanted, StandingRows(corpus.chunks, wanted["entities"].select(_STANDING)))
+        laid = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
         manifest.record_derived(inside, add_edits(digest, laid))
-    if last:
-        last.commit("" if is_behind else add_edits(digest, laid))
+    for name in _OLD_CACHES if scratch is not None else ():  # of earlier versions; they quote documents
+        shutil.rmtree(scratch / name, ignore_errors=True)
     progress("edges", 4, 4)
     return changes
 
@@ -252,13 +227,13 @@ def _reopen(store: RowStore) -> None:
     build_state.reopen(store)
 
 
-def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> tuple[Edits, bool]:
-    """Lay on what curators said meanwhile; what remains of the edits worked from, and whether any had to be laid on."""
+def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
+    """Apply what curators edited meanwhile; the edits worked from that still stand."""
     now = standing_edits(store)
     behind = [key for key in {*seen, *now} if seen.get(key) != now.get(key)]
     if behind:
         refresh_entities(store, behind, embedder)
-    return {key: edits for key, edits in seen.items() if key in now}, bool(behind)
+    return {key: edits for key, edits in seen.items() if key in now}
 
 
 def _read(store: RowStore, pool: WorkerPool, scratch: Path | None) -> CorpusRows:
@@ -295,87 +270,26 @@ def _start_code(
     return pool.submit(derive_code_bytes, *map(to_bytes, read), scratch)
 
 
-def _write(
-    store: RowStore,
-    wanted: dict[str, pa.Table],
-    vectors: EntityVectors,
-    suspect: Callable[[Comparison, pa.Table], Suspects | None],
-    standing: StandingRows,
-    stage: Callable[[Mapping[str, pa.Table]], None],
-    *,
-    is_known: bool,
-) -> dict[str, Change]:
-    """Write what differs. `is_known` says whether the rows of the last derivation are."""
+def _write(store: RowStore, wanted: dict[str, pa.Table], standing: StandingRows) -> dict[str, Change]:
+    """Write what differs from what the store holds."""
     found: dict[str, Difference] = {}
     for name in _ORDER:
-        comparison = Comparison(name, _find_owned(name, wanted[name]), _find_compared(name, wanted[name]))
-        if name == "entities":
-            comparison = replace(comparison, complete=vectors.fill, suspects=_edited_once(store))
-        found[name] = find_difference(store, comparison, wanted[name], suspect(comparison, wanted[name]))
-    stage(wanted)
-    wanted.clear()  # what is to be written is in `found`
-    vectors.clear()
-    give_back_memory()
+        owned = _find_owned(name, wanted[name])
+        found[name] = find_difference(store, Comparison(name, owned, owned), wanted.pop(name), None)
     for name in reversed(_ORDER):
         if name != "entities":
             apply_removals(store, name, found[name])
-    gone, moved = found["entities"], found["relations"]
-    changed = [node_id("entities", key) for key in gone.stale]
-    changed += [node_id("relations", key) for key in (*moved.stale, *moved.changed.column("_key").to_pylist())]
+    gone = found["entities"]
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
     left = detach_entities(store, gone.stale, standing)
     apply_removals(store, "entities", gone)
-    return changes | left | clear_up(store, changed if is_known else None)
-
-
-def _suspect(
-    derived: DerivedRows, beside: Mapping[str, pa.Table], before: LastRows, how: Comparison, wanted: pa.Table
-) -> Suspects | None:
-    """Which rows of a collection may differ from the last derivation; None where that is not known."""
-    name = how.collection
-    if name not in before.tables:
-        return None
-    if name not in beside:
-        return suspect_all(how, wanted, before.tables[name])
-    if name not in derived.changes:
-        return None
-    own: pa.Table = getattr(derived, name)
-    return suspect_changed(how, derived.changes[name], own, beside[name], before.tables[name], before.counts[name])
-
-
-def _stage(
-    last: LastDerivation | None,
-    digest: str,
-    beside: Mapping[str, pa.Table],
-    derivation: str,
-    tables: Mapping[str, pa.Table],
-) -> None:
-    """Keep what the next derivation compares with: of collections with rows `beside` names only these."""
-    if last:
-        kept = {name: beside.get(name, table) for name, table in tables.items()}
-        rows = {name: table.select(_find_compared(name, tables[name])) for name, table in kept.items()}
-        last.stage(digest, LastRows(rows, {name: table.num_rows for name, table in tables.items()}, derivation))
-
-
-def _edited_once(store: RowStore) -> list[str]:
-    """Entities that a curator edited at any time: their rows may have been written since the last derivation."""
-    scan = store.scan(EDITS, columns=["entity"])
-    return sorted({key for batch in scan for key in batch.column("entity").to_pylist()})
+    return changes | left | clear_up(store)
 
 
 def _find_owned(collection: str, table: pa.Table) -> list[str]:
     """The columns that derivation fills."""
-    names = [name for name in table.column_names if name != BASIS]
-    if collection == "entities" and "embedding" not in names:
-        names.append("embedding")
     foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
-    return [name for name in names if name not in foreign]
-
-
-def _find_compared(collection: str, table: pa.Table) -> list[str]:
-    """The columns by which two derivations are compared: vectors by what they are made of."""
-    foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
-    return [name for name in table.column_names if name not in foreign and name != "embedding"]
+    return [name for name in table.column_names if name not in foreign]
 
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.known_names import EntityRules, Names, Origin
 from hades.text.word_lists import HONORIFICS
-from hades.text.words import WORD_BASE, Flags, Hashes, Longs
+from hades.text.words import Flags
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
-_ENDS = _SUFFIXES | {"c"}  # words that a name may do without
 _ARTICLES = frozenset(("the", "a", "an"))
 PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
 _MIN_JOINED = 10
@@ -98,27 +98,11 @@ def _root(parent: dict[int, int], row: int) -> int:
 def _shorten(names: Names) -> Iterator[Alias]:
     """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
     named = names.has(Origin.STATED | Origin.NAME)
-    may = names.with_word(0, (_ARTICLES | HONORIFICS).__contains__) | names.with_word(-1, _ENDS.__contains__)
-    rows = np.flatnonzero(named & may & (np.diff(names.offsets) > 1)).tolist()
-    for row, other, rule in _first_known(names, rows, _shorter, named):
-        yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
-
-
-def _first_known(
-    names: Names,
-    rows: Sequence[int],
-    propose: Callable[[tuple[str, ...]], Iterable[tuple[tuple[str, ...], str]]],
-    accepted: Flags,
-) -> Iterator[tuple[int, int, str]]:
-    """Of each of these names the first proposal (words and rule) that is an accepted name: both rows and the rule."""
-    plain = names.plain.take(np.array(rows, dtype=np.int64))
-    asked = [(row, words, rule) for row, whole in zip(rows, plain, strict=True) for words, rule in propose(whole)]
-    found = names.find_words([words for _, words, _ in asked])
-    done = -1
-    for (row, _, rule), other in zip(asked, found, strict=True):
-        if row != done and other >= 0 and accepted[other]:
-            done = row
-            yield row, other, rule
+    for row in np.flatnonzero(named & (names.sizes > 1)).tolist():
+        for words, rule in _shorter(names.plain[row]):
+            if (other := names.find(words)) >= 0 and named[other]:
+                yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
+                break
 
 
 def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -136,87 +120,68 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
     """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
-    terms = names.has(Origin.TERM).tolist()
-    rows = np.flatnonzero(_comparable(names) & names.with_word(-1, _may_be_plural))
-    plain = zip(rows.tolist(), names.plain.take(rows), strict=True)
-    asked = [(row, words, one) for row, words in plain for one in _singulars(words[-1])]
-    found = names.find_words([(*words[:-1], singular) for _, words, singular in asked])
-    done = -1
-    for (row, words, singular), other in zip(asked, found, strict=True):
-        if row == done or other < 0:
-            continue
-        ordinary = singular in common or words[-1] in common
-        if terms[row] or terms[other] or (len(words) > 1 and ordinary):
-            done = row
-            yield Alias(row, other, "plural", 0.98)
+    terms = names.has(Origin.TERM)
+    for row in np.flatnonzero(_comparable(names)).tolist():
+        words = names.plain[row]
+        for singular in _singulars(words[-1]):
+            other = names.find((*words[:-1], singular))
+            ordinary = singular in common or words[-1] in common
+            if other >= 0 and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
+                yield Alias(row, other, "plural", 0.98)
+                break
 
 
-def _may_be_plural(word: str) -> bool:
-    return word[-1] == "s" and len(word) >= _SHORTEST_PLURAL and not word.endswith("ss")
-
-
-def _singulars(plural: str) -> Iterator[str]:
-    yield plural[:-1]
-    if plural.endswith("es"):
-        yield plural[:-2]
-    if plural.endswith("ies"):
-        yield plural[:-3] + "y"
+def _singulars(word: str) -> Iterator[str]:
+    if word[-1] != "s" or len(word) < _SHORTEST_PLURAL or word.endswith("ss"):
+        return
+    yield word[:-1]
+    if word.endswith("es"):
+        yield word[:-2]
+    if word.endswith("ies"):
+        yield word[:-3] + "y"
 
 
 def _spacings(names: Names) -> Iterator[Alias]:
     """Data set and dataset, back propagation and backpropagation: the same letters, parted elsewhere."""
     blocks: dict[str, list[int]] = defaultdict(list)
-    rows = np.flatnonzero(_comparable(names) & (names.n_letters() >= _MIN_JOINED))
-    for row in rows[_is_shared(names.letter_hashes()[rows])].tolist():
+    for row in np.flatnonzero(_comparable(names)).tolist():
         blocks["".join(names.plain[row])].append(row)
     for letters, same in blocks.items():
-        if not letters.isdigit():
+        if len(letters) >= _MIN_JOINED and not letters.isdigit():
             yield from (Alias(row, same[0], "spacing", 0.97) for row in same[1:])
 
 
 def _comparable(names: Names) -> Flags:
     """Names short enough to be misspelt; those only given and never met in a text are taken at their word."""
     only_given = (names.texts == 0) & ~names.has(Origin.TITLE | Origin.SYMBOL)
-    comparable: Flags = ~only_given & (np.diff(names.offsets) <= _LONGEST_FUZZY)
+    comparable: Flags = ~only_given & (names.sizes <= _LONGEST_FUZZY)
     return comparable
 
 
 def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> Iterator[Alias]:
     """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
-    long = (np.diff(names.offsets) > 1) & (names.n_letters() >= rules.fuzzy_min_letters)
-    owner, place, rest = names.without_each_word()
-    chosen = (_comparable(names) & long)[owner] & names.words_where(
-        lambda word: len(word) >= _MIN_TOKEN and word not in common and word.isalpha()
-    )
-    owner, place, rest = owner[chosen], place[chosen], rest[chosen]
-    shared = _is_shared(rest)
-    for row, index in zip(owner[shared].tolist(), place[shared].tolist(), strict=True):
+    for row in np.flatnonzero(_comparable(names) & (names.sizes > 1)).tolist():
         words = names.plain[row]
-        blocks[(*words[:index], None, *words[index + 1 :])].append((words[index], row))
+        if sum(map(len, words)) < rules.fuzzy_min_letters:
+            continue
+        for place, word in enumerate(words):
+            if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():
+                blocks[(*words[:place], None, *words[place + 1 :])].append((word, row))
     for block in blocks.values():
         if 1 < len(block) <= _MAX_BLOCK:
             yield from _near_pairs(sorted(block), names, rules)
 
 
-def _is_shared(hashes: Hashes) -> Flags:
-    """Which values are there more than once: what cannot meet another is not looked at."""
-    _, which, count = np.unique(hashes, return_inverse=True, return_counts=True)
-    shared: Flags = count[which] > 1
-    return shared
-
-
 def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) -> Iterator[Alias]:
-    for index, (word, row) in enumerate(block):
-        for other_word, other in block[index + 1 :]:
-            near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
-            rare = min(names.texts[row], names.texts[other]) <= _SLIP_TEXTS
-            if not near or not rare or word[0] != other_word[0]:
-                continue
-            letters = sum(map(len, names.plain[row])) + len(names.plain[row]) - 1
-            score = 1.0 - 1.0 / letters
-            if score >= rules.fuzzy_min_score:
-                yield Alias(row, other, "fuzzy", round(score, 6))
+    for (word, row), (other_word, other) in combinations(block, 2):
+        near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
+        rare = min(names.texts[row], names.texts[other]) <= _SLIP_TEXTS
+        if not near or not rare or word[0] != other_word[0]:
+            continue
+        score = 1.0 - 1.0 / len(" ".join(names.plain[row]))
+        if score >= rules.fuzzy_min_score:
+            yield Alias(row, other, "fuzzy", round(score, 6))
 
 
 def propose_acronyms(
@@ -236,15 +201,14 @@ def propose_acronyms(
     return found
 
 
-def propose_middle_names(names: Names, holds: Callable[[Longs, Longs], Flags]) -> list[Alias]:
-    """Taylor Eric Kemp is Taylor Kemp where one document `holds` both (given the rows of both, pair by pair)."""
+def propose_middle_names(names: Names, documents_of: Callable[[int], set[int]]) -> list[Alias]:
+    """Taylor Eric Kemp is Taylor Kemp where one document holds both; `documents_of` a name are those that hold it."""
     people = names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
-    sizes = np.diff(names.offsets)
-    long = np.flatnonzero(people & (sizes > 2) & (sizes <= _LONGEST_PERSON))
-    first, last = names.words[names.offsets[long]], names.words[names.offsets[long + 1] - 1]
-    joined = first + last * np.uint64(WORD_BASE)
-    other = names.numbers(joined ^ (joined >> np.uint64(31)))
-    fits = np.flatnonzero((other >= 0) & people[other] & (sizes[other] == 2))
-    fits = fits[holds(long[fits], other[fits])]
-    pairs = zip(long[fits].tolist(), other[fits].tolist(), strict=True)
-    return [Alias(row, short, "middle_name", 0.9) for row, short in pairs if all(map(str.isalpha, names.plain[row]))]
+    found: list[Alias] = []
+    for row in np.flatnonzero(people & (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)).tolist():
+        words = names.plain[row]
+        short = names.find((words[0], words[-1]))
+        is_person = short >= 0 and people[short] and all(map(str.isalpha, words))
+        if is_person and not documents_of(row).isdisjoint(documents_of(short)):
+            found.append(Alias(row, short, "middle_name", 0.9))
+    return found

@@ -1,4 +1,4 @@
-"""Names a text proposes, and what kind they are."""
+"""Names that texts propose, and what kind they are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import IntFlag
 
 import numpy as np
 
-from hades.text.sentences import join_to_last, sentence_starts
+from hades.text.sentences import fragments, join_to_last, sentence_starts
 from hades.text.word_lists import (
     CALENDAR,
     CONNECTORS,
@@ -36,13 +36,14 @@ from hades.text.words import (
     SPACE,
     STOP,
     Flags,
+    Hashes,
     Longs,
     Tokens,
     fold_letters,
     running,
+    span_hashes,
     tokenize,
 )
-from schemas.ids import slug
 from schemas.nodes import EntityType, NameType
 
 # What kind of thing a name is, guessed from cue words: in the name, in its qualifier, in "X is a ...".
@@ -129,7 +130,7 @@ def _opens_with(title: str, head: str) -> bool:
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light chunker: a term
 # is two to four words that hang together, none of them a function word, a common verb or an adverb, the last one
-# able to be a noun by its ending. Which terms are worth knowing is decided by `gazetteer`, from in how many texts
+# able to be a noun by its ending. Which terms are known is decided by `known_names.py`, from in how many texts
 # and how much more than by chance the words meet.
 
 
@@ -189,11 +190,10 @@ def _may_be_last(word: str) -> bool:
 
 
 # Names a single text proposes: capitalised spans, acronyms, quoted titles, code identifiers; and where they stand.
-# Nothing here looks beyond the text, so the answer can be kept by the text's hash. Whether a proposal becomes a
-# known name is decided over the whole corpus in `gazetteer`.
+# Nothing here looks beyond the text. Whether a proposal becomes a known name is decided over the whole corpus in
+# `known_names.py`.
 
 
-N_RULES = 6 + MAX_TERM_WORDS - 1  # that find candidate spans; terms of each length count as one
 _MAX_CONNECTORS = 3
 _MAX_NAME_WORDS = 8
 
@@ -212,46 +212,11 @@ class Mark(IntFlag):
 
 @dataclass(frozen=True)
 class Spans:
-    """Candidate spans of words over many texts: rows [first, last) of the tokens, why, and which rule found each.
-
-    Spans stand in the order of the rules and, within one, in order of place.
-    """
+    """Candidate spans of words over many texts: rows [first, last) of the tokens, and why."""
 
     first: Longs
     last: Longs
     mark: Longs
-    rule: Longs  # below N_RULES
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A proposed name with its [start, end) in the text; `key` is its form as an id."""
-
-    name: str
-    start: int
-    end: int
-    kind: NameType
-    mark: Mark
-
-    @property
-    def key(self) -> str:
-        """Lower case with underscores (requirement E6)."""
-        return slug(self.name)
-
-
-def candidates(text: str) -> list[Candidate]:
-    """The names and terms one text proposes, in order; longer first where two start together."""
-    tokens = tokenize([text])
-    spans = candidate_spans(tokens, sentence_starts(tokens))
-    begin, end = tokens.start[spans.first], tokens.end[spans.last - 1]
-    rows = zip(begin.tolist(), end.tolist(), spans.mark.tolist(), strict=True)
-    return [
-        Candidate(text[start:stop], start, stop, kind_of(text[start:stop]), Mark(mark))
-        for start, stop, mark in sorted(set(rows), key=lambda row: (row[0], -row[1], row[2]))
-    ]
 
 
 def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
@@ -267,14 +232,12 @@ def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     first = np.concatenate([part[0] for part in parts]).astype(np.int64)
     last = np.concatenate([part[1] for part in parts]).astype(np.int64)
     marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
-    rules = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    rules += np.where(marks == int(Mark.TERM), last - first - 2, 0)
     one = last - first == 1
     code = (tokens.shape[first] & CODE_LIKE) != 0
     named = (marks & int(Mark.NAME)) != 0
     marks |= np.where(one & code & named, int(Mark.CODE), 0)
     marks |= np.where(starts[first] & named, int(Mark.INITIAL), 0)
-    return Spans(first, last, marks, rules)
+    return Spans(first, last, marks)
 
 
 def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Longs, Longs, int]]:
@@ -428,3 +391,33 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
         at -= 1
         words += 1
     return None
+
+
+# What texts say by themselves, taken together: words, where sentences begin, the names and acronyms they propose.
+
+
+@dataclass(frozen=True)
+class TextReadings:
+    """Some texts in order: their words, and the names that they propose with those of explained acronyms."""
+
+    n_texts: int
+    tokens: Tokens
+    starts: Flags  # words that open a sentence
+    pieces: Flags  # words that, taken alone, are only part of a name
+    spans: Spans
+    identity: Hashes  # of each span
+    definitions: Definitions
+
+
+def read_texts(texts: Sequence[str]) -> TextReadings:
+    """What each text says by itself."""
+    tokens = tokenize(texts)
+    starts = sentence_starts(tokens)
+    spans, explained = candidate_spans(tokens, starts), find_definitions(tokens, starts)
+    first = np.concatenate([spans.first, explained.first, explained.short])
+    last = np.concatenate([spans.last, explained.last, explained.short + 1])
+    mark = np.concatenate([spans.mark, np.full(2 * len(explained.short), int(Mark.NAME | Mark.DEFINED))])
+    identity = span_hashes(tokens, first, last)
+    return TextReadings(
+        len(texts), tokens, starts, fragments(tokens, starts), Spans(first, last, mark), identity, explained
+    )

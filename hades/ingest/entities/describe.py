@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hades.ingest.entities.aliases import Alias
-from hades.ingest.entities.known_names import Names
 from hades.ingest.entities.links import DocumentNames, LinkedCorpus
-from hades.ingest.entities.previous_run import OWNER
-from hades.ingest.entities.resolve import SenseResolution
+from hades.ingest.entities.meanings import NameMeanings
 from hades.ingest.entities.tables import fill
-from hades.ingest.entities.text_readings import find_ranges
-from hades.text.words import Flags, Hashes, Longs, distinct
+from hades.text.words import Flags, Longs, distinct
 from schemas.ids import content_key
 
 # A summary of each entity: one whole sentence of the corpus that says what it is, quoted as it stands. In this
@@ -32,7 +26,6 @@ MIN_CHARS = 20
 _OPENING = 12  # sentences, headings and lines of a document among which its opening sentence is looked for
 _PARTS = 6  # of a sentence that are joined before and after the one that names the entity
 _CANDIDATES = 8  # sentences of one entity that are read
-_FEW = 64  # sentences to an entity
 _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
     r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
@@ -52,19 +45,16 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     reader = _SentenceReader(linked)
     summaries = _openings(linked, reader)
     sentence, subject, first = _rank_sentences(linked, np.array([not one for one in summaries], dtype=np.bool_))
-    size = np.minimum(np.diff(first), _CANDIDATES)
-    entity = np.flatnonzero(size)
-    rows = find_ranges(first[entity], size[entity])
-    candidates = zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True)
-    for one, count in zip(entity.tolist(), size[entity].tolist(), strict=True):
-        summaries[one] = reader.choose(list(islice(candidates, count)))
+    for one in np.flatnonzero(np.diff(first)).tolist():
+        rows = slice(first[one], min(first[one + 1], first[one] + _CANDIDATES))
+        summaries[one] = reader.choose(zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True))
     return summaries
 
 
 def _openings(linked: LinkedCorpus, reader: _SentenceReader) -> list[str]:
     """The opening sentence of the first document that each entity titles: the first that is whole and prose."""
     chunk_of = linked.reading.sentence_chunk
-    opening = linked.corpus.opening_chunks()
+    opening = linked.corpus.opening_chunks
     document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
     begins, ends = (np.searchsorted(chunk_of, opening[document], side=side).tolist() for side in ("left", "right"))
     found = [""] * linked.n_entities
@@ -103,10 +93,8 @@ class _SentenceReader:
         subject_end = np.zeros(len(reading.sentence_begin), dtype=np.int64)
         opens = np.flatnonzero(reading.start == reading.sentence_begin[reading.sentence])
         subject_end[reading.sentence[opens]] = reading.end[opens]
-        columns = (reading.sentence_chunk, reading.sentence_begin, reading.sentence_end, subject_end)
-        if linked.n_entities * _FEW > len(subject_end):  # lists are read faster, but take time to make
-            columns = tuple(column.tolist() for column in columns)
-        self._chunk, self._begin, self._end, self._subject_end = columns
+        self._chunk, self._subject_end = reading.sentence_chunk.tolist(), subject_end.tolist()
+        self._begin, self._end = reading.sentence_begin.tolist(), reading.sentence_end.tolist()
         self._known: dict[int, str] = {}
 
     def choose(self, candidates: Iterable[tuple[int, bool]]) -> str:
@@ -202,181 +190,60 @@ def _ends_here(text: str, end: int) -> bool:
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
 
-@dataclass(frozen=True)
-class EntityDomains:
-    """The first domain of most of its documents, and the domains of all of them, sorted."""
-
-    main: str | None
-    every: tuple[str, ...]
-
-
-def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[EntityDomains]:
-    """For each entity the domains of its documents; a document counts once, however often it names the entity."""
-    documents = linked.corpus.documents
-    n_documents = max(1, len(documents))
+def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[tuple[str | None, tuple[str, ...]]]:
+    """For each entity the first domain of most of its documents, and the domains of all of them, sorted."""
     titled = np.flatnonzero(linked.title >= 0)
     entity = np.concatenate([linked.entity, linked.title[titled], given.entity]).astype(np.int64)
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
-    pairs = np.unique(entity * n_documents + document)
-    used = distinct(document)
-    held = documents.domains(used)
-    labels = sorted(set(held))
-    code = {one: place for place, one in enumerate(labels)}
-    label_of = np.zeros(n_documents, dtype=np.int64)
-    label_of[used] = [code[one] for one in held]
-    grouped, counts = (
-        np.unique(pairs // n_documents * len(labels) + label_of[pairs % n_documents], return_counts=True)
-        if len(pairs)
-        else (pairs, pairs)
-    )
-    owner, label = np.divmod(grouped, max(1, len(labels)))
-    return join_domains(labels, owner, label, counts, linked.n_entities)
+    n_documents = max(1, len(linked.corpus.documents))
+    groups: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(linked.n_entities)]
+    for code in distinct(entity * n_documents + document).tolist():  # a document counts once
+        groups[code // n_documents][linked.corpus.documents[code % n_documents].domains] += 1
+    return [choose_domains(one) for one in groups]
 
 
-def join_domains(
-    labels: Sequence[tuple[str, ...]], owner: Longs, label: Longs, counts: Longs, n_owners: int
-) -> list[EntityDomains]:
-    """For each owner the answer of `choose_domains`: `counts` of its documents have the domains of a label.
-
-    Rows are in order of owners. Sets of domains are bits of few numbers, so
-    that each set is made once, however many owners have it.
-    """
-    found = [EntityDomains(None, ())] * n_owners
-    present, owner = np.unique(owner, return_inverse=True)
-    if not len(present):
-        return found
-    names = sorted({name for one in labels for name in one})
-    place = {name: number for number, name in enumerate(names)}
-    begins = np.searchsorted(owner, np.arange(len(present)))
-    union = np.bitwise_or.reduceat(_as_bits(labels, place)[label], begins, axis=0)
-    first = np.array([place[one[0]] if one else len(names) for one in labels], dtype=np.int64)
-    main = _choose_main(owner, first[label], counts, len(names))
-    example, of_owner = _number_rows([main.astype(np.uint64), *union.T])
-    small = (np.bitwise_count(union[example]).sum(axis=1) <= _MOST).tolist()
-    known = [
-        EntityDomains(names[one] if one < len(names) else None, _names_of(bits, names)) if is_small else None
-        for one, bits, is_small in zip(main[example].tolist(), union[example].tolist(), small, strict=True)
-    ]
-    ends = np.append(begins[1:], len(owner))
-    for number, (entity, row) in enumerate(zip(present.tolist(), of_owner.tolist(), strict=True)):
-        held = range(begins[number], ends[number]) if known[row] is None else ()
-        found[entity] = known[row] or choose_domains([(labels[label[one]], int(counts[one])) for one in held])
-    return found
-
-
-def _as_bits(labels: Sequence[tuple[str, ...]], place: dict[str, int]) -> Hashes:
-    """One row a label: the bits of its domains in numbers of 64 bits."""
-    bits = np.zeros((len(labels), max(1, -(-len(place) // 64))), dtype=np.uint64)
-    for row, one in enumerate(labels):
-        for name in one:
-            word, bit = divmod(place[name], 64)
-            bits[row, word] |= np.uint64(1 << bit)
-    return bits
-
-
-def _choose_main(owner: Longs, first: Longs, counts: Longs, nothing: int) -> Longs:
-    """The first domain of most documents of each owner, of several the first by name; `nothing` where none has any."""
-    codes, which = np.unique(owner * (nothing + 1) + first, return_inverse=True)
-    total = np.zeros(len(codes), dtype=np.int64)
-    np.add.at(total, which, counts)
-    who, domain = np.divmod(codes, nothing + 1)
-    order = np.lexsort((domain, -total, domain == nothing, who))
-    chosen: Longs = domain[order[np.flatnonzero(np.diff(who[order], prepend=-1))]]
-    return chosen
-
-
-def _number_rows(columns: Sequence[Hashes]) -> tuple[Longs, Longs]:
-    """Where each different row is met first, and the number of each row among them."""
-    which = np.zeros(len(columns[0]), dtype=np.int64)
-    example = which
-    for column in columns:
-        known, value = np.unique(column, return_inverse=True)
-        _, example, which = np.unique(which * len(known) + value, return_index=True, return_inverse=True)
-    return example, which
-
-
-def _names_of(bits: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    found: list[str] = []
-    for word, value in enumerate(bits):
-        while value:
-            lowest = value & -value
-            found.append(names[64 * word + lowest.bit_length() - 1])
-            value ^= lowest
-    return tuple(found)
-
-
-def choose_domains(groups: Sequence[tuple[tuple[str, ...], int]]) -> EntityDomains:
-    """The domains of an entity from those that its documents have together, and how many documents have them."""
-    main: dict[str, int] = {}
-    every: dict[str, int] = {}
-    for names, count in groups:
-        if names:
-            main[names[0]] = main.get(names[0], 0) + count
-        for name in dict.fromkeys(names):
-            every[name] = every.get(name, 0) + count
+def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None, tuple[str, ...]]:
+    """The main domain and all domains, from those that documents have together, and how many documents have them."""
+    main: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for names, count in documents.items():
+        main.update(dict.fromkeys(names[:1], count))
+        every.update(dict.fromkeys(names, count))
     if not main:
-        return EntityDomains(None, ())
-    kept = every if len(every) <= _MOST else sorted(every, key=lambda name: (-every[name], name))[:_MOST]
-    return EntityDomains(min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept)))
+        return None, ()
+    kept = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
+    return min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept))
 
 
 # The log of names folded into others. Each row can be undone alone: put its (alias, canonical) into `kept_apart`.
 
 
-LogRow = tuple[int, str, str, str, float]  # a name that it hangs on (identity), alias, canonical, rule, score
 _SAID = ("alias", "canonical", "rule")
 
 
-def log_rows(
-    names: Names,
-    owners: Sequence[int],
-    folded: Sequence[Alias],
-    resolved: SenseResolution,
-    shown: Sequence[str],
-    written: Mapping[int, Mapping[str, int]],
-) -> Iterator[LogRow]:
-    """Every decision that let one spelling stand for another: names folded, qualifiers dropped, documents consulted.
+def merge_log_table(meanings: NameMeanings) -> pa.Table:
+    """Every decision that let one spelling stand for another; what is said twice keeps its better score."""
+    scores: dict[tuple[str, str, str], float] = {}
+    for alias, canonical, rule, score in _log_rows(meanings):
+        if alias != canonical:
+            scores[alias, canonical, rule] = max(score, scores.get((alias, canonical, rule), score))
+    rows = sorted(scores)
+    columns = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(_SAID)}
+    columns["_key"] = pa.array([content_key("merge", *row) for row in rows], pa.string())
+    columns["score"] = pa.array([scores[row] for row in rows], pa.float64())
+    return fill("merge_log", len(rows), columns)
 
-    `owners` are the identities of the names that the senses hang on.
-    """
-    senses, identity = resolved.senses, names.identity.tolist()
-    for one in folded:
-        yield identity[one.alias], shown[one.alias], senses[resolved.of_name[one.canonical]].name, one.rule, one.score
-    for row, spellings in written.items():
-        name = senses[resolved.of_name[row]].name
-        for text in spellings:
-            if text != shown[row]:
-                yield identity[row], text, name, "spelling", 1.0
-    for number, sense in enumerate(senses):
-        if sense.stem != sense.name:
-            yield owners[number], sense.stem, sense.name, "qualifier", 1.0
+
+def _log_rows(meanings: NameMeanings) -> Iterator[tuple[str, str, str, float]]:
+    """(alias, canonical, rule, score) of names folded, qualifiers dropped, documents consulted."""
+    resolved, shown = meanings.resolved, meanings.shown
+    names = [sense.name for sense in resolved.senses]
+    for one in meanings.merged.log:
+        yield shown[one.alias], names[resolved.of_name[one.canonical]], one.rule, one.score
+    for row, spellings in meanings.written.items():
+        for text in spellings.keys() - {shown[row]}:
+            yield text, names[resolved.of_name[row]], "spelling", 1.0
+    for sense in resolved.senses:
+        yield sense.stem, sense.name, "qualifier", 1.0
     for text, meant, rule in resolved.decisions:
-        yield owners[meant], text, senses[meant].name, rule, 1.0
-
-
-def log_table(rows: Iterable[LogRow]) -> pa.Table:
-    """The rows with their keys; one that several names lead to stands there several times."""
-    listed = [row for row in rows if row[1] != row[2]]
-    return pa.table(
-        {
-            OWNER: pa.array([row[0] for row in listed], pa.uint64()),
-            "_key": pa.array([content_key("merge", *row[1:4]) for row in listed], pa.string()),
-            "alias": pa.array([row[1] for row in listed], pa.string()),
-            "canonical": pa.array([row[2] for row in listed], pa.string()),
-            "rule": pa.array([row[3] for row in listed], pa.string()),
-            "score": pa.array([row[4] for row in listed], pa.float64()),
-        }
-    )
-
-
-def merge_log_table(logged: pa.Table) -> pa.Table:
-    """What was logged as a table of the catalogue, sorted; what is said twice keeps its better score."""
-    order = [*((name, "ascending") for name in _SAID), ("score", "descending")]
-    rows = logged.take(pc.sort_indices(logged, sort_keys=order)).combine_chunks()
-    keys = rows.column("_key").combine_chunks()
-    fresh = np.ones(len(keys), dtype=np.bool_)
-    if len(keys) > 1:
-        fresh[1:] = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False)
-    rows = rows.filter(pa.array(fresh))
-    columns = {name: rows.column(name).combine_chunks() for name in ("_key", *_SAID, "score")}
-    return fill("merge_log", rows.num_rows, columns)
+        yield text, names[meant], rule, 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -206,7 +206,7 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
     entity = codes % size
-    found = MentionRows(codes // size, entity, count, positions, row_said[order])
+    found = MentionRows(codes // size, entity, count, positions)
     return found, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
@@ -223,7 +223,7 @@ def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
     place = np.minimum(np.searchsorted(codes, more), max(0, len(codes) - 1))
     fresh = codes[place] != more if len(codes) else np.ones(len(more), dtype=np.bool_)
     more, where = more[fresh], given.document[told][which[fresh]]
-    spans = linked.corpus.first_chunk(where)
+    spans = linked.corpus.opening_spans(where)
     codes = np.concatenate([codes, more])
     order = np.argsort(codes, kind="stable")
     return RelationRows(
@@ -241,7 +241,7 @@ def link_triples(linked: LinkedCorpus, relations: Sequence[StatedRelation]) -> R
     """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
     columns = [(one.source, one.target, one.document, one.count, one.mention) for one in relations]
     source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
-    begin, end = linked.corpus.first_chunk(document)
+    begin, end = linked.corpus.opening_spans(document)
     named = np.flatnonzero(mention >= 0)
     _, begin[named], end[named] = linked.sentence_span(mention[named])
     labels = [one.label for one in relations]
@@ -267,12 +267,9 @@ def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
 
 def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs:
     """(first chunk, entity) codes of what documents without a title state."""
-    bare = np.flatnonzero(linked.title[given.document] < 0)
-    document, of = given.document[bare], linked.corpus.document_of
-    chunk = np.searchsorted(of, document)
-    held = np.flatnonzero(chunk < len(of))
-    held = held[of[chunk[held]] == document[held]]
-    codes: Longs = chunk[held] * size + given.entity[bare][held]
+    chunk = linked.corpus.opening_chunks[given.document]
+    rows = np.flatnonzero((linked.title[given.document] < 0) & (chunk >= 0))
+    codes: Longs = chunk[rows] * size + given.entity[rows]
     return codes
 
 
@@ -284,12 +281,11 @@ def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs
 # explain the same way needs no edge: it is folded into the name that it stands for (`aliases.py`).
 
 
-def link_short_forms(linked: LinkedCorpus, plain: Longs, sense_of: Callable[[int], Sense]) -> RelationRows:
+def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> RelationRows:
     """Short form to referent, with the sentence in which the first document says so.
 
-    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none);
-    `sense_of` gives the sense of an entity. A short form with several referents in the corpus has no edge: it tells too
-    little.
+    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none); `senses`
+    are those of the entities. A short form with several referents in the corpus has no edge: it tells too little.
     """
     size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
     held = np.flatnonzero((plain >= 0) & (plain != linked.entity))
@@ -299,8 +295,7 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, sense_of: Callable[[int
     short, full = codes // size, codes % size
     alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)
     kept = np.array(
-        [one for one in alone.tolist() if _stands_for(sense_of(int(short[one])), sense_of(int(full[one])))],
-        dtype=np.int64,
+        [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
     )
     document, begin, end = linked.sentence_span(held[first[kept]])
     return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept])

@@ -6,7 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from hades.ingest.entities.candidates import entity_type_of, kind_of, kind_of_pa
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.known_names import EntityRules, Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
-from hades.text.words import Flags, Ints, Longs, fold_letters, place_in_run, running
+from hades.text.words import Flags, Ints, Longs, fold_letters
 from schemas.nodes import EntityType, NameType
 from schemas.sources import SourceKind
 
@@ -61,20 +62,16 @@ class _Evidence(NamedTuple):
 
 def state_senses(
     corpus: Corpus,
-    documents: Sequence[int],
     canonical_of: Callable[[str], int],
-    kinds: Mapping[int, NameType | None],
 ) -> StatedSenses:
-    """Groups what these documents (in order) state into senses. `canonical_of` gives the canonical row of a name.
-
-    It gives -1 for names that are not asked for. `kinds` are those that the documents give the things of their titles.
-    """
+    """Groups what documents state into senses; `canonical_of` gives the canonical row of a name, -1 for none."""
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
-    for index in documents:
-        for one in _titles_and_symbols(index, corpus.documents[index], kinds.get(index)):
+    kinds = page_kinds(corpus)
+    for index, document in enumerate(corpus.documents):
+        for one in _titles_and_symbols(index, document, kinds.get(index)):
             if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
-    plain = _give_senses(corpus, documents, canonical_of, groups)
+    plain = _give_senses(corpus, canonical_of, groups)
     senses: list[Sense] = []
     owned: dict[int, list[int]] = defaultdict(list)
     title_of: dict[int, int] = {}
@@ -99,38 +96,31 @@ def state_senses(
 
 
 def _give_senses(
-    corpus: Corpus,
-    documents: Sequence[int],
-    canonical_of: Callable[[str], int],
-    groups: dict[tuple[int, str], list[_Evidence]],
+    corpus: Corpus, canonical_of: Callable[[str], int], groups: dict[tuple[int, str], list[_Evidence]]
 ) -> list[tuple[int, Sense]]:
     """Senses of names given with one kind that are nobody's title; the others join `groups`, to be told apart."""
-    given = [
+    given = sorted(
         (row, kind, name, index)
-        for index in documents
-        for name, kind in corpus.documents[index].facts.names
+        for index, document in enumerate(corpus.documents)
+        for name, kind in document.facts.names
         if kind is not None and (row := canonical_of(name)) >= 0
-    ]
-    given.sort()
-    rows = np.array([one[0] for one in given], dtype=np.int64)
-    begins = np.flatnonzero(place_in_run(rows) == 0).tolist()
+    )
     alone: list[tuple[int, Sense]] = []
-    for begin, end in pairwise([*begins, len(given)]):
-        row, kind, name, index = given[begin]
-        if (row, "") in groups or given[end - 1][1] != kind:
-            groups[row, ""].extend(_Evidence(one[3], one[2], "", one[1], one[2]) for one in given[begin:end])
-            continue
-        stating = (index,) if end == begin + 1 else tuple(sorted({one[3] for one in given[begin:end]}))
-        alone.append((row, Sense(name, name, "", entity_type_of(name, kind), kind, stating)))
+    for row, group in groupby(given, key=itemgetter(0)):
+        evidence = [_Evidence(index, name, "", kind, name) for _, kind, name, index in group]
+        if (row, "") in groups or len({one.kind for one in evidence}) > 1:
+            groups[row, ""].extend(evidence)
+        else:
+            stating = tuple(sorted({one.document for one in evidence}))
+            alone.append((row, _sense(evidence[:1], evidence[0].kind)._replace(documents=stating)))
     return alone
 
 
 def _titles_and_symbols(index: int, document: Document, kind: NameType | None) -> list[_Evidence]:
     found = [_title_evidence(index, document, kind)] if document.title else []
-    if document.facts:
-        # Code tells capitals apart, so a symbol is qualified by its own exact name.
-        symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
-        found.extend(_Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL) for one in symbols)
+    # Code tells capitals apart, so a symbol is qualified by its own exact name.
+    symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
+    found.extend(_Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL) for one in symbols)
     return found
 
 
@@ -147,8 +137,6 @@ def _title_evidence(index: int, document: Document, kind: NameType | None) -> _E
 
 def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
     """The senses of one name with one qualifier: one for each kind that is stated."""
-    if len(evidence) == 1:
-        return [_sense(evidence, evidence[0].kind)]
     by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
     for one in evidence:
         by_kind[one.kind].append(one)
@@ -167,11 +155,8 @@ def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
 
 
 def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
-    first = evidence[0]
-    documents: tuple[int, ...] = (first.document,)
-    if len(evidence) > 1:
-        first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
-        documents = tuple(sorted({one.document for one in evidence}))
+    first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
+    documents = tuple(sorted({one.document for one in evidence}))
     known = kind or kind_of(first.stem)
     chosen = first.type or entity_type_of(first.stem, known)
     return Sense(first.shown, first.stem, first.qualifier, chosen, known, documents)
@@ -209,16 +194,14 @@ def find_short_forms(
     is_short, is_full = short_names(names), full_names(names)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     full = np.flatnonzero(is_full[name])
-    told = (document[full].tolist(), names.plain.take(name[full]), meaning[full].tolist())
-    for here, words, sense in zip(*told, strict=True):
-        _hold(fits, here, words, sense, senses)
+    for here, row, sense in zip(document[full].tolist(), name[full].tolist(), meaning[full].tolist(), strict=True):
+        _hold(fits, here, names.plain[row], sense, senses)
     for here, sense in sorted(title_of.items()):
-        if senses[sense].kind not in _MAY_BE_PEOPLE:
-            continue
         if _may_be_person(words := tuple(fold_letters(senses[sense].stem).split())):
             _hold(fits, here, words, sense, senses)
     short = np.flatnonzero(is_short[name])
-    for index, here, words in zip(short.tolist(), document[short].tolist(), names.plain.take(name[short]), strict=True):
+    for index, here, row in zip(short.tolist(), document[short].tolist(), name[short].tolist(), strict=True):
+        words = names.plain[row]
         if len(words) > 1:
             handles = [(f"{words[0]} {words[-1]}", "initials")]
         else:
@@ -258,22 +241,19 @@ def _hold(
 
 def short_names(names: Names) -> Flags:
     """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
-    sizes = np.diff(names.offsets)
-    letter = names.words_where(lambda word: len(word) == 1)
-    before = running(letter)
-    initials = (before[names.offsets[1:]] - before[names.offsets[:-1]] == sizes - 1) & ~letter[names.offsets[1:] - 1]
-    short: Flags = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & ((sizes == 1) | initials)
+    short: Flags = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & names.where(_is_short)
     return short
+
+
+def _is_short(words: tuple[str, ...]) -> bool:
+    *initials, last = words
+    return not initials or (len(last) > 1 and all(len(word) == 1 for word in initials))
 
 
 def full_names(names: Names) -> Flags:
     """Capitalised names of two to four words that could be a person's."""
-    full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
-    sizes = np.diff(names.offsets)
-    full &= (sizes > 1) & (sizes <= LONGEST_PERSON)
-    rows = np.flatnonzero(full)
-    full[rows] = list(map(_may_be_person, names.plain.take(rows)))
-    return full
+    full: Flags = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
+    return full & names.where(_may_be_person)
 
 
 def _may_be_person(words: tuple[str, ...]) -> bool:
@@ -332,12 +312,6 @@ class Senses:
         self._made: dict[int, int] = {}
         self._symbols = names.has(Origin.SYMBOL).tolist()
 
-    def name_all(self, rows: Longs) -> list[int]:
-        """The default sense of each of these canonical names."""
-        return [
-            self.default(row, words) for row, words in zip(rows.tolist(), self._names.plain.take(rows), strict=True)
-        ]
-
     def claims(self, row: int) -> tuple[int, ...]:
         """The stated senses a canonical name may mean."""
         return self._stated.claims.get(row, ())
@@ -346,21 +320,18 @@ class Senses:
         """How a name is shown."""
         return self._display[row]
 
-    def default(self, row: int, words: tuple[str, ...]) -> int:
-        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one.
-
-        `words` are those of the name.
-        """
+    def default(self, row: int) -> int:
+        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
         claims = self.claims(row)
         if len(claims) == 1:
             return claims[0]
         plain = [index for index in claims if not self.all[index].qualifier]
-        return plain[0] if len(plain) == 1 else self._neutral(row, words)
+        return plain[0] if len(plain) == 1 else self._neutral(row)
 
-    def _neutral(self, row: int, words: tuple[str, ...]) -> int:
+    def _neutral(self, row: int) -> int:
         if row not in self._made:
             name = self._display[row]
-            kind = kind_of_words(words, name[:1].isupper())
+            kind = kind_of_words(self._names.plain[row], name[:1].isupper())
             chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
             self._made[row] = len(self.all)
             self.all.append(Sense(name, name, "", chosen, kind))
@@ -375,25 +346,19 @@ def resolve_mentions(
     pairs: Longs,
     definitions: Iterable[tuple[int, int, int]],
     rules: EntityRules,
-    beside: tuple[Longs, Longs] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)),
 ) -> SenseResolution:
-    """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain.
-
-    `beside` are the pairs of all other names: the document and a number for what each name means.
-    """
+    """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
     senses = Senses(names, display, stated)
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
     row = canonical[name].astype(np.int64)
     doubtful = np.isin(row, stated.doubtful())
     of_row = np.full(len(names), -1, dtype=np.int32)
-    single = [(value, which[0]) for value, which in stated.claims.items() if len(which) == 1]
-    of_row[[value for value, _ in single]] = [sense for _, sense in single]
-    unclaimed = np.flatnonzero((of_row < 0) & (canonical == np.arange(len(names))))
-    of_row[unclaimed] = senses.name_all(unclaimed)
+    heads = np.flatnonzero(canonical == np.arange(len(names)))
+    of_row[heads] = [senses.default(one) for one in heads.tolist()]
     of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
-    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful, beside):
+    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):
         if meaning[index] != sense:
             meaning[index] = sense
             decisions.add((display[name[index]], sense, "homonym"))
@@ -406,7 +371,7 @@ def resolve_mentions(
 
 
 def _tell_homonyms(
-    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags, beside: tuple[Longs, Longs]
+    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags
 ) -> list[tuple[int, int]]:
     """For each doubtful pair the sense its document speaks for, where one stands out."""
     if not doubtful.any():
@@ -414,11 +379,7 @@ def _tell_homonyms(
     concerned = {int(here) for here in document[doubtful]}
     for value in {int(value) for value in row[doubtful]}:
         concerned.update(*(senses.all[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in senses.claims(value)))
-    around = _Neighbourhood(
-        np.concatenate([document[~doubtful], beside[0]]),
-        np.concatenate([meaning[~doubtful], beside[1] + len(senses.all)]),
-        concerned,
-    )
+    around = _Neighbourhood(document[~doubtful], meaning[~doubtful], concerned)
     told: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
         claims = senses.claims(int(row[index]))
@@ -440,7 +401,7 @@ def _tell_homonyms(
 class _Neighbourhood:
     """What documents speak of, so far as it is beyond doubt; rare things count more."""
 
-    def __init__(self, document: Longs, meaning: Longs, concerned: set[int]) -> None:
+    def __init__(self, document: Longs, meaning: Ints, concerned: set[int]) -> None:
         self._of: dict[int, set[int]] = defaultdict(set)
         chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
         for here, sense in zip(document[chosen].tolist(), meaning[chosen].tolist(), strict=True):
@@ -460,15 +421,12 @@ class _Neighbourhood:
 # What kind of thing each document says that its title names: by the qualifier of the title, else by its opening.
 
 
-def page_kinds(corpus: Corpus, documents: Sequence[int]) -> dict[int, NameType | None]:
-    """The kind of the title of each of these documents; none for papers, which are of one kind."""
-    rows = [
-        one for one in documents if corpus.documents[one].title and corpus.documents[one].source != SourceKind.ARXIV
-    ]
-    chunks = corpus.opening_chunks()[np.array(rows, dtype=np.int64)].tolist()
+def page_kinds(corpus: Corpus) -> dict[int, NameType | None]:
+    """The kind of the title of each document; none for papers, which are of one kind."""
     return {
-        row: _read_kind(corpus.documents[row], corpus.texts[chunk] if chunk >= 0 else "")
-        for row, chunk in zip(rows, chunks, strict=True)
+        row: _read_kind(one, corpus.texts[chunk] if chunk >= 0 else "")
+        for row, (one, chunk) in enumerate(zip(corpus.documents, corpus.opening_chunks.tolist(), strict=True))
+        if one.title and one.source != SourceKind.ARXIV
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hades.ingest.entities.candidates import read_texts
 from hades.ingest.entities.known_names import EntityRules, Gazetteer, Origin, build_gazetteer
-from hades.ingest.entities.text_readings import read_texts
 
 
 def build(
@@ -17,8 +17,7 @@ def build(
 def gazetteer(
     texts: Sequence[str], stated: Sequence[tuple[str, int]] = (), rules: EntityRules | None = None
 ) -> Gazetteer:
-    read = read_texts(texts)
-    return build_gazetteer(read, read.words(), stated, rules or EntityRules())
+    return build_gazetteer(read_texts(texts), stated, rules or EntityRules())
 
 
 def reasons(found: Gazetteer) -> dict[str, int]:

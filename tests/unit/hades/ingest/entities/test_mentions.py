@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.known_names import spell, whole
-from hades.ingest.entities.mentions import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, build_trie, find_mentions
+from hades.ingest.entities.find_names import find_mentions
+from hades.ingest.entities.known_names import ANY_CASE, CAPITALISED, INSIDE_SENTENCE
 from hades.text.sentences import fragments, sentence_starts
 from hades.text.words import tokenize
 
@@ -17,14 +17,11 @@ NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=8
 
 
 def find(texts: list[str], names: list[str], case: int = ANY_CASE) -> list[tuple[int, str]]:
-    place, _ = whole(names)
-    identity = np.unique(place.identity)
-    offsets, words, *_ = spell(identity, [place])
-    rules = np.full(len(identity), case, dtype=np.uint8)
-    trie = build_trie(words, offsets, rules, np.ones(len(identity), dtype=np.bool_))
+    plain = [tuple(name.lower().replace("-", " ").split()) for name in names]
     tokens = tokenize(texts)
     starts = sentence_starts(tokens)
-    found = find_mentions(tokens, trie, starts, fragments(tokens, starts))
+    how = np.full(len(names), case, dtype=np.uint8)
+    found = find_mentions(tokens, plain, how, starts, fragments(tokens, starts))
     rows = zip(found.first.tolist(), found.last.tolist(), strict=True)
     return [
         (int(tokens.text[first]), texts[tokens.text[first]][tokens.start[first] : tokens.end[last - 1]])
