@@ -21,10 +21,10 @@ from hades.memory.memory import Memory
 from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
 from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
 from hades.ports.store import GraphStore, Mode
-from hades.providers.file_registry import DeferredTracker, FileTracker, TenantTracker, stamp_of
+from hades.providers.file_registry import FileTracker, TenantTracker
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.minilm import MiniLmEmbedder
-from hades.providers.mlflow_registry import MlflowFileTracker, MlflowTracker
+from hades.providers.mlflow_registry import MlflowTracker
 from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answers import Answers
@@ -285,13 +285,10 @@ def open_tracker(settings: Settings) -> Tracker:
     home = settings.home.resolve()
     if settings.mlflow_uri is None and find_spec("mlflow") is None:
         return FileTracker(home / "registry.db", home / "artifacts")
-    if settings.mlflow_uri is None:
-        kept = MlflowFileTracker(home / "mlflow.db", home / "mlflow.lock", home / "artifacts")
-        return DeferredTracker(kept, home / "registry-outbox", lambda: stamp_of(home / "mlflow.db"))
-    is_served = urlsplit(settings.mlflow_uri).scheme in ("http", "https")
-    artifacts = None if is_served else home / "artifacts"
-    tracker: Tracker = MlflowTracker(settings.mlflow_uri, home / "mlflow.lock", artifacts)
-    if settings.tenant is None:
+    uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
+    is_served = urlsplit(uri).scheme in ("http", "https")
+    tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
+    if settings.mlflow_uri is None or settings.tenant is None:
         return tracker
     return TenantTracker(tracker, settings.tenant)
 

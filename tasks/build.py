@@ -194,13 +194,12 @@ def _open_bench() -> Iterator[Workbench]:
 @unit("write report", policies.LOCAL)
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
-    build = build_name(datetime.fromtimestamp(night.began, UTC))
     with build_context("report") as context:
-        page = write_reports(context, night.as_of, build, report, with_picture=True)
-    lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES]
+        page = write_reports(context, night, report, with_picture=True)
+    lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES if name in report]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
     released = report["released"]
-    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {build}")
+    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {build_name(night)}")
     told = f"## {released['snapshot']} serves\n\n{picture}{table}\n\nreport: `{page}`\n"
     artifacts.page("nightly", told, "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}

@@ -19,13 +19,15 @@ from hades import build_state
 from hades.build.context import BuildContext, derivation
 from hades.build.contracts.check import check_contracts
 from hades.build.night import NIGHT, STAGE_NAMES, Night, NightParameters, Stage, stage_named, stages_of
+from hades.build.ranker.stage import RANKER_MODEL
 from hades.build.topics.inputs import HierarchyRules
 from hades.build.topics.wording import summary_prompt
 from hades.build.weights.feedback import judge_digest
+from hades.build.weights.versions import WEIGHTS_MODEL
 from hades.errors import SettingsError
 from hades.ingest import manifest
 from hades.ingest.ingest import Ingest
-from hades.ports.services import utc_now
+from hades.ports.services import DATA_HASH, utc_now
 from hades.ports.store import RowStore, Term
 from hades.reports.build_page import BuildFacts, Contract, TopicRow, draw_build, write_build_report
 from hades.reports.build_page import Stage as ReportedStage
@@ -236,15 +238,17 @@ def _body(path: Path) -> dict[str, Any]:
 
 _MOVES = 24
 _GONE = "a topic that is gone"
+EXPERIMENT = "hades-nightly"
 
 
 def write_reports(
-    context: BuildContext, as_of: datetime, build: str, report: Mapping[str, Any], *, with_picture: bool = False
+    context: BuildContext, night: Night, report: Mapping[str, Any], *, with_picture: bool = False
 ) -> Path:
-    """Write the page and the JSON file of one build; where the page is.
+    """Write the page and the JSON file of one build and log its run; where the page is.
 
     `with_picture` also draws a PNG beside it, for places that show no HTML; that loads matplotlib, a second.
     """
+    as_of, build = night.as_of, build_name(night)
     before = newest_report(context.home)
     counts = {name: rows for name, rows in context.store.counts().items() if rows}
     seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
@@ -289,12 +293,52 @@ def write_reports(
     written = folder / f".{build}.json.new"
     written.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     written.replace(folder / f"{build}.json")
+    _log_night(context, night, report, [page, folder / f"{build}.json"])
     return page
 
 
-def build_name(began: datetime) -> str:
-    """What a build's files are called; later ones sort last."""
-    return f"nightly-{began:%Y%m%dT%H%M%S}"
+def build_name(night: Night) -> str:
+    """What a build's files and its run are called; later ones sort last."""
+    return f"nightly-{datetime.fromtimestamp(night.began, UTC):%Y%m%dT%H%M%S}"
+
+
+def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], artifacts: Sequence[Path]) -> None:
+    """The run of the whole night in the registry; what its stages registered are its children."""
+    tracker, released = context.open_tracker(), report["released"]
+    registered = {WEIGHTS_MODEL: released["weights_version"], RANKER_MODEL: report.get("ranker", {}).get("version")}
+    name = build_name(night)
+    tracker.log_run(
+        EXPERIMENT,
+        name,
+        params={"as_of": night.as_of.isoformat(), "mode": night.mode, "keep": night.keep, "first": night.from_stage}
+        | {"snapshot": released["snapshot"]}
+        | {model: version for model, version in registered.items() if version is not None},
+        metrics={
+            f"{stage}.{figure}": number
+            for stage in STAGE_NAMES
+            for figure, number in _numbers(report.get(stage, {})).items()
+        },
+        artifacts=artifacts,
+        tags={DATA_HASH: f"{name} {released['snapshot']}"},
+        began=datetime.fromtimestamp(night.began, UTC),
+        children=[
+            one.run
+            for model, version in registered.items()
+            for one in tracker.versions(model)
+            if one.version == version
+        ],
+    )
+
+
+def _numbers(report: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a stage's report by their path in it."""
+    found: dict[str, float] = {}
+    for name, value in report.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": number for inner, number in _numbers(value).items()}
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = float(value)
+    return found
 
 
 def summary_lines(report: Mapping[str, Any]) -> list[str]:
@@ -394,8 +438,7 @@ def run_stage(stage: Stage, context: BuildContext, ingest: Ingest, night: Night)
 def lineage_of(name: str, context: BuildContext, night: Night) -> StageRun:
     """The run of a stage as lineage names it."""
     inputs, outputs = DATASETS[name]
-    began = datetime.fromtimestamp(night.began, UTC)
-    return StageRun(f"hades:{context.home.resolve()}", build_name(began), name, inputs, outputs)
+    return StageRun(f"hades:{context.home.resolve()}", build_name(night), name, inputs, outputs)
 
 
 def tell_stage(name: str, context: BuildContext, night: Night) -> None:
@@ -420,8 +463,7 @@ def build(
             with span("hades.build.contracts", contracts=stage.contracts):
                 checked = _time(lambda: check_contracts(context, stage.contracts).require().as_dict(), clock)  # noqa: B023
             report["contracts"].append(checked)
-    name = build_name(datetime.fromtimestamp(night.began, UTC))
-    report["report"] = str(write_reports(context, night.as_of, name, report))
+    report["report"] = str(write_reports(context, night, report))
     return report
 
 

@@ -154,8 +154,13 @@ class Tracker(Protocol):
         metrics: Mapping[str, float],
         artifacts: Sequence[Path],
         tags: Mapping[str, str],
+        began: datetime | None = None,
+        children: Sequence[str] = (),
     ) -> str:
-        """Log one finished run with its files; its id. `tags` must hold `data_hash`: the same data is logged once."""
+        """Log one finished run with its files; its id. `tags` must hold `data_hash`: the same data is logged once.
+
+        `began` is when its work began, by default now. `children` are runs that were logged as parts of it.
+        """
         ...
 
     def register(self, name: str, run: str, artifact: str) -> str:
@@ -164,10 +169,6 @@ class Tracker(Protocol):
 
     def versions(self, name: str) -> list[Version]:
         """Every version, newest first; none for a name nobody registered."""
-        ...
-
-    def version_of(self, name: str, data_hash: str) -> str | None:
-        """The version that was made of this data, or None."""
         ...
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
@@ -190,13 +191,9 @@ class Tracker(Protocol):
         """Remove a version and its file; refuses one that an alias names."""
         ...
 
-    def keep_newest(self, name: str, keep: int, needed: Sequence[str]) -> list[str]:
-        """Delete all but the newest `keep` versions, those an alias names and those with a needed tag; what went."""
-        ...
-
 
 def delete_older(tracker: Tracker, name: str, keep: int, needed: Sequence[str]) -> list[str]:
-    """What `keep_newest` does, by the other methods."""
+    """Delete all but the newest `keep` versions, those an alias names and those with a needed tag; what went."""
     gone = [one for one in tracker.versions(name)[keep:] if not one.aliases and set(needed).isdisjoint(one.tags)]
     for one in gone:
         tracker.delete_version(name, one.version)

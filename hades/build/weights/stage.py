@@ -91,13 +91,13 @@ class WeightReport:
         return asdict(self)
 
     def lasting(self) -> dict[str, Any]:
-        """What is a function of the weights alone, for the ledger: no time, nothing about this run."""
+        """What is a function of the weights alone, for the registered file: no time, nothing about this run."""
         return {name: value for name, value in self.as_dict().items() if name not in _OF_THIS_RUN}
 
     @classmethod
-    def of_skipped(cls, lasting: Mapping[str, Any], why: str) -> Self:
+    def of_skipped(cls, done: Mapping[str, Any], why: str) -> Self:
         """The report of the weighing that still stands."""
-        return cls(**lasting, skipped=True, why=why)
+        return cls(**{name: value for name, value in done.items() if name not in _OF_THIS_RUN}, skipped=True, why=why)
 
 
 def quantiles_of(weights: NDArray[np.float64]) -> dict[str, float]:
@@ -223,11 +223,12 @@ def weigh_relations(
             inside.patch(name, in_batches(rows))
         after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
         inside.upsert("weight_config", to_table(WeightConfig, after))
+        report = replace(report, seconds=round(time.perf_counter() - started, 3))
         build_state.record(
-            inside, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.lasting())
+            inside, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.as_dict())
         )
     progress("weights", 3, 3)
-    return replace(report, seconds=round(time.perf_counter() - started, 3))
+    return report
 
 
 def week_of(as_of: datetime) -> datetime:

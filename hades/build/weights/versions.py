@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.build.weights.inputs import WeightError, floats, read_mentions, read_relations, store_config
 from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
-from hades.ports.services import DATA_HASH, Tracker
+from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
 from schemas.ids import iso
@@ -207,7 +207,7 @@ def log_weights(
     about = report or WeightReport(**done.report)
     if about.data_hash != done.report[DATA_HASH]:
         raise WeightError(f"the report is about other weights ({about.data_hash[:12]}) than the store's; weigh again")
-    known = tracker.version_of(WEIGHTS_MODEL, about.data_hash)
+    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), about.data_hash)
     version = known or _log(store, tracker, about, rows, as_of)
     if snapshot is not None:
         promote(tracker, version, snapshot)
@@ -240,7 +240,7 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> l
     """Delete all but the newest `keep` versions, those an alias names and those of these snapshots; what went."""
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
-    return tracker.keep_newest(WEIGHTS_MODEL, keep, [f"{_SERVED}{snapshot}" for snapshot in snapshots])
+    return delete_older(tracker, WEIGHTS_MODEL, keep, [f"{_SERVED}{snapshot}" for snapshot in snapshots])
 
 
 def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:

@@ -37,7 +37,6 @@ from hades.errors import ContractBroken, HadesError, SettingsError
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import ProgressReport, silent, utc_now
 from hades.ports.store import Mode
-from hades.providers.file_registry import relocate_artifacts
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
 from hades.stores.sqlite.connection import copy_as_of_now, copy_database, rows_of
@@ -246,7 +245,7 @@ def _line(update: Refresh) -> str:
 # `hades backup` and `hades restore`.
 
 
-DATABASE, REGISTRY = "graph.db", "mlflow.db"
+DATABASE = "graph.db"
 FILE, ROWS = "sqlite", "rows"
 
 
@@ -267,8 +266,6 @@ def run_restore(source: Path, *, force: bool) -> Answer:
     """Make this home and its store what they were."""
     settings = load_settings()
     restored = restore(source, settings.home, StoreLoader(settings, force), at=utc_now(), force=force)
-    if (settings.home / REGISTRY).is_file():
-        relocate_artifacts(settings.home / REGISTRY, settings.home / "artifacts")
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.build.night import STORE_CONTRACTS
+from hades.build.night import STORE_CONTRACTS, begin
 from hades.build.run import PaidModels, Run, forecast_build, forecast_seconds, last_runs, write_reports
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
@@ -56,7 +56,7 @@ def test_a_picture_of_a_build_is_drawn_for_places_that_show_no_page(tmp_path):
     with opened(tmp_path / "home") as hades:
         hades.ingest.documents(write_pages(tmp_path / "pages", 3))
         report = hades.build(as_of=MONDAY)
-        page = write_reports(hades.build_context, MONDAY, "nightly-drawn", report, with_picture=True)
+        page = write_reports(hades.build_context, begin(MONDAY), report, with_picture=True)
     (picture,) = page.parent.glob("*.png")
     assert picture == page.with_suffix(".png")
     assert picture.read_bytes().startswith(b"\x89PNG\r\n")

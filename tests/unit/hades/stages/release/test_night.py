@@ -1,16 +1,18 @@
 """A whole night on a small graph: built, checked, published, repeated, rolled back."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
 import pytest
+from mlflow import MlflowClient
 
 from hades import build_state as ledger
 from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import UNCHANGED, check_contracts
-from hades.build.night import STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.night import STAGE_NAMES, STORE_CONTRACTS, bridge, build_topics, weigh
 from hades.build.ranker.stage import RankerError
 from hades.build.release.publish import append_alert, release, roll_back
 from hades.build.run import forecast_build, last_runs, summary_lines
@@ -62,6 +64,28 @@ def test_no_contract_is_checked_a_second_time_for_the_columns_that_later_stages_
     _, hades, _, _, _ = nights
     checked = check_contracts(hades.build_context, STORE_CONTRACTS).checked
     assert {one.contract: one.notes for one in checked} == dict.fromkeys(STORE_CONTRACTS, (UNCHANGED,))
+
+
+def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nights):
+    _, hades, first, second, _ = nights
+    client = MlflowClient(f"sqlite:///{hades.home.resolve() / 'mlflow.db'}")
+    (experiment,) = (one for one in client.search_experiments() if one.name == "hades-nightly")
+    runs = sorted(client.search_runs([experiment.experiment_id]), key=lambda run: run.info.start_time)
+    for run, report in zip(runs, (first, second), strict=True):
+        assert run.info.status == "FINISHED"
+        began = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
+        assert run.info.run_name == Path(report["report"]).stem == f"nightly-{began:%Y%m%dT%H%M%S}"
+        spent = sum(report[name]["took"] for name in STAGE_NAMES)
+        assert run.info.end_time - run.info.start_time >= 1000 * spent - len(STAGE_NAMES)
+        assert run.data.metrics["weights.changed.relations"] == report["weights"]["changed"]["relations"]
+        assert run.data.params["snapshot"] == report["released"]["snapshot"]
+        assert {one.path for one in client.list_artifacts(run.info.run_id)} >= {Path(report["report"]).name}
+        version = client.get_model_version("hades-weights", report["released"]["weights_version"])
+        weights = client.get_run(version.run_id)
+        assert weights.data.tags["mlflow.parentRunId"] == run.info.run_id
+        assert weights.data.metrics["changed.relations"] == report["weights"]["changed"]["relations"] > 0
+        assert weights.data.metrics["seconds"] == report["weights"]["seconds"] > 0
+    assert client.get_model_version_by_alias("hades-weights", "champion").version == version.version
 
 
 def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
