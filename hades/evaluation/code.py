@@ -26,10 +26,11 @@ from hades.evaluation.code_data import (
 )
 from hades.evaluation.rankers import peak_mb
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
-from hades.retrieval.code.index import CodeIndex, CodeUnit, Scores, build_postings
+from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import score_code, search_code
 from hades.text.code_questions import read_code_question
 from hades.text.words import Vocabulary, terms
+from models.bm25 import Scores, fit_bm25
 
 # What code search is measured against: BM25 over files and over functions, vectors of functions, their fusion.
 
@@ -72,7 +73,7 @@ class CodeBaselines:
         times = np.concatenate([one[1] for one in found])
         row = np.repeat(rows, [len(one[0]) for one in found])
         numbers = [self._vocabulary.terms[word] for word in terms(question) if word in self._vocabulary.terms]
-        postings = build_postings(term, row, times, len(self._vocabulary.terms), count)
+        postings = fit_bm25(term, row, times, len(self._vocabulary.terms), count)
         return postings.score(dict.fromkeys(numbers, 1.0))
 
     def _count(self, unit: CodeUnit) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -293,7 +294,7 @@ class _PlainWords:
         numbers = [np.array(self._vocabulary.numbers(text), np.int64) for text in texts]
         row = np.repeat(np.arange(len(texts)), [len(one) for one in numbers])
         every = np.concatenate(numbers)
-        self._postings = build_postings(every, row, np.ones(len(every)), len(self._vocabulary.terms), len(texts))
+        self._postings = fit_bm25(every, row, np.ones(len(every)), len(self._vocabulary.terms), len(texts))
 
     def score(self, question: str) -> Scores:
         """The score of each text."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,35 +238,6 @@ class Facts:
 
 def _moment(value: int) -> datetime | None:
     return None if value in (ALWAYS, FOREVER) else instant(value)
-
-
-# Records of rows that were read lately: rows of a snapshot never change, and questions meet the same ones again.
-
-
-Record = TypeVar("Record")
-
-
-class RowCache(Generic[Record]):
-    """Reads each row once while it is remembered, at most `most` of them; safe with any number of threads."""
-
-    def __init__(self, read: Callable[[Numbers], list[Record]], most: int) -> None:
-        self._read, self._most = read, most
-        self._known: dict[int, Record] = {}
-
-    def read(self, rows: Numbers) -> list[Record]:
-        """The records of these rows, in their order."""
-        wanted: list[int] = rows.tolist()
-        known = self._known
-        found = {row: known[row] for row in wanted if row in known}
-        missing = [row for row in dict.fromkeys(wanted) if row not in found]
-        if missing:
-            fresh = dict(zip(missing, self._read(np.array(missing, np.int64)), strict=True))
-            found |= fresh
-            if len(known) + len(fresh) > self._most:
-                self._known = fresh if len(fresh) <= self._most else {}  # another thread may be reading the old one
-            else:
-                known.update(fresh)
-        return [found[row] for row in wanted]
 
 
 # Entities by name: every run of words in a question is looked up among the names, aliases included.

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hades.snapshot.files import ArrayFile, hash_file, sync
 # What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
 
 
-FORMAT = 4  # raise it with any change of what an array holds: values of an older format are neither read nor copied
+FORMAT = 5  # raise it with any change of what a file holds: another format is not read
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 
@@ -119,13 +119,10 @@ def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
     )
 
 
-# Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards. A
-# snapshot shares files with the one that served before the present one, as links, and never with the present one:
-# should a file of what serves be damaged, the snapshot before it has files of its own and serves instead.
+# Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards.
 
 
 VERIFIED = "verified.json"
-_LINK = ".link"
 logger = logging.getLogger(__name__)
 Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
 
@@ -169,11 +166,6 @@ def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]
     return {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
 
 
-def is_noted(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
-    """Whether the files are those of the last full look, without looking again."""
-    return _note(folder) == stamps_of(folder, arrays)
-
-
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
     """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
     partial = folder / f".{VERIFIED}.{os.getpid()}"
@@ -201,46 +193,6 @@ def _note(folder: Path) -> object:
     try:
         return json.loads((folder / VERIFIED).read_text("utf-8"))
     except (OSError, ValueError):  # no mark, or half a mark: look again
-        return None
-
-
-def link_equal_parts(building: Path, arrays: Mapping[str, ArrayFile], older: Path | None) -> set[str]:
-    """Replace each array of a new snapshot that the older one also has by a link to its file; which ones.
-
-    Equal means equal hashes in the two manifests, so a file of the old folder that was changed since is not linked:
-    the folder must be as it was verified. Where the file system has no links, the new files stay.
-    """
-    known = _read_array_notes(older) if older is not None else None
-    if older is None or known is None:
-        return set()
-    linked: set[str] = set()
-    for name, one in arrays.items():
-        if known.get(name) != one or not one.size:
-            continue
-        try:
-            os.link(older / name, building / _LINK)
-        except OSError:
-            return linked
-        (building / _LINK).replace(building / name)
-        linked.add(name)
-    return linked
-
-
-@contextmanager
-def keep_verified(root: Path, names: set[str]) -> Iterator[None]:
-    """Around a change of links: it touches the times of files that other snapshots share, whose marks must follow."""
-    marked = [(root / name, arrays) for name in sorted(names) if (arrays := _read_array_notes(root / name)) is not None]
-    yield
-    for folder, arrays in marked:
-        if folder.is_dir():
-            note(folder, stamps_of(folder, arrays))
-
-
-def _read_array_notes(folder: Path) -> Mapping[str, ArrayFile] | None:
-    try:
-        arrays = load(folder)[0].arrays
-        return arrays if is_noted(folder, arrays) else None
-    except SnapshotError:
         return None
 
 
@@ -380,11 +332,10 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         there = folders(root)
         recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
         gone = sorted(there - set(recent) - set(pins(root).values()))
-        with keep_verified(root, there - set(gone)) if gone else nullcontext():
-            for one in gone:
-                leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
-                (root / one).rename(leaving)
-                shutil.rmtree(leaving)
+        for one in gone:
+            leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
+            (root / one).rename(leaving)
+            shutil.rmtree(leaving)
     return gone
 
 

@@ -18,11 +18,11 @@ from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
 from hades.snapshot import manifest as manifests
 from hades.snapshot.files import Folder, mapped, sync, sync_files, view_of
-from hades.snapshot.manifest import MANIFEST, Manifest, keep_verified, link_equal_parts, note, stamps_of, verify
+from hades.snapshot.manifest import MANIFEST, Manifest, note, stamps_of, verify
 from hades.snapshot.view import SnapshotView
 from hades.snapshot.write_edges import BridgeRows, EdgeRows, write_ranker
 from hades.snapshot.write_graph import DocumentRows, NodeRows, Progress
-from hades.snapshot.write_vectors import RANKER, FormerSnapshot, catalogue_hash, edge_types, parts_of
+from hades.snapshot.write_vectors import RANKER, catalogue_hash, edge_types, parts_of
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 
@@ -36,8 +36,7 @@ class PublishReport:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
     `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
-    `ranker_left_out` says why the learned ranker is not in it, though there should be one. Of its `files`,
-    `files_linked` are those of an older snapshot.
+    `ranker_left_out` says why the learned ranker is not in it, though there should be one.
     """
 
     snapshot: str
@@ -51,7 +50,6 @@ class PublishReport:
     parts: dict[str, str] = field(default_factory=dict)
     ranker_left_out: str = ""
     files: int = 0
-    files_linked: int = 0
 
 
 def publish(
@@ -76,19 +74,15 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                former = FormerSnapshot.load(_find_serving(root))
-                contents, left_out = build(rows, building, progress, cache=root, former=former)
+                contents, left_out = build(rows, building, progress)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifests.hash_of(body)
             snapshot = manifests.id_of(manifest_hash)
             is_new = not _is_sound(root / snapshot)
-            linked: set[str] = set()
             if is_new:
-                with keep_verified(root, manifest.folders(root)):
-                    linked = link_equal_parts(building, contents.arrays, _find_previous(root))
-                    sync_files([building / name for name in contents.arrays if name not in linked])
-                    _finish(building, body, contents, created_at)
+                sync_files([building / name for name in contents.arrays])
+                _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
             manifest.move(root, snapshot)
@@ -106,23 +100,16 @@ def publish(
         contents.parts,
         no_ranker,
         len(contents.arrays),
-        len(linked),
     )
 
 
-def build(
-    store: RowStore,
-    path: Path,
-    progress: Progress,
-    cache: Path | None = None,
-    former: FormerSnapshot | None = None,
-) -> tuple[Manifest, int]:
+def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, int]:
     """Write every array of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
     parts = parts_of(store)
     with Folder(path) as folder:
         documents = DocumentRows(store, folder)
         progress("documents", documents.stored)
-        nodes = NodeRows(folder, documents, cache, former).write(store, progress)
+        nodes = NodeRows(folder, documents).write(store, progress)
         edges = EdgeRows(folder, documents, nodes)
         counts = edges.write(store, progress)
         rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
@@ -162,19 +149,6 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)
     return replace(contents, arrays={**contents.arrays, **folder.files}), ""
-
-
-def _find_serving(root: Path) -> Path | None:
-    """The folder of the snapshot that serves; None where there is none."""
-    now = manifest.read_or_none(root, manifest.CURRENT)
-    return root / now.snapshot if now is not None and (root / now.snapshot).is_dir() else None
-
-
-def _find_previous(root: Path) -> Path | None:
-    """The snapshot that served before the present one, whose files a new one may share; None where there is none."""
-    now = manifest.read_or_none(root, manifest.CURRENT)
-    older = [root / one for one in (now.before if now else ()) if (root / one).is_dir()]
-    return older[0] if older else None
 
 
 def sweep(root: Path) -> None:

@@ -1,127 +1,26 @@
-"""Nearest by vector, codes."""
+"""Vectors by node and nodes by vector, within one model: exact, or by a faiss index where there are many."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
+import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports.graph import Flags, Numbers, Weights
-from hades.snapshot.files import ArrayReader, best
-from models.vector_codes import (
-    Cells,
-    CodedRows,
-    SignedRows,
-    best_in_ranges,
-    bounds,
-    code_question,
-    code_steps,
-    multiply,
-    sign_question,
-)
+from hades.snapshot.files import best
+from models.kernels import blocks_of, unit_rows
 
-# Search over codes of vectors: exact where all are scanned, approximate where a few cells of many are.
-
-
-Singles = NDArray[np.float32]
-KERNEL = "models.vector_codes"
-PROBED = 400  # cells that an approximate search scans at least: recall@10 is .986 at a million vectors
-PROBED_SHARE = 0.05  # of all cells, where that is more
-COMPARED = 8  # candidates for each wanted hit that are compared exactly; signs reorder neighbours
-LEAST_COMPARED = 384
-FINE_BITS = 256  # signs that tell neighbours apart; of shorter vectors more are compared
-
-
-@dataclass(frozen=True)
-class CodedVectors:
-    """The codes of one space, all of which are scanned."""
-
-    rows: CodedRows
-    is_approximate: ClassVar[bool] = False
-
-    def candidates(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
-        """For each question of length 1 the places of the vectors to compare exactly with it, in rising order.
-
-        The best `limit` are surely among them; one scan serves every question.
-        """
-        if limit >= len(self.rows.steps):
-            return [np.arange(len(self.rows.steps)) for _ in units]
-        questions = [code_question(unit) for unit in units]
-        products = multiply(self.rows.codes, np.stack([question.parts for question in questions]))
-        found = []
-        for question, own in zip(questions, products, strict=True):
-            near, off = bounds(question, own, self.rows)
-            bar = np.partition(near - off, len(near) - limit)[len(near) - limit]
-            found.append(np.flatnonzero(near + off >= bar))
-        return found
-
-
-@dataclass(frozen=True)
-class VectorsInCells:
-    """The signs of one space in the order of its cells; a search scans the nearest cells."""
-
-    rows: SignedRows
-    cells: Cells
-    is_approximate: ClassVar[bool] = True
-
-    def candidates(self, units: Sequence[Singles], limit: int) -> list[Numbers]:
-        """For each question of length 1 the places of the vectors to compare exactly with it, in rising order.
-
-        Nearly all of the best `limit` are among them.
-        """
-        return [self._candidates(unit, limit) for unit in units]
-
-    def _candidates(self, unit: Singles, limit: int) -> Numbers:
-        cells = self.cells
-        probed = min(len(cells.centres), max(PROBED, round(PROBED_SHARE * len(cells.centres))))
-        towards = self._compare_centres(unit)
-        near = np.argpartition(towards, len(towards) - probed)[len(towards) - probed :]
-        chosen = near[np.argsort(-towards[near], kind="stable")]  # the nearest first: few later ones are better
-        wanted = max(LEAST_COMPARED, COMPARED * limit) * max(1, FINE_BITS // len(unit))
-        starts, ends = cells.starts[chosen], cells.starts[chosen + 1]
-        best = best_in_ranges(self.rows, sign_question(unit), starts, ends, towards[chosen], wanted)
-        return np.sort(cells.places[best]).astype(np.int64)
-
-    def _compare_centres(self, unit: Singles) -> Singles:
-        """(cells,) the cosine of each centre up to a few thousandths, far less than what signs are off by."""
-        codes, steps = self._coded_centres
-        question = code_question(unit)
-        products = multiply(codes, question.parts[None])[0]
-        cosines: Singles = products.astype(np.float32) * (steps * np.float32(question.step))
-        return cosines
-
-    @cached_property
-    def _coded_centres(self) -> tuple[NDArray[np.int8], Singles]:
-        """Centres as 8-bit integers and the steps of each: a quarter of what a search would read."""
-        steps = code_steps(self.cells.centres)
-        return np.rint(self.cells.centres / steps[:, None]).astype(np.int8), steps
-
-
-def read_coded(arrays: Mapping[str, NDArray[Any]] | Any, prefix: str) -> CodedVectors | VectorsInCells | None:
-    """The codes of a space; None where it has none, as in a large space that an older version wrote."""
-    if f"{prefix}.sign" in arrays:
-        signed = SignedRows(arrays[f"{prefix}.sign"], arrays[f"{prefix}.reach"])
-        centres, places = arrays[f"{prefix}.centre"], arrays[f"{prefix}.cell_place"]
-        return VectorsInCells(signed, Cells(centres, places, arrays[f"{prefix}.cell_start"]))
-    if f"{prefix}.code" not in arrays or f"{prefix}.centre" in arrays:
-        return None
-    return CodedVectors(CodedRows(arrays[f"{prefix}.code"], arrays[f"{prefix}.step"], arrays[f"{prefix}.slack"]))
-
-
-def is_kernel_loaded() -> bool:
-    """Whether scanning costs no loading: an exact search is not worth half a second of it, many of them are."""
-    return KERNEL in sys.modules
-
-
-# Vectors by node and nodes by vector, within one model.
-
-
+APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
+_PROBED = 64  # cells that an approximate search scans at least
+_COMPARED = 8  # candidates for each wanted hit that are compared exactly
+_LEAST_COMPARED = 384
+_SAMPLED = 64  # vectors for each cell that the cells are fitted to
 _REMEMBERED_BYTES = 1 << 26  # of cosines with questions asked lately, in each space
 _REMEMBERED = 16
 _FEW = 8  # fewer rows than one in this number are compared one by one
@@ -130,13 +29,13 @@ _FEW = 8  # fewer rows than one in this number are compared one by one
 class VectorSpace:
     """The vectors of one model in one collection; rows are places in the collection."""
 
-    def __init__(self, arrays: ArrayReader, collection: str, number: int) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], collection: str, number: int) -> None:
         prefix = f"vector.{collection}.{number}"
         self._value: NDArray[np.float32] = arrays[f"{prefix}.value"]
         self._norm: NDArray[np.float32] = arrays[f"{prefix}.norm"]
         self._row: NDArray[np.int32] = arrays[f"{prefix}.row"]
         self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
-        self._coded = read_coded(arrays, prefix)
+        self._stored_index: NDArray[np.uint8] | None = arrays.get(f"{prefix}.index")
         remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
         self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compare, self._value, self._norm))
 
@@ -148,39 +47,29 @@ class VectorSpace:
     @property
     def is_approximate(self) -> bool:
         """Whether a search of the whole space looks at a part of it only."""
-        return self._coded is not None and self._coded.is_approximate
+        return self._stored_index is not None
 
     def take(self, rows: Numbers) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) and which rows have a vector; the others are zeros."""
         place = self._place[rows]
         there = place >= 0
-        values = self._value.take(place, axis=0, mode="clip") if len(self._value) else np.zeros((len(rows), 0), "f4")
-        values[~there] = 0.0
+        values = np.zeros((len(rows), self.dimension), np.float32)
+        values[there] = self._value[place[there]]
         return values, there
 
-    def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None) -> tuple[Numbers, Weights]:
+    def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None = None) -> tuple[Numbers, Weights]:
         """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros scores 0.
 
-        Exact among given `rows`, and in a space that is small enough to be scanned.
+        Exact among given `rows`, and in a space that has no index.
         """
-        if rows is None:
-            return self.nearest_each([unit], limit)[0]
         self._check(unit)
-        held = self._place[rows]
-        return self._best_at(unit, limit, np.sort(held[held >= 0]))
-
-    def nearest_each(self, units: Sequence[NDArray[np.float32]], limit: int) -> list[tuple[Numbers, Weights]]:
-        """What `nearest` finds for each of several vectors in the whole space, which is scanned once for all."""
-        for unit in units:
-            self._check(unit)
-        places: Sequence[Numbers | None] = [None] * len(units)
-        if self._coded is not None and (self._coded.is_approximate or is_kernel_loaded()):
-            places = self._coded.candidates(units, limit)
-        return [self._best_at(unit, limit, place) for unit, place in zip(units, places, strict=True)]
-
-    def _best_at(
-        self, unit: NDArray[np.float32], limit: int, place: NDArray[np.integer[Any]] | None
-    ) -> tuple[Numbers, Weights]:
+        place: NDArray[np.integer[Any]] | None = None
+        if rows is not None:
+            place = self._place[rows]
+            place = np.sort(place[place >= 0])
+        elif self.is_approximate:
+            _, found = self._index.search(unit[None], max(_LEAST_COMPARED, _COMPARED * limit))
+            place = np.sort(found[found >= 0])
         row = self._row if place is None else self._row[place]
         scores = self._compare_at(unit, place)
         kept = best(scores, row, limit)
@@ -195,20 +84,42 @@ class VectorSpace:
         found[there] = self._compare_at(unit, place[there])
         return found
 
+    @cached_property
+    def _index(self) -> Any:
+        return faiss.deserialize_index(self._stored_index)
+
     def _compare_at(self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None) -> Weights:
-        """Cosines at these places; of all where they are None. Many places cost a comparison with all, which is kept.
+        """Cosines at these places; of all where they are None. Many places cost a comparison with all, which is cached.
 
         The cosine of a place is the same number either way.
         """
-        if place is not None and len(place) * _FEW < len(self._norm):
-            rows = self._value.take(place, axis=0, mode="clip")  # places are valid; without a check it takes half
-            return cosines_with(rows, self._norm[place], unit)
+        if place is not None and (self.is_approximate or len(place) * _FEW < len(self._norm)):
+            return cosines_with(self._value[place], self._norm[place], unit)
         whole = self._cosines(unit.tobytes())
         return whole if place is None else whole[place]
 
     def _check(self, unit: NDArray[np.float32]) -> None:
         if len(unit) != self.dimension:
             raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
+
+
+def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """A faiss index of the vectors by inner product, as bytes; the same vectors give the same bytes."""
+    cells = round(4 * math.sqrt(len(values)))
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)  # the order of sums must not depend on the machine
+    try:
+        index = faiss.index_factory(values.shape[1], f"IVF{cells},SQ8", faiss.METRIC_INNER_PRODUCT)
+        index.cp.niter, index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 10, 1, _SAMPLED
+        step = max(1, len(values) // (_SAMPLED * cells))
+        index.train(unit_rows(values[::step]))
+        for block in blocks_of(len(values)):
+            index.add(unit_rows(values[block]))
+    finally:
+        faiss.omp_set_num_threads(threads)
+    index.nprobe = min(cells, max(_PROBED, cells // 16))
+    stored: NDArray[np.uint8] = faiss.serialize_index(index)
+    return stored
 
 
 def _compare(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:

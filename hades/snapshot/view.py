@@ -25,8 +25,8 @@ from hades.ports.graph import (
     Weights,
 )
 from hades.snapshot import adjacency
-from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, follow_quickly, gather, join_ways, visible
-from hades.snapshot.facts import BridgeIndex, Facts, NameIndex, RowCache
+from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, gather, merge, visible
+from hades.snapshot.facts import BridgeIndex, Facts, NameIndex
 from hades.snapshot.files import DomainIndex, find, hash_texts
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.manifest import Manifest
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
-_CACHED_NODES = _CACHED_EDGES = 8192  # records, about a kilobyte each
-_CACHED_PASSAGES = 2048  # texts, of at most a few kilobytes
 _BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -60,9 +58,7 @@ class SnapshotView:
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
         self._flags: dict[tuple[str, ...], Flags] = {}
-        self._facts = facts = Facts(contents, arrays)
-        self._nodes, self._edges = RowCache(facts.nodes, _CACHED_NODES), RowCache(facts.edges, _CACHED_EDGES)
-        self._passages = RowCache(facts.passages, _CACHED_PASSAGES)
+        self._facts = Facts(contents, arrays)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
         self._domains = DomainIndex(arrays)
@@ -117,7 +113,7 @@ class SnapshotView:
             out = self._one_way(asked, True, types, fanout, mask, max_work)
             left = None if max_work is None else max_work - out.work
             into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
-            return join_ways(self._adjacency.out, out, self._adjacency.into, into, fanout)
+            return merge(gather(self._adjacency.out, out, True), gather(self._adjacency.into, into, False), fanout)
         outbound = direction == "outbound"
         found = self._one_way(asked, outbound, types, fanout, mask, max_work)
         return gather(self._adjacency.out if outbound else self._adjacency.into, found, outbound)
@@ -166,15 +162,15 @@ class SnapshotView:
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""
-        return self._nodes.read(self._check(numbers))
+        return self._facts.nodes(self._check(numbers))
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
         """See `GraphView.edges`."""
-        return self._edges.read(_within(handles, self._n_edges, "edge"))
+        return self._facts.edges(_within(handles, self._n_edges, "edge"))
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
         """See `GraphView.passages`."""
-        return self._passages.read(self._check(numbers))
+        return self._facts.passages(self._check(numbers))
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
         """See `GraphView.sources`."""
@@ -230,7 +226,8 @@ class SnapshotView:
         if space is None:
             return [Hits(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in units]
         first, _ = self._range(kind)
-        return [Hits(found + first, scores, space.is_approximate) for found, scores in space.nearest_each(units, limit)]
+        found = [space.nearest(unit, limit) for unit in units]
+        return [Hits(rows + first, scores, space.is_approximate) for rows, scores in found]
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`."""
@@ -293,12 +290,7 @@ class SnapshotView:
     ) -> ExpandedEntries:
         rows = self._adjacency.out if outbound else self._adjacency.into
         wanted = None if types is None else self._wanted(tuple(types))
-        found = None
-        if mask.is_open or self._adjacency.validity is None:
-            found = follow_quickly(rows, asked, wanted, no_loops, fanout, max_work)
-        if found is None:
-            found = follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
-        return found
+        return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
 
     def _wanted(self, types: tuple[str, ...]) -> Flags:
         """By code, whether an edge type is among these."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +28,8 @@ from hades.snapshot.files import (
     spans,
     texts,
 )
-from hades.snapshot.lexical import AnalysedTexts, LexicalWriter
-from hades.snapshot.write_vectors import FormerSnapshot, VectorWriter
+from hades.snapshot.lexical import LexicalWriter
+from hades.snapshot.write_vectors import VectorWriter
 from schemas.catalogue import Collection, collection_named
 
 # Documents: their texts, kept once, with the hash each was stored under, and what citations show of them.
@@ -220,19 +219,10 @@ class NodeSpace:
 
 
 class NodeRows:
-    """Writes all nodes of a store. In `cache` lies what an earlier publishing knew of the same texts.
+    """Writes all nodes of a store."""
 
-    What the `former` snapshot holds of the same vectors and keys is copied.
-    """
-
-    def __init__(
-        self,
-        folder: Folder,
-        documents: DocumentRows,
-        cache: Path | None = None,
-        former: FormerSnapshot | None = None,
-    ) -> None:
-        self._folder, self._documents, self._cache, self._former = folder, documents, cache, former
+    def __init__(self, folder: Folder, documents: DocumentRows) -> None:
+        self._folder, self._documents = folder, documents
         self._key, self._name, self._summary = (
             HeapWriter(folder, f"node.{name}") for name in ("key", "name", "summary")
         )
@@ -262,7 +252,7 @@ class NodeRows:
             before = self._key.count
             for batch in self._scan(store, kind, models):
                 ids.append(pc.binary_join_element_wise(kind.value, batch.column("_key"), "/").cast(pa.large_string()))
-                hashes.append(self._hash_ids(kind, batch.column("_key"), ids[-1]))
+                hashes.append(hash_texts(ids[-1].to_pylist()))
                 progress(kind.value, self._key.count - before)
             counts[kind.value] = self._key.count - before
         all_hashes = np.concatenate(hashes)
@@ -282,22 +272,11 @@ class NodeRows:
         self._folder.whole("entity.cluster_node", _clusters(self._clusters, everything))
         return NodeSpace(counts, everything, tuple(self._types.codes), models, self._names.longest)
 
-    def _hash_ids(self, kind: Kind, keys: pa.Array, ids: pa.Array) -> Hashes:
-        """The hash of each id; that of a known node is copied."""
-        if self._former is None:
-            return hash_texts(ids.to_pylist())
-        hashes, is_known = self._former.hashes_of(kind.value, keys)
-        hashes[~is_known] = hash_texts(ids.filter(pa.array(~is_known)).to_pylist())
-        return hashes
-
     def _scan(self, store: RowStore, kind: Kind, models: dict[str, tuple[str, ...]]) -> Iterator[pa.RecordBatch]:
         collection = collection_named(kind.value)
         assert collection is not None
-        words = None
-        if collection.text_fields:
-            known = AnalysedTexts(self._cache / f".analysed_{kind}.npz") if self._cache else None
-            words = LexicalWriter(self._folder.path, f"lexical.{kind}", known)
-        vectors = VectorWriter(self._folder, kind.value, self._former) if collection.vector_field else None
+        words = LexicalWriter(f"lexical.{kind}") if collection.text_fields else None
+        vectors = VectorWriter(self._folder, kind.value) if collection.vector_field else None
         columns = ("_key", *_COLUMNS[kind])
         rows = 0
         for batch in store.scan(kind.value, columns=columns, batch_rows=_NODE_BATCH_ROWS):

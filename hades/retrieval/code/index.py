@@ -13,55 +13,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers
 from hades.retrieval.code.words import Words, code_terms, describe_paths
-
-# BM25 over rows of terms, in arrays: each posting holds its finished share, so that a question only adds.
-
-
-Scores = NDArray[np.float64]
-K1 = 1.2
-B = 0.75
-
-
-@dataclass(frozen=True, eq=False)
-class Postings:
-    """Term `t` stands in rows `row[starts[t]:starts[t + 1]]` with BM25 share `share[...]` before its rarity."""
-
-    starts: Numbers
-    row: NDArray[np.int32]
-    share: NDArray[np.float32]
-    rarity: Scores
-    rows: int
-
-    def score(self, query: Mapping[int, float]) -> Scores:
-        """The BM25 score of each row for weighted terms."""
-        scores = np.zeros(self.rows)
-        for term, weight in query.items():
-            if 0 <= term < len(self.rarity):
-                here = slice(int(self.starts[term]), int(self.starts[term + 1]))
-                scores[self.row[here]] += self.share[here] * (weight * self.rarity[term])
-        return scores
-
-    def rows_of(self, term: int) -> NDArray[np.int32]:
-        """The rows that hold a term."""
-        if not 0 <= term < len(self.rarity):
-            return self.row[:0]
-        return self.row[int(self.starts[term]) : int(self.starts[term + 1])]
-
-
-def build_postings(
-    term: NDArray[np.int64], row: NDArray[np.int64], times: NDArray[np.float64], terms: int, rows: int
-) -> Postings:
-    """Postings of (term, row, times) triples; repeats of a pair are added together."""
-    pairs, group = np.unique(term * max(rows, 1) + row, return_inverse=True)
-    counts = np.bincount(group, weights=times, minlength=len(pairs))
-    term, row = pairs // max(rows, 1), pairs % max(rows, 1)
-    lengths = np.bincount(row, weights=counts, minlength=rows)
-    mean = lengths.mean() if rows and lengths.any() else 1.0
-    share = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths[row] / mean))
-    with_term = np.bincount(term, minlength=terms)
-    rarity = np.log1p((rows - with_term + 0.5) / (with_term + 0.5))
-    starts = np.concatenate(([0], np.cumsum(with_term)))
-    return Postings(starts, row.astype(np.int32), share.astype(np.float32), rarity, rows)
+from models.bm25 import Bm25, Scores, fit_bm25
 
 
 def count_terms(numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -104,7 +56,7 @@ class History:
         return History([replace(one, paths=paths) for one, paths in kept if paths])
 
     @cached_property
-    def _postings(self) -> Postings:
+    def _postings(self) -> Bm25:
         term: list[NDArray[np.int64]] = []
         times: list[NDArray[np.float64]] = []
         for commit in self.commits:
@@ -116,7 +68,7 @@ class History:
         row = np.repeat(np.arange(len(term)), [len(found) for found in term])
         nothing = np.empty(0)
         every = np.concatenate(term) if term else nothing.astype(np.int64)
-        return build_postings(every, row, np.concatenate(times) if times else nothing, len(self._terms), len(term))
+        return fit_bm25(every, row, np.concatenate(times) if times else nothing, len(self._terms), len(term))
 
     def similar(self, words: Mapping[str, float], file_row: Mapping[str, int]) -> Scores:
         """What commits with messages like the question give to the files that they touched."""
@@ -225,23 +177,23 @@ class CodeIndex:
         self.symbol_file = np.array([self.file_row[symbol.path] for symbol in self.symbols], np.int64)
 
     @cached_property
-    def unit_postings(self) -> Postings:
+    def unit_postings(self) -> Bm25:
         """Words of units."""
         return self._postings(np.arange(len(self.units)), len(self.units))
 
     @cached_property
-    def file_postings(self) -> Postings:
+    def file_postings(self) -> Bm25:
         """Words of whole files."""
         return self._postings(self.unit_file, len(self.files))
 
     @cached_property
-    def symbol_postings(self) -> Postings:
+    def symbol_postings(self) -> Bm25:
         """Words of symbols, whose units count together; the last row holds what stands at module level."""
         rows = np.where(self.unit_symbol < 0, len(self.symbols), self.unit_symbol)
         return self._postings(rows, len(self.symbols) + 1)
 
     @cached_property
-    def path_postings(self) -> Postings:
+    def path_postings(self) -> Bm25:
         """Words of paths; those of the file's own name count double."""
         term: list[int] = []
         row: list[int] = []
@@ -251,9 +203,7 @@ class CodeIndex:
             term += found
             row += [place] * len(found)
         ones = np.ones(len(term))
-        return build_postings(
-            np.array(term, np.int64), np.array(row, np.int64), ones, len(self.words.terms), len(self.files)
-        )
+        return fit_bm25(np.array(term, np.int64), np.array(row, np.int64), ones, len(self.words.terms), len(self.files))
 
     @cached_property
     def phrase_codes(self) -> NDArray[np.int64]:
@@ -261,13 +211,13 @@ class CodeIndex:
         return np.unique(np.concatenate([words.phrase for words in self.read])) if self.read else np.empty(0, np.int64)
 
     @cached_property
-    def phrase_postings(self) -> Postings:
+    def phrase_postings(self) -> Bm25:
         """Runs of three words in string literals, by unit."""
         sizes = [len(words.phrase) for words in self.read]
         codes = np.concatenate([words.phrase for words in self.read]) if self.read else np.empty(0, np.int64)
         term = np.searchsorted(self.phrase_codes, codes)
         row = np.repeat(np.arange(len(self.read)), sizes)
-        return build_postings(term, row, np.ones(len(term)), len(self.phrase_codes), len(self.units))
+        return fit_bm25(term, row, np.ones(len(term)), len(self.phrase_codes), len(self.units))
 
     def phrase_terms(self, texts: Iterable[str]) -> dict[int, float]:
         """The runs of three words of texts that the repository has in string literals, as a query."""
@@ -328,11 +278,11 @@ class CodeIndex:
         sizes = np.bincount(self.unit_file, weights=lines, minlength=len(self.files))
         return {**describe_paths(self.files), "size": np.log1p(sizes)}
 
-    def _postings(self, rows: NDArray[np.int64], count: int) -> Postings:
+    def _postings(self, rows: NDArray[np.int64], count: int) -> Bm25:
         sizes = [len(words.term) for words in self.read]
         term = np.concatenate([words.term for words in self.read]) if self.read else np.empty(0, np.int64)
         times = np.concatenate([words.times for words in self.read]) if self.read else np.empty(0)
-        return build_postings(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
+        return fit_bm25(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
 
 
 def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:

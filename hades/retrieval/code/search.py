@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 import models
 from hades.errors import HadesError
 from hades.ports.graph import Numbers
-from hades.retrieval.code.index import CodeIndex, Scores
+from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.words import code_terms
 from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
+from models.bm25 import Scores
 from models.code_ranker import Forest
 
 # What a question says of each file and symbol, as columns: words, names, paths, traces, phrases, history.

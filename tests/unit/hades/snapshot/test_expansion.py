@@ -15,11 +15,8 @@ from hades.snapshot import adjacency as csr
 from hades.snapshot import adjacency as expansion
 from hades.snapshot.adjacency import (
     follow,
-    follow_quickly,
     gather,
-    heaviest_first,
     instant,
-    join_ways,
     merge,
     microseconds,
     visible,
@@ -88,40 +85,6 @@ def test_follow_equals_brute_force(
     assert not found.capped
 
 
-@given(
-    EDGES,
-    st.lists(st.integers(0, NODES - 1), max_size=8),
-    st.none() | st.sets(st.integers(0, 2)),
-    st.booleans(),
-    st.none() | st.integers(1, 9),
-    st.none() | st.integers(0, 60),
-)
-def test_machine_code_follows_as_arrays_do(
-    edges: list[Edge],
-    asked: list[int],
-    types: set[int] | None,
-    no_loops: bool,
-    fanout: int | None,
-    max_work: int | None,
-) -> None:
-    import hades.snapshot.adjacency  # noqa: F401 - machine code is used once this is loaded
-
-    rows, numbers = rows_of(edges, True), np.array(asked, np.int64)
-    wanted = None if types is None else np.isin(np.arange(3), list(types))
-
-    def passes(entry: np.ndarray, near: np.ndarray) -> np.ndarray:
-        kept = np.ones(len(entry), np.bool_) if wanted is None else wanted[rows.type[entry]]
-        return kept & (rows.target[entry] != near) if no_loops else kept
-
-    plain = follow(rows, numbers, None if wanted is None and not no_loops else passes, fanout, max_work)
-    quick = follow_quickly(rows, numbers, wanted, no_loops, fanout, max_work)
-    if quick is None:
-        assert max_work is not None
-        return
-    assert (quick.row.tolist(), quick.entry.tolist()) == (plain.row.tolist(), plain.entry.tolist())
-    assert (quick.work, quick.capped) == (plain.work, plain.capped)
-
-
 @given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.none() | st.integers(1, 4))
 def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list[int], fanout: int | None) -> None:
     numbers = np.array(asked, np.int64)
@@ -141,29 +104,6 @@ def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list
         )[:fanout]
     ]
     assert list(zip(both.row.tolist(), both.edge.tolist(), strict=True)) == expected
-
-
-@given(
-    EDGES,
-    st.lists(st.integers(0, NODES - 1), max_size=8),
-    st.none() | st.integers(1, 4),
-    st.none() | st.integers(0, 40),
-)
-def test_machine_code_merges_directions_as_arrays_do(
-    edges: list[Edge], asked: list[int], fanout: int | None, max_work: int | None
-) -> None:
-    import hades.snapshot.adjacency  # noqa: F401 - machine code is used once this is loaded
-
-    numbers = np.array(asked, np.int64)
-    out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)
-    out = follow(out_rows, numbers, None, fanout, max_work)
-    into = follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, max_work)
-    plain = merge(gather(out_rows, out, True), gather(in_rows, into, False), fanout)
-    quick = join_ways(out_rows, out, in_rows, into, fanout)
-    for column in dataclasses.fields(plain):
-        one, other = getattr(plain, column.name), getattr(quick, column.name)
-        assert np.array_equal(one, other)
-        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
 
 
 @given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.integers(0, 40), st.none() | st.integers(1, 4))
@@ -219,14 +159,3 @@ def test_rows_are_small_numbers() -> None:
     rows = rows_of([(0, 1, 0, 0.5)], True)
     kinds = {field.name: getattr(rows, field.name).dtype.name for field in dataclasses.fields(rows)}
     assert kinds == {"starts": "int64", "target": "int32", "edge": "int32", "type": "uint8", "weight": "float32"}
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, -0.0, 1e-30, 0.25, 1.0, -0.5, -2.0])), max_size=40),
-    st.randoms(use_true_random=False),
-)
-def test_directions_merge_in_the_order_that_sorting_gives(entries, chance):
-    row = np.array([one for one, _ in entries], np.int64)
-    weight = np.array([one for _, one in entries], np.float32)
-    edge = np.array(chance.sample(range(1000), len(entries)), np.int64)
-    assert heaviest_first(row, weight, edge).tolist() == np.lexsort((edge, -weight, row)).tolist()

@@ -1,21 +1,19 @@
-"""BM25 as in the textbook, however the index was cut into blocks; stems as published by Snowball."""
+"""BM25 as in the textbook; stems as published by Snowball."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.snapshot import lexical
 from hades.snapshot.files import Folder
+from hades.snapshot.lexical import LexicalIndex, LexicalWriter
 from hades.text.words import fold, stem, terms, words
 from tests.arango_double.stemmer import stem as double_stem
 
-BY_ARRAYS = -1  # entries of postings that machine code adds: none
 SOME = ["river", "rivers", "flow", "flowing", "sea", "the", "a", "Köln", "koln", "x1"]
 WORDS = st.lists(st.sampled_from(SOME), max_size=12).map(" ".join)
 
@@ -36,63 +34,21 @@ def reference(texts: list[str], query: str) -> dict[int, float]:
     return scores
 
 
-def index_of(path: Path, texts: list[str]) -> lexical.LexicalIndex:
-    writer = lexical.LexicalWriter(path, "t")
-    writer.append(texts)
-    with Folder(path) as folder:
-        writer.write(folder)
-        return lexical.LexicalIndex(folder, "t", len(texts))
-
-
-@given(st.lists(WORDS, max_size=12), WORDS, st.sampled_from([1, 5, 10**6]), st.integers(1, 8))
+@given(st.lists(WORDS, max_size=60), WORDS, st.integers(1, 8))
 def test_scores_equal_the_reference(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, block: int, limit: int
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, limit: int
 ) -> None:
-    patch = pytest.MonkeyPatch()
-    patch.setattr(lexical, "_BLOCK_WORDS", block)
-    patch.setattr(lexical, "_ADDED", BY_ARRAYS)
-    try:
-        rows, scores = index_of(tmp_path_factory.mktemp("index"), texts).search(query, limit)
-    finally:
-        patch.undo()
+    texts, query = [*texts, "unique words win", "unique"], f"{query} unique"
+    writer = LexicalWriter("t")
+    writer.append(texts)
+    with Folder(tmp_path_factory.mktemp("index")) as folder:
+        writer.write(folder)
+        rows, scores = LexicalIndex(folder, "t", len(texts)).search(query, limit)
     expected = reference(texts, query)
     assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
     assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
     best_first = [(-score, row) for score, row in zip(scores.tolist(), rows.tolist(), strict=True)]
     assert best_first == sorted(best_first)
-
-
-def test_rare_and_common_words_are_added_up_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexical, "_ADDED", BY_ARRAYS)
-    texts = [f"common word{number}" for number in range(100)]
-    index = index_of(tmp_path, texts)
-    for query in ("word7", "word7 word9", "common word7"):
-        rows, scores = index.search(query, 3)
-        expected = reference(texts, query)
-        assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
-        assert rows[0] == 7
-
-
-@given(
-    st.lists(st.lists(st.sampled_from(SOME), min_size=1, max_size=6).map(" ".join), min_size=20, max_size=60),
-    WORDS,
-    st.integers(1, 4),
-)
-def test_skipping_common_words_and_machine_code_change_no_answer(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, limit: int
-) -> None:
-    import hades.snapshot.lexical  # noqa: F401 - postings are added by machine code once this is loaded
-
-    texts = [*texts, "unique words win", "unique"]
-    index = index_of(tmp_path_factory.mktemp("index"), texts)
-    by_machine = [found.tolist() for found in index.search(f"{query} unique", limit)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lexical, "_ADDED", BY_ARRAYS)
-        rows, scores = index.search(f"{query} unique", limit)
-    assert by_machine == [rows.tolist(), scores.tolist()]
-    expected = reference(texts, f"{query} unique")
-    assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
-    assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
 
 
 def test_stems_are_those_of_snowball() -> None:

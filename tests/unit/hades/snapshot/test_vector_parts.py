@@ -10,7 +10,7 @@ import pytest
 from hades.ports.graph import Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.turn_result import telemetry_of
-from hades.snapshot import write_vectors as vector_rows
+from hades.snapshot import vectors
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import SnapshotView
@@ -24,9 +24,8 @@ VECTORS = unit_rows(np.random.default_rng(5).standard_normal((COUNT, 8)))
 ASKED = VECTORS[:20] + np.float32(0.05)
 
 
-def published(home: Path, monkeypatch: pytest.MonkeyPatch, *, coded_from: int, approximate_from: int) -> SnapshotView:
-    monkeypatch.setattr(vector_rows, "CODED_FROM", coded_from)
-    monkeypatch.setattr(vector_rows, "APPROXIMATE_FROM", approximate_from)
+def published(home: Path, monkeypatch: pytest.MonkeyPatch, *, approximate_from: int = COUNT + 1) -> SnapshotView:
+    monkeypatch.setattr(vectors, "APPROXIMATE_FROM", approximate_from)
     home.mkdir()
     store = empty_store(home / "graph.db")
     rows = [entity(f"e{n:03}", embedding=row.tolist(), embedding_model=MODEL) for n, row in enumerate(VECTORS)]
@@ -41,19 +40,16 @@ def hits(view: SnapshotView, limit: int = 10, **narrowing: object) -> list[tuple
     return [(one.numbers.tolist(), one.scores.tolist()) for one in found]
 
 
-def test_below_the_size_a_search_is_exact_with_codes_and_without(tmp_path, monkeypatch):
-    import models.vector_codes  # noqa: F401 - codes are scanned once this is loaded
-
-    plain = published(tmp_path / "plain", monkeypatch, coded_from=COUNT + 1, approximate_from=COUNT + 1)
-    coded = published(tmp_path / "coded", monkeypatch, coded_from=COUNT, approximate_from=COUNT + 1)
-    assert hits(plain) == hits(coded)
-    assert hits(plain, limit=COUNT) == hits(coded, limit=COUNT)
-    assert not coded.nearest(ASKED[0], kind=Kind.ENTITY, model=MODEL, limit=3).is_approximate
+def test_below_the_size_a_search_is_exact(tmp_path, monkeypatch):
+    found = published(tmp_path / "plain", monkeypatch)
+    cosines = VECTORS @ unit_rows(ASKED).T
+    assert [numbers for numbers, _ in hits(found)] == np.argsort(-cosines.T, kind="stable")[:, :10].tolist()
+    assert not found.nearest(ASKED[0], kind=Kind.ENTITY, model=MODEL, limit=3).is_approximate
 
 
 def test_from_the_size_on_a_search_is_approximate_and_the_telemetry_says_so(tmp_path, monkeypatch):
-    exact = published(tmp_path / "plain", monkeypatch, coded_from=COUNT + 1, approximate_from=COUNT + 1)
-    large = published(tmp_path / "large", monkeypatch, coded_from=8, approximate_from=COUNT)
+    exact = published(tmp_path / "plain", monkeypatch)
+    large = published(tmp_path / "large", monkeypatch, approximate_from=COUNT)
     turn = Turn(Caps(10, 10, 1000))
     found = MeteredView(large, turn).nearest(ASKED[0], kind=Kind.ENTITY, model=MODEL, limit=10)
     assert found.is_approximate
@@ -63,8 +59,8 @@ def test_from_the_size_on_a_search_is_approximate_and_the_telemetry_says_so(tmp_
 
 
 def test_a_search_among_given_nodes_is_exact_at_any_size(tmp_path, monkeypatch):
-    exact = published(tmp_path / "plain", monkeypatch, coded_from=COUNT + 1, approximate_from=COUNT + 1)
-    large = published(tmp_path / "large", monkeypatch, coded_from=8, approximate_from=COUNT)
+    exact = published(tmp_path / "plain", monkeypatch)
+    large = published(tmp_path / "large", monkeypatch, approximate_from=COUNT)
     for within in (np.arange(0, COUNT, 3), np.array([5, 7, 399])):
         assert hits(exact, within=within) == hits(large, within=within)
     assert not large.nearest(ASKED[0], kind=Kind.ENTITY, model=MODEL, limit=3, within=np.arange(9)).is_approximate
@@ -74,7 +70,7 @@ def test_a_search_among_given_nodes_is_exact_at_any_size(tmp_path, monkeypatch):
 def test_a_turn_that_searches_for_several_vectors_at_once_finds_what_each_finds(
     tmp_path, monkeypatch, approximate_from
 ):
-    view = published(tmp_path / "home", monkeypatch, coded_from=8, approximate_from=approximate_from)
+    view = published(tmp_path / "home", monkeypatch, approximate_from=approximate_from)
     views = [MeteredView(view, Turn(Caps(10, 10, 1000))) for _ in range(2)]
     together, alone = views
     together.search_together(ASKED, kind=Kind.ENTITY, model=MODEL, limit=10)
@@ -88,6 +84,6 @@ def test_a_turn_that_searches_for_several_vectors_at_once_finds_what_each_finds(
 
 
 def test_the_same_rows_give_the_same_snapshot(tmp_path, monkeypatch):
-    first = published(tmp_path / "one", monkeypatch, coded_from=8, approximate_from=COUNT)
-    second = published(tmp_path / "two", monkeypatch, coded_from=8, approximate_from=COUNT)
+    first = published(tmp_path / "one", monkeypatch, approximate_from=COUNT)
+    second = published(tmp_path / "two", monkeypatch, approximate_from=COUNT)
     assert first.info.snapshot == second.info.snapshot
