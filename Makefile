@@ -120,7 +120,7 @@ soak: $(STAMP)  ## random operations on both stores for minutes, and property te
 	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rl "examples(" tests --include="test_*.py")
 
 docs: $(STAMP)  ## regenerate docs/reference/ and .env.example, then write the site to site/; offline
-	@$(BIN)/python -m hades.surfaces.docs.pages
+	@$(BIN)/python docs/generate.py
 	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
 
 clean:  ## remove caches and build output; keeps .venv and .hades

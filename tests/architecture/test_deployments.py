@@ -13,9 +13,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from docs.generate import command_tree
 from hades.settings.tree import Settings, variable_of
 from hades.surfaces.access.contexts import Exposition
-from hades.surfaces.docs.pages import command_tree
 from hades.telemetry.logs import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]

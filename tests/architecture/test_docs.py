@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.generate import WRITERS, command_tree
 from hades.settings.tree import SECTIONS, Settings, variable_of
-from hades.surfaces.docs.pages import WRITERS, command_tree
 from schemas.catalogue import COLLECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate import command_tree
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import (
     QUESTION_CHARACTERS,
@@ -19,7 +20,6 @@ from hades.surfaces.capabilities.capability import (
 )
 from hades.surfaces.capabilities.registry import capabilities, capability_named, declared_under, local_commands
 from hades.surfaces.cli import commands
-from hades.surfaces.docs.pages import command_tree
 from hades.surfaces.mcp.server import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
 

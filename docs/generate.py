@@ -1,11 +1,10 @@
-"""Generated reference."""
+"""The generated pages of the reference, and `.env.example`; `make docs` writes them."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import json
-import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -212,7 +211,7 @@ def _tool_summary(tool: Schema) -> str:
 # docs/reference/reasons.md: every reason, rejection, error and alert, with what to do.
 
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 _REJECTIONS = {
     RejectReason.UNREADABLE: ("it may not be read, is encrypted, a link out of the folder, or no regular file",
                               "Change its rights, or save it without a password."),
@@ -651,27 +650,6 @@ WRITERS: dict[str, Callable[[], str]] = {
 }
 
 
-def generate_pages() -> dict[str, str]:
-    """Every generated file, by its path from the repository's root."""
-    return {name: write() for name, write in WRITERS.items()}
-
-
-# `python -m hades.surfaces.docs` writes the generated pages of the checkout it runs in.
-
-
-def write_pages(root: Path) -> list[str]:
-    """Write the pages whose text changed; their paths."""
-    changed = []
-    for name, text in generate_pages().items():
-        path = root / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            changed.append(name)
-    return changed
-
-
 if __name__ == "__main__":
-    if not Path("pyproject.toml").is_file():
-        sys.exit("run this in the repository's root, where pyproject.toml stands")
-    sys.stdout.write("".join(f"wrote {name}\n" for name in write_pages(Path())) or "every page is current\n")
+    for name, write in WRITERS.items():
+        (ROOT / name).write_text(write(), encoding="utf-8")
