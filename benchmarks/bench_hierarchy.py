@@ -1,4 +1,4 @@
-"""Topics beside plain HDBSCAN and plain Leiden, and a small change beside a full build.
+"""Topics beside plain HDBSCAN and plain Leiden, and what a small change of the corpus moves.
 
     python benchmarks/bench_hierarchy.py [--home FOLDER] [--json FILE]
 
@@ -78,17 +78,13 @@ def measure(store: GraphStore) -> dict[str, float]:
     categories = _categories(store)
     held_back = sorted(categories)[::100]
     returned = _take_out(store, held_back)
-    began = time.process_time()
-    first, full_seconds = _timed(lambda: _build(store, model, "without", "full"))
-    full_cpu_seconds = time.process_time() - began
+    _build(store, model, "without")
+    before_change = _topics(store)
     returned()
     began = time.process_time()
-    repaired, local_seconds = _timed(lambda: _build(store, model, "with"))
-    local_cpu_seconds = time.process_time() - began
+    built, seconds = _timed(lambda: _build(store, model, "with"))
+    cpu_seconds = time.process_time() - began
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    assert (first.mode, repaired.mode) == ("full", "incremental"), (first.why, repaired.why)
-    after_change = _topics(store)
-    rebuilt = _build(store, model, "with", "full")
     topics = _topics(store)
 
     material = read_material(store, model)
@@ -96,26 +92,20 @@ def measure(store: GraphStore) -> dict[str, float]:
     truth = np.unique([categories[material.keys[row]] for row in papers], return_inverse=True)[1]
     figures: dict[str, float] = {
         "papers": len(papers),
-        "entities": rebuilt.entities,
-        "topics": rebuilt.topics,
-        "supertopics": rebuilt.supertopics,
-        "full_seconds": full_seconds,
-        "local_seconds": local_seconds,
-        "local_to_full": local_seconds / full_seconds,
-        "full_cpu_seconds": full_cpu_seconds,
-        "local_cpu_seconds": local_cpu_seconds,
-        "local_to_full_cpu": local_cpu_seconds / full_cpu_seconds,
+        "entities": built.entities,
+        "topics": built.topics,
+        "supertopics": built.supertopics,
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "peak_mb": peak_mb,
     }
     keys = [material.keys[row] for row in papers]
     _agree(figures, "topics", np.unique([topics[key] for key in keys], return_inverse=True)[1], truth)
-    _agree(figures, "after_local_change", np.unique([after_change[key] for key in keys], return_inverse=True)[1], truth)
     above = {row["_key"]: row["parent"] for batch in store.scan("clusters") for row in batch.to_pylist()}
     _agree(figures, "supertopics", np.unique([above[topics[key]] for key in keys], return_inverse=True)[1], truth)
-    back = set(held_back)
-    for name, chosen in (("returned", [key in back for key in keys]), ("other", [key not in back for key in keys])):
-        same = [after_change[key] == topics[key] for key, among in zip(keys, chosen, strict=True) if among]
-        figures[f"{name}_papers_as_in_full_build"] = float(np.mean(same))
+    figures["papers_that_kept_their_topic"] = float(
+        np.mean([before_change[key] == topics[key] for key in before_change])
+    )
     figures |= _plain(material, np.array(papers), truth)
     figures["nmi_over_best_plain"] = figures["topics_nmi"] - max(
         figures["plain_hdbscan_nmi"], figures["plain_leiden_nmi"]
@@ -161,8 +151,8 @@ def _agree(figures: dict[str, float], name: str, labels: Labels, truth: Labels) 
     figures[f"{name}_groups"] = len(set(labels.tolist()))
 
 
-def _build(store: GraphStore, model: str, inputs: str, mode: Any = "auto") -> HierarchyReport:
-    return build_hierarchy(store, RULES, model=model, inputs=inputs, as_of=AS_OF, mode=mode)
+def _build(store: GraphStore, model: str, inputs: str) -> HierarchyReport:
+    return build_hierarchy(store, RULES, model=model, inputs=inputs, as_of=AS_OF)
 
 
 def _model_of(store: GraphStore) -> str:

@@ -17,14 +17,14 @@ from tasks.build import STAGE_TASKS, check
 def build_hierarchy(
     as_of: Annotated[datetime | None, Field(description="the moment the build stands at; empty: today, UTC")] = None,
     mode: Annotated[
-        Literal["auto", "full", "incremental"], Field(description="rebuild topics, or place what changed")
+        Literal["auto", "full", "incremental"], Field(description="auto: build when the inputs changed; full: always")
     ] = "auto",
 ) -> dict[str, Any]:
     """Group entities into topics and super-topics, and check the result; readers see it after `publish`.
 
     Args:
         as_of: the moment the build stands at; empty: today, UTC
-        mode: rebuild topics, or place what changed
+        mode: auto: build when the inputs changed; full: always
     """
     report = STAGE_TASKS["topics"](begin(as_of, mode=mode))
     return {"topics": report, "contracts": check(["hierarchy"])}

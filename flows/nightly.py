@@ -37,7 +37,8 @@ def nightly(
         datetime | None, Field(description="the moment the build stands at; empty: the beginning of today, UTC")
     ] = None,
     mode: Annotated[
-        Literal["auto", "full", "incremental"], Field(description="topics: rebuild them, or place what changed")
+        Literal["auto", "full", "incremental"],
+        Field(description="topics: auto builds them when their inputs changed, full always"),
     ] = "auto",
     keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots and weights to keep")] = 7,
     time_box_minutes: Annotated[
@@ -53,7 +54,7 @@ def nightly(
     Args:
         sources: corpora to read; empty: all that were ingested before
         as_of: the moment the build stands at; empty: the beginning of today, UTC
-        mode: topics: rebuild them, or place what changed
+        mode: topics: auto builds them when their inputs changed, full always
         keep: how many of the newest snapshots and weights to keep
         time_box_minutes: publish what is complete after this many minutes
         from_stage: first stage to run; earlier ones are left out

@@ -90,7 +90,6 @@ class ClusterEdge(Edge):
     type: ClusterEdgeType
     weight: Unit | None = None
     noise: bool = Field(False, description="density found no topic for the member; it was placed in the nearest")
-    basis: str = Field("", description="hash of the member's vector and relations when placed; differs when to redo")
 
 
 class MentionType(StrEnum):

@@ -29,15 +29,13 @@ class Cluster(Keyed):
     level: int = Field(ge=1, le=2)
     name: str = ""
     parent: str | None = Field(None, description="key of the super-topic; none at the top")
-    centroid: Vector | None = Field(
-        None, description="mean of its members' vectors at the last full build, unit length"
-    )
+    centroid: Vector | None = Field(None, description="mean of its clustered members' vectors, unit length")
     centroid_version: str = Field("", description="name of the set of centroids, made of their values")
     embedding_model: str | None = None
     summary: str = ""
     cluster_params: ClusterParams
     size: int = Field(0, ge=0, description="entities below it")
-    drift: float = Field(0.0, ge=0.0, description="1 - cosine of the centroid and the mean of its members today")
+    drift: float = Field(0.0, ge=0.0, description="1 - cosine of the centroid and that of the build before")
     metadata: Json = Field(
         default_factory=dict, description="terms, evidence of the summary as [{doc, span}], who wrote the summary"
     )

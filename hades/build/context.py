@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
 
 from hades import build_state
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ports.services import LanguageModel, ProgressReport, Tracker, silent
-from hades.ports.store import GraphStore
+from hades.ports.store import GraphStore, Predicate, RowStore
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.telemetry.logs import Emit, emit_nothing
+from schemas.catalogue import collection_named
 
 if TYPE_CHECKING:
     from hades.retrieval.pipeline import Tools
 
 
-Mode = Literal["auto", "full", "incremental"]  # of the topics
+Mode = Literal["auto", "full", "incremental"]  # of the topics; `incremental` is what `auto` does
 
 
 class NotBuilt(HadesError):
@@ -79,3 +82,17 @@ def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monoton
     """A function that says whether `seconds` have passed from now; never, without a limit."""
     end = None if seconds is None else clock() + seconds
     return lambda: end is not None and clock() >= end
+
+
+def read_columns(store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()) -> pa.Table:
+    """Some columns of all rows that satisfy the predicate, in key order and in the catalogue's types."""
+    schema = schema_of(collection, columns)
+    batches = (batch.select(schema.names) for batch in store.scan(collection, columns=schema.names, where=where))
+    return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+
+
+def schema_of(collection: str, columns: Sequence[str]) -> pa.Schema:
+    """The catalogue's types of some columns."""
+    declared = collection_named(collection)
+    assert declared is not None
+    return pa.schema([declared.schema.field(name) for name in columns])

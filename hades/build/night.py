@@ -262,8 +262,8 @@ def _derive(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, An
 
 
 def _build_topics(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    """Once the time box is over only what changed is placed."""
-    return build_topics(context, night.as_of, "incremental" if night.is_over else night.mode)
+    """Once the time box is over topics are not built again without need."""
+    return build_topics(context, night.as_of, "auto" if night.is_over else night.mode)
 
 
 def _weigh(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:

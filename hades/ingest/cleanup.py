@@ -64,7 +64,7 @@ def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows)
     if corrected:
         store.patch("clusters", as_table("clusters", [_store(row) for row in corrected]))
     if corrected or empty:
-        _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty, lost)
+        _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
 
 
@@ -187,8 +187,8 @@ def _name(name: str, of_terms: bool, left: _Members, forgotten: set[str]) -> str
     return said or (left.names[0] if left.names else "")
 
 
-def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row], lost: Counter[str]) -> None:
-    """The report of the last build names its biggest topics, and the next one counts changes from it."""
+def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -> None:
+    """The report of the last build names its biggest topics."""
     done = build_state.complete(store, build_state.HIERARCHY)
     if done is None:
         return
@@ -198,8 +198,7 @@ def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row], l
         for one in done.report.get("biggest", ())
         if one["cluster"] not in went
     ]
-    changed = done.report.get("changed_since_full", 0) + sum(lost[key] for key in went)
-    build_state.record(store, replace(done, report={**done.report, "biggest": biggest, "changed_since_full": changed}))
+    build_state.record(store, replace(done, report={**done.report, "biggest": biggest}))
 
 
 def _store(row: Row) -> Row:

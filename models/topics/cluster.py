@@ -1,21 +1,16 @@
-"""HDBSCAN, Leiden, their consensus."""
+"""Groups of points: HDBSCAN, Leiden, their consensus, placement of the rest, and super-topics."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from models.kernels import unit_rows
-
-# Shapes the hierarchy speaks in, named once, and sums by group.
-
+from models.kernels import blocks_of, unit_rows
 
 Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
@@ -23,59 +18,58 @@ Weights: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
 Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
 NONE = -1
+DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines
+LEIDEN_ITERATIONS = 2
+DOUBTED = 1e-3  # of the weight of an edge that too few partitions support: enough to keep a lone point attached
+VOTING_ROUNDS = 2  # neighbours, then neighbours of neighbours
+VOTING_BLOCK = 8192
+
+
+def members_matrix(labels: Labels, groups: int) -> Graph:
+    """(n, groups) sparse: 1 where a point is in a group."""
+    rows = np.flatnonzero(labels != NONE)
+    return sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows])), shape=(len(labels), groups))
 
 
 def centroids(vectors: Vectors, labels: Labels, groups: int) -> Vectors:
     """(groups, dim): the mean direction of each group's vectors; zero for a group without any."""
-    held = np.flatnonzero(labels != NONE)
-    held = held[np.argsort(labels[held], kind="stable")]
-    starts = np.searchsorted(labels[held], np.arange(groups + 1)).tolist()
-    sums = np.zeros((groups, vectors.shape[1]), np.float32)
-    for group in range(groups):
-        sums[group] = vectors[held[starts[group] : starts[group + 1]]].sum(axis=0)
-    return unit_rows(sums)
+    return unit_rows(members_matrix(labels, groups).T @ vectors)
 
 
 def dense_labels(labels: Labels) -> Labels:
     """The same groups numbered 0, 1, ... in the order of their first member; -1 stays."""
-    fresh = np.full(len(labels), NONE, np.int64)
-    held = labels != NONE
-    _, first, inverse = np.unique(labels[held], return_index=True, return_inverse=True)
-    fresh[held] = np.argsort(np.argsort(first))[inverse]
-    return fresh
-
-
-# Topics as dense regions: HDBSCAN over unit vectors. The one door to the hdbscan library. Cosine is not among its
-# metrics; on unit vectors the Euclidean distance orders pairs as the cosine does.
+    renumbered = np.full(len(labels), NONE, np.int64)
+    grouped = labels != NONE
+    _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
+    renumbered[grouped] = np.argsort(np.argsort(first))[inverse]
+    return renumbered
 
 
 def density_labels(
     points: Vectors, *, min_cluster_size: int, min_samples: int, selection: Literal["eom", "leaf"] = "eom"
 ) -> Labels:
-    """A group for each point, -1 for noise. Rows in a fixed order give the same labels: there is no seed.
+    """A group for each point, -1 for noise, by HDBSCAN; rows in a fixed order give the same labels.
 
-    `selection` takes the groups that last longest while the density threshold falls, or the smallest ones.
+    Cosine is not among its metrics; on unit vectors the Euclidean distance orders pairs as the cosine does. Where
+    the hdbscan package has no wheel (Linux on arm64), scikit-learn's implementation gives the same groups.
     """
     if len(points) <= max(min_cluster_size, min_samples):
         return np.full(len(points), NONE, np.int64)
-    import hdbscan
+    options: dict[str, Any] = {
+        "min_cluster_size": min_cluster_size,
+        "metric": "euclidean",
+        "cluster_selection_method": selection,
+    }
+    try:
+        import hdbscan
+    except ImportError:
+        from sklearn.cluster import HDBSCAN
 
-    fitted = hdbscan.HDBSCAN(
-        min_cluster_size=min_cluster_size,
-        min_samples=min_samples,
-        metric="euclidean",
-        core_dist_n_jobs=1,  # processes would cost more than they bring, and memory with each
-        approx_min_span_tree=False,
-        cluster_selection_method=selection,
-    )
+        fitted = HDBSCAN(min_samples=min_samples + 1, copy=True, **options)  # it counts the point itself
+    else:
+        fitted = hdbscan.HDBSCAN(min_samples=min_samples, core_dist_n_jobs=1, approx_min_span_tree=False, **options)
     labels: Labels = fitted.fit_predict(points.astype(np.float64)).astype(np.int64)
     return labels
-
-
-# Topics as communities: Leiden, modularity with a resolution. The one door to the igraph library.
-
-
-ITERATIONS = 2
 
 
 def communities(graph: Graph, *, resolution: float, seed: int) -> Labels:
@@ -93,20 +87,11 @@ def communities(graph: Graph, *, resolution: float, seed: int) -> Labels:
             objective_function="modularity",
             weights=upper.data.tolist(),
             resolution=resolution,
-            n_iterations=ITERATIONS,
+            n_iterations=LEIDEN_ITERATIONS,
         )
     finally:
         igraph.set_random_number_generator(random)
     return dense_labels(np.asarray(found.membership, np.int64))
-
-
-# One partition out of several: points stay together where the partitions agree that they belong together. Consensus
-# clustering over a sparse graph (Lancichinetti and Fortunato 2012): an edge keeps the share of its weight that
-# equals the share of partitions which put both ends in one group; Leiden then reads the groups off the reweighted
-# graph.
-
-
-DOUBTED = 1e-3  # of the weight of an edge that too few partitions support: enough to keep a lone point attached
 
 
 def consensus_labels(
@@ -114,7 +99,8 @@ def consensus_labels(
 ) -> Labels:
     """Groups on which the partitions (labels, and how much they count) agree; edges below `share` barely count.
 
-    A partition has no say about an edge when either end is noise in it.
+    Consensus clustering over a sparse graph (Lancichinetti and Fortunato 2012): an edge keeps the share of its weight
+    that equals the share of partitions which put both ends in one group; Leiden reads the groups off that graph.
     """
     edges = sparse.triu(graph, 1).tocoo()
     agreed = agreement(edges.row, edges.col, partitions)
@@ -124,15 +110,15 @@ def consensus_labels(
 
 
 def agreement(tails: np.ndarray, heads: np.ndarray, partitions: Sequence[tuple[Labels, float]]) -> Weights:
-    """For each pair, the share of the partitions with a say that put both in one group; 0 where none has a say."""
+    """For each pair, the share of the partitions that put both in one group; those in which an end is noise abstain."""
     together = np.zeros(len(tails), np.float32)
-    say = np.zeros(len(tails), np.float32)
+    total = np.zeros(len(tails), np.float32)
     for labels, weight in partitions:
         left, right = labels[tails], labels[heads]
-        speaks = (left != NONE) & (right != NONE)
-        say[speaks] += weight
-        together[speaks & (left == right)] += weight
-    shares: Weights = (together / np.where(say > 0, say, 1)).astype(np.float32)
+        votes = (left != NONE) & (right != NONE)
+        total[votes] += weight
+        together[votes & (left == right)] += weight
+    shares: Weights = (together / np.where(total > 0, total, 1)).astype(np.float32)
     return shares
 
 
@@ -149,27 +135,66 @@ def without_small(labels: Labels, graph: Graph, vectors: Vectors, min_size: int)
         return labels
     place = np.full(len(sizes), NONE, np.int64)
     place[large] = np.arange(len(large))
-    kept = place[labels]
-    homeless = np.flatnonzero(kept == NONE)
-    settled = np.flatnonzero(kept != NONE)
-    member = sparse.csr_matrix(
-        (np.ones(len(settled), np.float32), (settled, kept[settled])), shape=(len(labels), len(large))
-    )
-    joined = np.asarray((graph[homeless] @ member).todense())
-    nearest = (vectors[homeless] @ centroids(vectors, kept, len(large)).T).argmax(axis=1)
-    kept[homeless] = np.where(joined.max(axis=1) > 0, joined.argmax(axis=1), nearest)
-    return dense_labels(kept)
+    merged = place[labels]
+    rows = np.flatnonzero(merged == NONE)
+    joined = (graph[rows] @ members_matrix(merged, len(large))).toarray()
+    nearest = (vectors[rows] @ centroids(vectors, merged, len(large)).T).argmax(axis=1)
+    merged[rows] = np.where(joined.max(axis=1) > 0, joined.argmax(axis=1), nearest)
+    return dense_labels(merged)
 
 
-# Fewer dimensions for the density search, smoothed over the nearest neighbours. Principal components alone leave
-# most points of a text corpus in sparse space: every abstract is a little apart from every other. A few steps of
-# averaging over the neighbour graph (the diffusion of Coifman and Lafon 2006, applied to features as in Wu et al.
-# 2019, "Simplifying Graph Convolutional Networks") draw points of one topic together, so the density search finds
-# more topics in a fraction of the time. `benchmarks/bench_hierarchy.py` measures both.
+def place(graph: Graph, vectors: Vectors, trust: Weights, labels: Labels, middles: Vectors) -> Labels:
+    """Labels in which every point without one has the topic that its neighbours and its vector speak for most.
+
+    A point's score for a topic is the share of its neighbours' votes plus `trust` (n,) times the cosine to the
+    centroid. A neighbour's vote is divided by its degree: a hub says little. Points that have neither a placed
+    neighbour after both rounds nor a vector stay at -1.
+    """
+    has_vector = np.any(vectors != 0, axis=1)
+    votes_of = graph @ sparse.diags((1.0 / np.maximum(np.diff(graph.indptr), 1)).astype(np.float32))
+    placed = labels.copy()
+    for round_ in range(VOTING_ROUNDS if len(middles) else 0):
+        voters = members_matrix(placed, len(middles))
+        waiting = np.flatnonzero(placed == NONE)
+        for block in blocks_of(len(waiting), VOTING_BLOCK):
+            rows = waiting[block]
+            votes = (votes_of[rows] @ voters).toarray()
+            total = votes.sum(axis=1, keepdims=True)
+            score = votes / np.where(total > 0, total, 1) + trust[rows, None] * (vectors[rows] @ middles.T)
+            ready = (total.ravel() > 0) | (has_vector[rows] & (round_ == VOTING_ROUNDS - 1))
+            placed[rows[ready]] = score.argmax(axis=1)[ready]
+    return placed
+
+
+def supertopics(middles: Vectors, *, max_fanout: int) -> Labels:
+    """A group for each topic by Ward's criterion, as few groups as its tree allows with at most `max_fanout` in each.
+
+    The tree is cut from the top: a branch that is small enough becomes a group, a larger one is opened.
+    """
+    n = len(middles)
+    if n <= max_fanout:
+        return np.zeros(n, np.int64)
+    from scipy.cluster.hierarchy import linkage, to_tree
+
+    labels = np.empty(n, np.int64)
+    groups, branches = 0, [to_tree(linkage(np.round(middles.astype(np.float64), 6), method="ward"))]
+    while branches:
+        branch = branches.pop()
+        if branch.count <= max_fanout:
+            labels[branch.pre_order()] = groups
+            groups += 1
+        else:
+            branches += [branch.right, branch.left]
+    return dense_labels(labels)
 
 
 def reduce(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:
-    """(n, dimension) float32, rows unit length; each step keeps half a point and takes half from its neighbours."""
+    """(n, dimension) unit rows: principal components, each step half a point and half the mean of its neighbours.
+
+    Principal components alone leave most points of a text corpus in sparse space. Averaging over the neighbour graph
+    (the diffusion of Coifman and Lafon 2006, applied to features as in Wu et al. 2019) draws points of one topic
+    together, so the density search finds more topics. `benchmarks/bench_hierarchy.py` measures both.
+    """
     points = principal_components(vectors, dimension)
     degree = np.asarray(graph.sum(axis=1)).ravel()
     average = sparse.diags((1.0 / np.where(degree > 0, degree, 1)).astype(np.float32)) @ graph
@@ -190,125 +215,19 @@ def principal_components(vectors: Vectors, dimension: int) -> Vectors:
     return projected
 
 
-# An undirected graph as plain arrays. A small change of the topics needs no more, and loading SciPy takes longer.
+def nearest_graph(vectors: Vectors, k: int, rows: np.ndarray | None = None, among: np.ndarray | None = None) -> Graph:
+    """Points joined to their k nearest by cosine: all of them, or some `rows` to the nearest `among` others."""
+    from sklearn.neighbors import NearestNeighbors
 
-
-@dataclass(frozen=True)
-class Links:
-    """The neighbours of row r stand, sorted, at `starts[r]:starts[r + 1]` of `others`, with weights above zero.
-
-    Each link stands in both of its rows; there are no loops and no parallel links.
-    """
-
-    starts: np.ndarray
-    others: np.ndarray
-    weights: Weights
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """The row of each entry of `others`."""
-        return np.repeat(np.arange(len(self)), self.degree)
-
-    @property
-    def degree(self) -> np.ndarray:
-        """How many neighbours each row has."""
-        return np.diff(self.starts)
-
-    def beside(self, chosen: Flags) -> Flags:
-        """Which rows have a neighbour among the chosen."""
-        found: Flags = np.zeros(len(self), bool)
-        found[self.rows[chosen[self.others]]] = True
-        return found
-
-    def matrix(self) -> Graph:
-        """The same graph for SciPy."""
-        from scipy import sparse
-
-        return sparse.csr_matrix((self.weights, self.others, self.starts), shape=(len(self), len(self)))
-
-
-def join_links(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, n: int) -> Links:
-    """Edges as an undirected graph over n rows; of parallel ones the heaviest counts, loops do not."""
-    keep = (sources != targets) & (weights > 0)
-    tails = np.concatenate([sources[keep], targets[keep]])
-    heads = np.concatenate([targets[keep], sources[keep]])
-    both = np.tile(weights[keep], 2).astype(np.float32)
-    order = np.lexsort((-both, heads, tails))
-    tails, heads, both = tails[order], heads[order], both[order]
-    first = np.ones(len(tails), bool)
-    first[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
-    return _from_sorted(tails[first], heads[first], both[first], n)
-
-
-def add_links(one: Links, other: Links, factor: float) -> Links:
-    """The sum of a graph and `factor` times another one over the same rows."""
-    if not len(other.others):
-        return one
-    tails, heads = np.concatenate([one.rows, other.rows]), np.concatenate([one.others, other.others])
-    weights = np.concatenate([one.weights, (np.float32(factor) * other.weights).astype(np.float32)])
-    order = np.lexsort((heads, tails))
-    tails, heads, weights = tails[order], heads[order], weights[order]
-    first = np.ones(len(tails), bool)
-    first[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
-    summed = np.add.reduceat(weights, np.flatnonzero(first))  # at most two each
-    return _from_sorted(tails[first], heads[first], summed, len(one))
-
-
-def _from_sorted(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, n: int) -> Links:
-    starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))]) if n else np.zeros(1, np.int64)
-    return Links(starts, heads, weights)
-
-
-# Who is near to a few points in meaning, by plain arrays.
-
-
-BLOCK_BYTES = 64 * 1024 * 1024  # of cosines held at a time
-DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines
-
-
-def nearest_links(vectors: Vectors, rows: np.ndarray, among: np.ndarray, k: int) -> Links:
-    """The graph over all points in which each of some rows is joined to its k nearest among others, by cosine."""
     n = len(vectors)
-    k = min(k, len(among) - 1)
-    if k < 1 or not len(rows):
-        nothing = np.zeros(0, np.int64)
-        return join_links(nothing, nothing, np.zeros(0, np.float32), n)
-    tails, heads, weights = [], [], []
-    block_rows = max(1, BLOCK_BYTES // (4 * len(among)))
-    for start in range(0, len(rows), block_rows):
-        part = rows[start : start + block_rows]
-        cosine = vectors[part] @ vectors[among].T
-        cosine[part[:, None] == among] = -2.0
-        found = np.argpartition(cosine, len(among) - k, axis=1)[:, len(among) - k :]
-        tails.append(np.repeat(part, k))
-        heads.append(among[found].ravel())
-        weights.append(np.round(np.take_along_axis(cosine, found, axis=1).ravel(), DECIMALS))
-    return join_links(np.concatenate(tails), np.concatenate(heads), np.concatenate(weights), n)
-
-
-# Two graphs over the same points: who is near in meaning, and who is near in the graph (one or two hops).
-
-
-def nearest_graph(vectors: Vectors, k: int) -> Graph:
-    """Each point joined to its k nearest by cosine, either way round; exact, by blocks."""
-    n = len(vectors)
-    k = min(k, n - 1)
-    if k < 1:
+    others = np.arange(n) if among is None else among
+    k = min(k, len(others) - (1 if among is None else 0))
+    if k < 1 or (rows is not None and not len(rows)):
         return sparse.csr_matrix((n, n), dtype=np.float32)
-    near = np.empty((n, k), np.int64)
-    cosine = np.empty((n, k), np.float32)
-    rows = max(1, BLOCK_BYTES // (4 * n))
-    for start in range(0, n, rows):
-        block = vectors[start : start + rows] @ vectors.T
-        here = np.arange(len(block))
-        block[here, start + here] = -2.0  # nobody is their own neighbour
-        found = np.argpartition(block, n - k, axis=1)[:, n - k :]
-        near[start : start + len(block)] = found
-        cosine[start : start + len(block)] = np.take_along_axis(block, found, axis=1)
-    return symmetric_graph(np.repeat(np.arange(n), k), near.ravel(), np.round(cosine.ravel(), DECIMALS), n)
+    search = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute").fit(vectors[others])
+    distance, found = search.kneighbors(None if rows is None else vectors[rows])  # None: nobody finds themselves
+    tails = np.repeat(others if rows is None else rows, k)
+    return symmetric_graph(tails, others[found].ravel(), np.round(1.0 - distance.ravel(), DECIMALS), n)
 
 
 def hop_graph(edges: Graph, points: np.ndarray, hub_degree: int) -> Graph:
@@ -317,25 +236,28 @@ def hop_graph(edges: Graph, points: np.ndarray, hub_degree: int) -> Graph:
     Neighbours of more than `hub_degree` points say nothing about any of them and would join all pairs: left out.
     """
     rows = edges[points]
-    direct = rows[:, points]
     is_point = np.zeros(edges.shape[0], bool)
     is_point[points] = True
     shared = rows.tocsc()
     degree = np.diff(shared.indptr)
     useful = np.flatnonzero(~is_point & (degree >= 2) & (degree <= hub_degree))
     through = (shared[:, useful] > 0).astype(np.float32)
-    joint = (direct + through @ sparse.diags((1.0 / degree[useful]).astype(np.float32)) @ through.T).tocsr()
-    joint.setdiag(0)
-    joint.eliminate_zeros()
-    return _canonical(joint)
+    joint = rows[:, points] + through @ sparse.diags((1.0 / degree[useful]).astype(np.float32)) @ through.T
+    return _canonical(joint.tocsr())
 
 
 def symmetric_graph(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, n: int) -> Graph:
     """Edges as an undirected graph; of parallel ones the heaviest counts, loops do not."""
-    return join_links(sources, targets, weights, n).matrix()
+    order = np.lexsort((weights, targets, sources))
+    tails, heads, values = sources[order], targets[order], weights[order].astype(np.float32)
+    heaviest = np.append((tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1]), np.ones(min(1, len(tails)), bool))
+    kept = heaviest & (tails != heads) & (values > 0)
+    directed = sparse.csr_matrix((values[kept], (tails[kept], heads[kept])), shape=(n, n))
+    return _canonical(directed.maximum(directed.T).tocsr())
 
 
 def _canonical(graph: Graph) -> Graph:
-    graph.sum_duplicates()
+    graph.setdiag(0)
+    graph.eliminate_zeros()
     graph.sort_indices()
     return graph

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hades.build.topics.cluster import match_keys
 from hades.build.topics.inputs import HierarchyRules
 from models.kernels import unit_rows
-from models.topics.describe import supertopics
+from models.topics.cluster import supertopics
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.patience import examples
 from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of
 
 NUMBERS = range(24)
-RULES = HierarchyRules(max_fanout=2, rebuild_changed=0.3)
+RULES = HierarchyRules(max_fanout=2)
 embedded = st.sets(st.sampled_from(NUMBERS))
 edges = st.sets(st.tuples(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)), max_size=30)
 worlds = st.lists(st.tuples(st.sets(st.sampled_from(NUMBERS)), embedded, edges), min_size=1, max_size=3)

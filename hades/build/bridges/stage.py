@@ -24,7 +24,6 @@ from hades.build.bridges.rows import (
     write_bridges,
 )
 from hades.build.bridges.search import BridgeSearchResult, Trust, choose_pairs, serve_pairs
-from hades.build.contracts.check import Written, keep_results
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
@@ -123,9 +122,6 @@ def label_bridges(store: RowStore, graph: BridgeGraph, labels: Labels) -> int:
 # Bridges made: labels on the edges that join topics, and the best paths between the hottest pairs of topics.
 
 
-WRITTEN: Written = {"relations": ("layer_bridge",), "bridge_cache": None}
-
-
 def make_bridges(
     store: GraphStore,
     rules: BridgeRules,
@@ -160,7 +156,7 @@ def make_bridges(
         notes=notes,
         generation=build_state.digest_of(contents, generation),
     )
-    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside, keep_results(inside, WRITTEN):
+    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
         label_bridges(inside, graph, labels)
         inside.delete("bridge_cache", keys=stale)
         write_bridges(inside, rows, kept, rules, generation=generation, as_of=as_of)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from hades.build.topics.cluster import BUCKET, UNPLACED, Shape
-from hades.build.topics.inputs import HierarchyRules, Material, PreviousHierarchy
+from hades.build.topics.cluster import BUCKET, UNPLACED, Hierarchy
+from hades.build.topics.inputs import HierarchyRules, Material
 from hades.build_state import digest_of
 from hades.ports.services import LanguageModel
 from hades.ports.store import Direction, RowStore
@@ -19,7 +19,6 @@ from hades.text.words import split_identifier
 from models.topics.cluster import NONE, Flags, Labels
 from models.topics.describe import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
-from schemas.topics import LOST
 
 # Names of topics of code: the module that most of its symbols are in, and what they do. `pixels.decoders: decode
 # frame, available` says more than three modules side by side. Words are those of the functions' and classes' own
@@ -148,146 +147,109 @@ class Wording:
 
 @dataclass(frozen=True)
 class Writer:
-    """What wording needs beside the topics; the language model is optional."""
+    """What wording needs beside the topics; the language model is optional, `previous` are the clusters before."""
 
     store: RowStore
     material: Material
-    standing: PreviousHierarchy
+    hierarchy: Hierarchy
+    previous: Mapping[str, Mapping[str, Any]]
     rules: HierarchyRules
     model: str
     language_model: LanguageModel | None = None
     written: list[str] = field(default_factory=list)  # topics a language model was asked about, for the report
 
 
-def keep_wording(standing: PreviousHierarchy, key: str) -> Wording:
-    """What the last build said of a cluster."""
-    row = standing.clusters[key]
-    kept = row["metadata"]
-    quotes = tuple(Quote(**{**quote, "span": tuple(quote["span"])}) for quote in kept["evidence"])
-    return Wording(row["name"], tuple(kept["terms"]), quotes, row["summary"], kept["written_by"], kept["written_from"])
+def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
+    """Name and summary of every topic and super-topic. Reads a few chunks a topic, never whole documents.
+
+    A super-topic has the terms of all its entities, and quotes its largest topics.
+    """
+    found = writer.hierarchy
+    labels = _speakers(writer.material, found)
+    said = term_counts(words_of_names(writer.material))
+    names, terms = _names_and_terms(writer, said, labels, found.labels, len(found.topics))
+    chunks = _chunks_near(writer, labels)
+    topics = []
+    for number, key in enumerate(found.topics):
+        nearest = _nearest(writer, labels, number)
+        name = UNPLACED if key == BUCKET else names[number] or writer.material.names[nearest[0]]
+        quotes = _quotes(chunks[number], terms[number], writer.rules.summary_sentences)
+        topics.append(_write(writer, key, Wording(name, tuple(terms[number]), quotes)))
+    above = []
+    if found.above:
+        raised = np.where(labels == NONE, NONE, found.parents[labels])
+        names, terms = _names_and_terms(writer, said, raised, found.above_labels(), len(found.above))
+        sizes = found.sizes()
+        for number, key in enumerate(found.above):
+            children = sorted(
+                np.flatnonzero(found.parents == number).tolist(), key=lambda topic: (-sizes[topic], found.topics[topic])
+            )
+            quotes = tuple(quote for topic in children for quote in topics[topic].quotes[:1])
+            name = names[number] or topics[children[0]].name
+            quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
+            above.append(_write(writer, key, quoted))
+    return topics, above
 
 
-def outdated(store: RowStore, standing: PreviousHierarchy) -> set[str]:
-    """Keys of clusters that quote a chunk which is no longer there or reads otherwise, or that ingestion corrected."""
-    quoted = {
-        key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"]["evidence"]}
-        for key, row in standing.clusters.items()
-    }
-    chunks = sorted({chunk for quotes in quoted.values() for chunk, _ in quotes})
-    held = store.get("doc_chunks", chunks, columns=["_key", "sha256"])
-    standing_now = set(zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True))
-    corrected = {key for key, row in standing.clusters.items() if LOST in row["metadata"]}
-    return corrected | {key for key, quotes in quoted.items() if quotes - standing_now}
+def _names_and_terms(
+    writer: Writer, said: TermCounts, labels: Labels, all_labels: Labels, groups: int
+) -> tuple[list[str], list[dict[str, float]]]:
+    """Of each group a name and its terms: terms side by side; for code the common module and what its symbols do."""
+    terms = characteristic_terms(said, labels, groups, TERMS)
+    of_code = code_topics(writer.material, all_labels, groups)
+    names = []
+    for group in range(groups):
+        if of_code[group]:
+            symbols = np.flatnonzero((labels == group) & writer.material.is_symbol).tolist()
+            names.append(code_topic_name(terms[group], [writer.material.names[row] for row in symbols]))
+        else:
+            names.append(topic_name(terms[group]))
+    return names, terms
 
 
-def terms_said(material: Material, shape: Shape) -> TermCounts:
-    """What the names of those who speak for their topic say, counted once for both levels."""
-    speaks = (_speakers(material, shape) != NONE).tolist()
-    return term_counts(
-        [name if speaker else "" for name, speaker in zip(words_of_names(material), speaks, strict=True)]
-    )
-
-
-def word_topics(writer: Writer, shape: Shape, said: TermCounts, wanted: Iterable[int]) -> dict[int, Wording]:
-    """Name and summary of the wanted topics, by their number. Reads a few chunks a topic, never whole documents."""
-    labels = _speakers(writer.material, shape)
-    chosen = sorted(wanted)
-    terms = characteristic_terms(said, labels, len(shape.topics), TERMS, chosen)
-    of_code = code_topics(writer.material, shape.labels, len(shape.topics))
-    chunks = _chunks_near(writer, shape, labels, chosen)
-    worded = {}
-    for number in chosen:
-        key = shape.topics[number]
-        name = _name(writer, terms[number], np.flatnonzero(labels == number), is_code=bool(of_code[number]))
-        name = UNPLACED if key == BUCKET else name or _nearest_name(writer, shape, labels, number)
-        quotes = _quotes(chunks.get(number, ()), terms[number], writer.rules.summary_sentences)
-        worded[number] = _write(writer, key, Wording(name, tuple(terms[number]), quotes))
-    return worded
-
-
-def word_above(
-    writer: Writer, shape: Shape, said: TermCounts, below: Sequence[Wording], wanted: Iterable[int]
-) -> dict[int, Wording]:
-    """The same for super-topics: terms over all their entities, quotes from their largest topics."""
-    speakers = _speakers(writer.material, shape)
-    labels = np.where(speakers == NONE, NONE, shape.parents[speakers])
-    of_code = code_topics(writer.material, shape.above_labels(), len(shape.above))
-    chosen = sorted(wanted)
-    terms = characteristic_terms(said, labels, len(shape.above), TERMS, chosen)
-    sizes = shape.sizes()
-    worded = {}
-    for number in chosen:
-        children = sorted(
-            np.flatnonzero(shape.parents == number).tolist(), key=lambda topic: (-sizes[topic], shape.topics[topic])
-        )
-        quotes = tuple(quote for topic in children for quote in below[topic].quotes[:1])
-        name = _name(writer, terms[number], np.flatnonzero(labels == number), is_code=bool(of_code[number]))
-        name = name or below[children[0]].name
-        quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
-        worded[number] = _write(writer, shape.above[number], quoted)
-    return worded
-
-
-def _speakers(material: Material, shape: Shape) -> Labels:
+def _speakers(material: Material, found: Hierarchy) -> Labels:
     """Labels of the entities that name a topic: symbols where it is of code, else its core, or everyone without one."""
-    has_core = np.zeros(len(shape.topics), bool)
-    has_core[shape.labels[shape.is_core]] = True
-    of_code = code_topics(material, shape.labels, len(shape.topics))[shape.labels]
-    return np.where(np.where(of_code, material.is_symbol, shape.is_core | ~has_core[shape.labels]), shape.labels, NONE)
+    has_core = np.zeros(len(found.topics), bool)
+    has_core[found.labels[found.is_core]] = True
+    of_code = code_topics(material, found.labels, len(found.topics))[found.labels]
+    return np.where(np.where(of_code, material.is_symbol, found.is_core | ~has_core[found.labels]), found.labels, NONE)
 
 
-def _name(writer: Writer, terms: dict[str, float], members: np.ndarray, *, is_code: bool) -> str:
-    """Terms side by side; for code the common module and what its symbols do."""
-    if not is_code:
-        return topic_name(terms)
-    symbols = [writer.material.names[row] for row in members.tolist() if writer.material.is_symbol[row]]
-    return code_topic_name(terms, symbols)
-
-
-def _nearest_name(writer: Writer, shape: Shape, labels: Labels, number: int) -> str:
-    return writer.material.names[_nearest(writer, shape, labels, number)[0]]
-
-
-def _nearest(writer: Writer, shape: Shape, labels: Labels, number: int) -> list[int]:
+def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
     """The members nearest to the centroid, nearest first, then by key."""
-    rows = np.flatnonzero(labels == number)
-    cosine = np.round(writer.material.vectors[rows] @ shape.centroids[number], 5)
+    rows = np.flatnonzero(labels == topic)
+    cosine = np.round(writer.material.vectors[rows] @ writer.hierarchy.centroids[topic], 5)
     nearest: list[int] = rows[np.argsort(-cosine, kind="stable")[: writer.rules.summary_members]].tolist()
     return nearest
 
 
-def _chunks_near(
-    writer: Writer, shape: Shape, labels: Labels, topics: Sequence[int]
-) -> dict[int, list[dict[str, Any]]]:
+def _chunks_near(writer: Writer, labels: Labels) -> list[list[dict[str, Any]]]:
     """For each topic the chunks that name its nearest members, best first by the cosine to the centroid."""
-    nearest = {topic: _nearest(writer, shape, labels, topic) for topic in topics}
-    ids = sorted({f"entities/{writer.material.keys[row]}" for rows in nearest.values() for row in rows})
+    topics = range(len(writer.hierarchy.topics))
+    members = [[f"entities/{writer.material.keys[row]}" for row in _nearest(writer, labels, topic)] for topic in topics]
+    ids = sorted({one for ids in members for one in ids})
     naming: dict[str, list[str]] = {}
     for start in range(0, len(ids), ASKED_AT_ONCE):
         part = ids[start : start + ASKED_AT_ONCE]
-        found = writer.store.neighbours(part, edges="mentions", direction=Direction.IN, fanout=CHUNKS_OF_MEMBER)
-        for node, chunk in zip(found.column("node").to_pylist(), found.column("neighbour").to_pylist(), strict=True):
+        edges = writer.store.neighbours(part, edges="mentions", direction=Direction.IN, fanout=CHUNKS_OF_MEMBER)
+        for node, chunk in zip(edges.column("node").to_pylist(), edges.column("neighbour").to_pylist(), strict=True):
             naming.setdefault(node, []).append(chunk.partition("/")[2])
     columns = ["_key", "document", "text", "span", "kind", "sha256", "embedding", "embedding_model"]
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
-    return {topic: _rank(writer, shape.centroids[topic], nearest[topic], naming, rows) for topic in topics}
 
-
-def _rank(
-    writer: Writer,
-    centroid: np.ndarray,
-    members: Sequence[int],
-    naming: dict[str, list[str]],
-    rows: dict[str, dict[str, Any]],
-) -> list[dict[str, Any]]:
-    def nearness(row: dict[str, Any]) -> float:
+    def cosine(row: dict[str, Any], topic: int) -> float:
         if row["embedding_model"] != writer.model or row["embedding"] is None:
             return 0.0
-        return round(float(np.dot(np.asarray(row["embedding"], np.float32), centroid)), 5)
+        return round(float(np.dot(np.asarray(row["embedding"], np.float32), writer.hierarchy.centroids[topic])), 5)
 
-    keys = {chunk for member in members for chunk in naming.get(f"entities/{writer.material.keys[member]}", ())}
-    return sorted((rows[key] for key in keys if key in rows), key=lambda row: (-nearness(row), row["_key"]))
+    return [
+        sorted(
+            (rows[key] for key in {key for one in members[topic] for key in naming.get(one, ())} if key in rows),
+            key=lambda row, topic=topic: (-cosine(row, topic), row["_key"]),  # type: ignore[misc]
+        )
+        for topic in topics
+    ]
 
 
 def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: int) -> tuple[Quote, ...]:
@@ -309,20 +271,18 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
 
 def _write(writer: Writer, key: str, said: Wording) -> Wording:
     """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
-    quoted = " ".join(" ".join(quote.text.split()) for quote in said.quotes)
-    if writer.language_model is None or not quoted:
-        return Wording(said.name, said.terms, said.quotes, quoted)
-    asked = writer.language_model.model
-    source = digest_of(asked, said.name, [quote.text for quote in said.quotes], writer.rules.summary_tokens)
-    before = writer.standing.clusters.get(key)
+    quoted = replace(said, summary=" ".join(" ".join(quote.text.split()) for quote in said.quotes))
+    if writer.language_model is None or not quoted.summary:
+        return quoted
+    model = writer.language_model.model
+    source = digest_of(model, said.name, [quote.text for quote in said.quotes], writer.rules.summary_tokens)
+    before = writer.previous.get(key)
     if before is not None and before["metadata"]["written_from"] == source:
-        return Wording(said.name, said.terms, said.quotes, before["summary"], asked, source)
+        return replace(said, summary=before["summary"], written_by=model, written_from=source)
     prompt = summary_prompt(said.name, said.terms, [quote.text for quote in said.quotes])
     answer = writer.language_model.complete(prompt, max_tokens=writer.rules.summary_tokens).text.strip()
     writer.written.append(key)
-    if not answer:  # it had nothing to say; the quotes do
-        return Wording(said.name, said.terms, said.quotes, quoted)
-    return Wording(said.name, said.terms, said.quotes, answer, asked, source)
+    return replace(said, summary=answer, written_by=model, written_from=source) if answer else quoted
 
 
 def summary_prompt(name: str, terms: Sequence[str], quotes: Sequence[str]) -> str:

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
-from hades.build.contracts.check import Written, keep_results
 from hades.build.weights import inputs as columns
 from hades.build.weights.feedback import Edges, LearnedOffsets, judge_digest, learn_from_use, shift
 from hades.build.weights.inputs import (
@@ -133,11 +132,7 @@ def histogram_of(values: NDArray[np.float64]) -> list[int]:
 Doubles = NDArray[np.float64]
 VERSION = 2  # raise it with any change of what is computed: the next build weighs every edge again
 COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
-WRITTEN: Written = {
-    "relations": ("weight", "weight_components", "cost", "learned", "sim"),
-    "mentions": ("weight", "learned"),
-    "weight_config": None,
-}
+
 _BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
 _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
@@ -218,7 +213,7 @@ def weigh_relations(
         learned=learned.report.as_dict(),
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
-    with store.bulk(COLLECTIONS) as inside, keep_results(inside, WRITTEN):
+    with store.bulk(COLLECTIONS) as inside:
         for name, rows in changes.items():
             inside.patch(name, in_batches(rows))
         after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)

@@ -199,7 +199,7 @@ class BuildRequest(Request):
     as_of: Moment | None = Field(None, description="The moment the build stands at; by default the beginning of today.")
     until: Moment | None = Field(None, description="Backfill: one build a day from --as-of to this day.")
     mode: Literal["auto", "full", "incremental"] = Field(
-        "auto", description="Topics: rebuild them, or place what changed."
+        "auto", description="Topics: auto builds them when their inputs changed, full always."
     )
     keep: Annotated[int, Field(ge=1)] = Field(7, description="Number of newest snapshots to keep.")
     dry_run: bool = Field(False, description="Only say which stages would run, and how long they took last time.")

@@ -54,7 +54,7 @@ def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) ->
             move = {"_key": f"m-{one}", "entity": one, "cluster_id": key, "build": "b", "at": day(1)}
             put(store, "cluster_membership_journal", move)
     biggest = [{"cluster": key, "name": fields.get("name", ""), "size": len(held)} for key, held in members.items()]
-    reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest, "changed_since_full": 0}}
+    reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest}}
     for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES):
         ledger.record(store, ledger.StageCompletion(stage, "done", "g", day(1), reports.get(stage, {})))
 

@@ -81,7 +81,6 @@ def test_a_second_build_of_the_same_inputs_does_nothing(tmp_path: Path) -> None:
     before = rows_of(store)
     again = build(store, "one", on=2)
     assert (again.mode, again.generation, again.topics, again.moved) == ("skipped", done.generation, 3, 0)
-    assert build(store, "one", on=2, mode="full").mode == "skipped"
     assert rows_of(store) == before
 
 
@@ -89,23 +88,25 @@ def test_a_full_build_of_unchanged_content_changes_no_topic(tmp_path: Path) -> N
     store = planted_store(tmp_path / "graph.db")
     build(store, "one")
     before = rows_of(store)
-    report = build(store, "two", on=2, mode="full")
+    report = build(store, "one", on=2, mode="full")
     assert (report.mode, report.moved, report.placed, report.topics_kept) == ("full", 0, 0, 3)
     after = rows_of(store)
     assert {**after, "build_stages": []} == {**before, "build_stages": []}
 
 
-def test_a_new_paper_joins_its_topic_locally(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
+def test_new_papers_join_their_topics_which_keep_their_keys(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
     build(store, "one")
     before = topic_of(store)
-    [key] = add_papers(store, [(1, 50)])
+    added = add_papers(store, [(2, number) for number in range(40, 48)])
     report = build(store, "two", on=2)
-    assert (report.mode, report.placed, report.moved) == ("incremental", 1, 0)
-    assert "1 new, 2 changed and 0 gone" in report.why
-    after = topic_of(store)
-    assert after == {**before, key: before["p1_00"]}
-    assert [moving.cluster for moving in report.moving] == [before["p1_00"]]
+    assert (report.placed, report.moved) == (8, 0)
+    assert topic_of(store) == {**before, **dict.fromkeys(added, before["p2_00"])}
+    assert (report.topics_kept, report.topics_new, report.topics_gone) == (3, 0, 0)
+    assert [moving.cluster for moving in report.moving] == [before["p2_00"]]
+    drift = {row["_key"]: row["drift"] for row in everything(store, "clusters") if row["level"] == 1}
+    assert [key for key, moved in drift.items() if moved > 0] == [before["p2_00"]]
+    assert report.drift > 0
 
 
 def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Pa
     moved = {**store.get("entities", ["p0_03"]).to_pylist()[0], **row}
     put(store, "entities", moved)
     report = build(store, "two", on=2)
-    assert (report.mode, report.moved) == ("incremental", 1)
+    assert (report.mode, report.moved) == ("full", 1)
     [now] = store.get("entities", ["p0_03"]).to_pylist()
     assert (now["cluster_id"], now["prev_cluster_id"]) == (before["p2_00"], before["p0_03"])
     [entry] = [row for row in everything(store, "cluster_membership_journal") if row["build"] == report.build]
@@ -127,7 +128,7 @@ def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Pa
         before["p2_00"],
         before["p0_03"],
     )
-    assert entry["reason"] == "moved by a local change"
+    assert entry["reason"] == "moved by a full build"
 
 
 def test_the_journal_replays_to_where_everyone_is(tmp_path: Path) -> None:
@@ -149,54 +150,12 @@ def test_an_entity_that_is_gone_leaves_no_edge_and_no_journal(tmp_path: Path) ->
     build(store, "one")
     remove_paper(store, 1, 3)
     report = build(store, "two", on=2)
-    assert (report.mode, report.gone) == ("incremental", 1)
+    assert (report.mode, report.gone) == ("full", 1)
     assert not [edge for edge in everything(store, "cluster_edges") if "p1_03" in edge["_from"]]
     assert not [row for row in everything(store, "cluster_membership_journal") if row["entity"] == "p1_03"]
     quoted = [one["doc"] for row in everything(store, "clusters") for one in json.loads(row["metadata"])["evidence"]]
     assert "documents/d_p1_03" not in quoted
     assert store.dangling() == {}
-
-
-def test_many_changes_cause_a_full_build_and_the_report_says_why(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    build(store, "one")
-    before = topic_of(store)
-    add_papers(store, [(2, number) for number in range(40, 48)])
-    report = build(store, "two", on=2)
-    assert report.mode == "full"
-    assert "10 entities are new, gone or changed" in report.why
-    after = topic_of(store)
-    assert {key: after[key] for key in before} == before  # topics kept their keys
-    assert (report.topics_kept, report.topics_new, report.topics_gone) == (3, 0, 0)
-
-
-def test_small_changes_add_up_to_a_full_build(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
-    modes = [build(store, "0").mode]
-    for step in range(1, 5):
-        add_papers(store, [(0, 50 + step)])
-        modes.append(build(store, str(step), on=1 + step).mode)
-    assert modes == ["full", "incremental", "incremental", "full", "incremental"]  # 3 changed a time, 10 % of 66
-
-
-def test_drift_beyond_the_threshold_causes_a_full_build(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
-    rules = HierarchyRules(rebuild_changed=1.0, rebuild_drift=1e-5)
-    build(store, "one", rules)
-    add_papers(store, [(0, number) for number in range(50, 54)])
-    report = build(store, "two", rules, on=2)
-    assert report.mode == "full"
-    assert report.drift > 1e-5
-    assert "drifted" in report.why
-
-
-def test_incremental_on_request_stays_local_and_says_that_a_full_build_is_due(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    build(store, "one")
-    add_papers(store, [(2, number) for number in range(40, 48)])
-    report = build(store, "two", on=2, mode="incremental")
-    assert report.mode == "incremental"
-    assert "a full build is due" in report.why
 
 
 def test_other_rules_cause_a_full_build(tmp_path: Path) -> None:
@@ -225,7 +184,7 @@ def test_whoever_finds_a_neighbour_leaves_the_bucket(tmp_path: Path) -> None:
     build(store, "one")
     put(store, "relations", relation("p1_00", "lost"))
     report = build(store, "two", on=2)
-    assert (report.mode, report.unplaced, report.topics_gone) == ("incremental", 0, 1)
+    assert (report.mode, report.unplaced, report.topics_gone) == ("full", 0, 1)
     assert topic_of(store)["lost"] == topic_of(store)["p1_00"]
     assert store.get("clusters", [BUCKET]).num_rows == 0
 

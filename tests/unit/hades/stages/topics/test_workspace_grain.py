@@ -20,9 +20,8 @@ def material(symbols: int, others: int) -> Material:
     is_symbol = np.arange(count) < symbols
     graph = sparse.csr_matrix((count, count), dtype=np.float32)
     names = [str(number) for number in range(count)]
-    vectors, hashes = np.zeros((count, 2), np.float32), np.zeros(count, np.uint64)
-    held: list[str | None] = [None] * count
-    return Material(names, names, vectors, nothing, nothing, nothing, is_symbol, graph, hashes, names, held)
+    vectors = np.zeros((count, 2), np.float32)
+    return Material(names, names, vectors, nothing, nothing, nothing, is_symbol, graph, [None] * count)
 
 
 def test_a_workspace_of_160_files_is_divided_five_times_as_finely_as_160_texts() -> None:
