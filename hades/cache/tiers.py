@@ -19,6 +19,7 @@ from hades.errors import HadesError, SettingsError
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings
+from hades.text.dates import parse_moment
 
 # Where the tiers of a graph lie, and how forgetting reaches them in every process. A small file counts the times
 # that something was forgotten. Its number is part of every key and is looked at before every look-up, so that what
@@ -155,10 +156,7 @@ def starting_tier(importance: float, threshold: float) -> MemoryTier:
 def _recency(updated_at: object, now: datetime) -> float:
     """A time without a zone is taken as UTC; what is no time says nothing."""
     if isinstance(updated_at, str):
-        try:
-            updated_at = datetime.fromisoformat(updated_at)
-        except ValueError:
-            return 0.0
+        updated_at = parse_moment(updated_at)
     if not isinstance(updated_at, datetime):
         return 0.0
     aware = updated_at if updated_at.tzinfo is not None else updated_at.replace(tzinfo=UTC)

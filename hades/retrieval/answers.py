@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,6 +27,7 @@ from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
+from hades.text.dates import parse_moment
 from schemas.answer import CitedPassage, Path, Retrieval, Topic
 from schemas.ids import Mask, content_key, node_id
 from schemas.plan import Plan, Reason
@@ -226,14 +227,12 @@ def _read_time(version: str) -> datetime | None:
     """The time that a version spells, in UTC where it names no zone; None for the id of a snapshot."""
     if is_snapshot_id(version):
         return None
-    try:
-        moment = datetime.fromisoformat(version)
-    except ValueError:
+    if (moment := parse_moment(version)) is None:
         raise BadQuestion(
             f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` lists, or a time such "
             "as 2026-01-31T12:00Z"
-        ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        )
+    return moment
 
 
 # An answer from the files of a workspace alone, in the shape of every answer, before anything is built.

@@ -6,7 +6,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -154,7 +154,7 @@ def _fold_char(char: str) -> str:
 
 
 # Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before. A
-# corpus is read once, in blocks, with no Python loop over words; every later step works on these columns. A word is
+# corpus is read in blocks, with no Python loop over words; every later step works on these columns. A word is
 # a maximal run of letters, digits and underscores; folding drops case and diacritics, so punctuation, hyphens,
 # apostrophes and possessives cannot keep two spellings of a name apart. Word identity is a 64-bit polynomial hash
 # of the folded letters.
@@ -169,7 +169,7 @@ WORD_BASE = 0xD6E8FEB86659FD93
 
 
 @dataclass(frozen=True)
-class Words:
+class Tokens:
     """Words of a list of texts, in order: one row a word, and each distinct word's hash and folded letters."""
 
     text: Ints  # index of the text
@@ -177,40 +177,19 @@ class Words:
     end: Ints
     word: Ints
     shape: Bits
+    gap: Gaps  # what stands before the word; STOP at the start of a text
     vocabulary: Hashes  # sorted; `word` points into it
     folded: tuple[str, ...]  # beside `vocabulary`
 
     def __len__(self) -> int:
         return len(self.word)
 
-    def take(self, rows: Longs) -> Words:
-        """Some of the words, in the order given."""
-        return Words(
-            self.text[rows],
-            self.start[rows],
-            self.end[rows],
-            self.word[rows],
-            self.shape[rows],
-            self.vocabulary,
-            self.folded,
-        )
-
-
-@dataclass(frozen=True)
-class Tokens(Words):
-    """Words as a text is first read: with what stands between them."""
-
-    gap: Gaps  # what stands before the word; STOP at the start of a text
-    _answers: dict[frozenset[str], Flags] = field(default_factory=dict, repr=False, compare=False)
-
     def among(self, words: frozenset[str]) -> Flags:
-        """Which rows hold one of these words; asked once a distinct word, and remembered."""
-        if words not in self._answers:
-            self._answers[words] = self.where(words.__contains__)
-        return self._answers[words]
+        """Which rows hold one of these words."""
+        return self.where(words.__contains__)
 
     def where(self, holds: Callable[[str], bool]) -> Flags:
-        """Which rows hold a word that satisfies the test, given in its folded form."""
+        """Which rows hold a word that satisfies the test, given in its folded form; asked once a distinct word."""
         answers = np.fromiter(map(holds, self.folded), dtype=np.bool_, count=len(self.folded))
         return answers[self.word]
 
@@ -225,10 +204,10 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     sample[word[::-1]] = np.arange(len(word) - 1, -1, -1)
     rows = zip(text[sample].tolist(), start[sample].tolist(), end[sample].tolist(), strict=True)
     folded = tuple(fold_letters(texts[index][begin:stop]) for index, begin, stop in rows)
-    return Tokens(text, start, end, word, shape, vocabulary, folded, gap)
+    return Tokens(text, start, end, word, shape, gap, vocabulary, folded)
 
 
-def span_hashes(tokens: Words, first: Longs, last: Longs) -> Hashes:
+def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
     """One hash for each run of words [first, last); equal runs of folded words have equal hashes."""
     hashes, sums = tokens.vocabulary, np.zeros(len(first), dtype=np.uint64)
     width = int((last - first).max(initial=0))
@@ -401,31 +380,6 @@ class Vocabulary(dict[str, int]):
         return [self[word] for word in words(text)]
 
 
-# Functions of a word that remember what they gave: the texts of a turn hold thousands of words, most met before.
-
-
-class _Results(dict[str, str]):
-    """What a function gave for each word, computed at the first look-up; all are forgotten when they are too many."""
-
-    def __init__(self, function: Callable[[str], str], most: int) -> None:
-        super().__init__()
-        self._function, self._most = function, most
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= self._most:
-            self.clear()
-        result = self[word] = self._function(word)
-        return result
-
-
-def remember_words(most: int) -> Callable[[Callable[[str], str]], Callable[[str], str]]:
-    """A decorator of a function of one word; a result that is known costs a look-up and no call in Python.
-
-    `functools.lru_cache` also keeps the order of use, which takes twice as long.
-    """
-    return lambda function: _Results(function, most).__getitem__
-
-
 # Identifiers as words: `maxRetries`, `max_retries` and `http.Client` are found by their parts and as a whole. One
 # rule serves what is stored and what is asked, so that every store finds the same. Words that texts hold anyway are
 # not repeated: only the parts of compound names and the joined form of dotted ones are given.
@@ -437,7 +391,6 @@ _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _RECEIVERS = frozenset({"self", "cls", "this", "super"})
 _SHORTEST = 2  # of a part; a single letter finds everything
 _MAX_NAME = 200  # longer runs are data
-_KEPT_NAMES = 1 << 18
 
 
 def identifier_words(text: str) -> list[str]:
@@ -446,14 +399,12 @@ def identifier_words(text: str) -> list[str]:
         return []
     seen: set[str] = set()
     found: list[str] = []
-    names = _NAME.findall(text)
-    for name, words in zip(names, map(_WORDS.__getitem__, names), strict=True):
-        if words is not None:
-            joined, parts = words
-            if joined and name not in seen:
-                seen.add(name)
-                found += joined
-            found += parts
+    for name in _NAME.findall(text):
+        joined, parts = _words_of_name(name)
+        if name not in seen:
+            seen.add(name)
+            found += joined
+        found += parts
     return found
 
 
@@ -475,27 +426,14 @@ def with_identifiers(text: str) -> str:
     return " ".join([text, *dict.fromkeys(identifier_words(text))])
 
 
-class _WordsOfNames(dict[str, tuple[tuple[str, ...], tuple[str, ...]] | None]):
-    """What a dotted name adds as a whole, and the parts of its components; None for a plain word.
-
-    Names of code come back again and again, and so do the components of dotted ones.
-    """
-
-    def __missing__(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        if len(self) >= _KEPT_NAMES:
-            self.clear()
-        words = None if len(name) > _MAX_NAME else self._read(name)
-        self[name] = words
-        return words
-
-    def _read(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        components = name.split(".")
-        if len(components) == 1:
-            parts = () if name.isalpha() and name.islower() else tuple(split_identifier(name))
-            return ((), parts) if parts else None
-        read = [self[one] for one in components]
-        joined = tuple(_join_dotted(components))
-        return joined, tuple([part for words in read if words is not None for part in words[1]])
+@lru_cache(1 << 16)
+def _words_of_name(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a dotted name adds as a whole, and the parts of its components; nothing for a plain word."""
+    if len(name) > _MAX_NAME:
+        return (), ()
+    components = name.split(".")
+    joined = tuple(_join_dotted(components)) if len(components) > 1 else ()
+    return joined, tuple(part for one in components for part in split_identifier(one))
 
 
 def _join_dotted(components: list[str]) -> Iterator[str]:
@@ -505,6 +443,3 @@ def _join_dotted(components: list[str]) -> Iterator[str]:
     if len(kept) > 1:
         yield "_".join(kept)
     yield from kept
-
-
-_WORDS = _WordsOfNames()

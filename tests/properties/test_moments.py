@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.text import dates as date_words
-from hades.text.dates import _lower, _read_words, closeness, time_asked, times_in, words_of_time, years_of
+from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.ids import overlap
 
 DAYS = st.dates(date(1000, 1, 1), date(2098, 12, 31))
@@ -22,26 +20,6 @@ MOMENTS = st.none() | st.datetimes(
 _SAID = (
     "from to between and in before after since until early late mid the 1990 1995 20 May March 3 last next week year "
     "ago two yesterday Friday 1980s 19th century - – , . summer of 2004-05-06 present half first"
-)
-_MARKS = (
-    "this may",
-    "past\nJune",
-    "last night",
-    "this evening",
-    "wee\u212a",
-    "tomorrow",
-    "Sepember",
-    "march",
-    "MAY",
-    "MaY",
-    "Sept.",
-    "dec",
-    "Décembre",
-    "JUNE",
-    "²",
-    "٣",
-    "1916-20",
-    "xMay",
 )
 WORDS = st.sampled_from(_SAID.split())
 INTERVALS = st.tuples(MOMENTS, MOMENTS).filter(lambda ends: None in ends or ends[0] < ends[1])
@@ -96,20 +74,3 @@ def test_years_lie_in_their_interval(interval):
     for year in years_of(interval):
         whole = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
         assert overlap(interval, whole)
-
-
-@given(
-    st.lists(WORDS | st.sampled_from(_MARKS) | st.text(max_size=4), max_size=8),
-    st.sampled_from([" ", "", "\n", ". "]),
-    MOMENTS,
-)
-def test_a_text_that_is_passed_over_names_no_time(said: list[str], between: str, told_at: datetime | None):
-    text = between.join(said)
-    assert list(words_of_time(text, told_at)) == list(_read_words(text, _lower(text), told_at))
-
-
-@pytest.mark.parametrize("told_at", [None, datetime(2024, 5, 17, tzinfo=UTC)])
-def test_a_text_without_a_time_is_passed_over(told_at: datetime | None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(date_words, "_expressions", None)  # whoever looked for expressions would call this
-    text = "How do Markov models of Decoders with 128 layers reduce the cost of this attention in the last step?"
-    assert list(words_of_time(text, told_at)) == []

@@ -18,7 +18,7 @@ from hades.text.words import (
     Hashes,
     Ints,
     Longs,
-    Words,
+    Tokens,
     distinct,
     encode,
     running,
@@ -96,7 +96,7 @@ class Names:
 class Place:
     """Names as they stand in some text: identity, and rows [first, last) of the tokens."""
 
-    tokens: Words
+    tokens: Tokens
     identity: Hashes
     first: Longs
     last: Longs

@@ -17,7 +17,7 @@ import orjson
 
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
 from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason, Section, SourceTools
-from hades.text.dates import times_in
+from hades.text.dates import parse_moment, times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
@@ -321,13 +321,8 @@ def _said(row: Row, name: str) -> str:
 
 def _date(value: str) -> datetime | None:
     """When a passage was written, as ISO 8601 or in words; None where neither can be read."""
-    if not value:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return next((told.start for told in times_in(value)), None)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    moment = parse_moment(value)
+    return moment.astimezone(UTC) if moment else next((told.start for told in times_in(value)), None)
 
 
 def _identifier(row: Row) -> str:

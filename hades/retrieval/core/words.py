@@ -21,7 +21,6 @@ import models
 from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.core.types import Question
-from hades.text.words import remember_words
 from models.rankings import (
     BadFusion,
     BadLooks,
@@ -194,7 +193,7 @@ def _forms(stemmed: str) -> tuple[str, ...]:
     return tuple(form for form in (stemmed, *(stemmed + suffix for suffix in _SUFFIXES)) if stem(form) == stemmed)
 
 
-@remember_words(1 << 16)
+@lru_cache(1 << 16)
 def stem(word: str) -> str:
     """A word without its commonest endings; both sides of a comparison are cut the same way."""
     for suffix in _SUFFIXES:

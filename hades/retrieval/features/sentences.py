@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hades.ports.graph import Passage
 from hades.retrieval.core.words import content_words, short_title, words, words_at
 from hades.text.sentences import sentences
-from hades.text.words import remember_words
 
 # Passages read closely: their sentences as words, and how well each sentence fits what a question asks.
 
@@ -229,7 +228,7 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     return found
 
 
-@remember_words(1 << 16)
+@lru_cache(1 << 16)
 def root(word: str) -> str:
     """A word without its endings, those of doers too, so that a director is found where something is directed."""
     for ending in _ENDINGS:

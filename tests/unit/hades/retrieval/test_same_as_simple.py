@@ -34,7 +34,7 @@ from hades.retrieval.features.sentences import (
     wanted,
 )
 from hades.retrieval.walks.pagerank import _sort
-from hades.text.sentences import _END, _ends, _is_abbreviation, sentences
+from hades.text.sentences import _END, sentences
 
 PIECES = [
     "Dr",
@@ -64,23 +64,6 @@ TEXTS = st.lists(
 
 def passage(title: str, text: str) -> Passage:
     return Passage(id="doc_chunks/a", text=text, document="a", document_id="docs/a", span=(0, len(text)), title=title)
-
-
-@given(TEXTS)
-def test_the_word_before_a_full_stop_is_the_one_that_a_pattern_finds(text: str) -> None:
-    from hades.text.sentences import _ABBREVIATION
-
-    for stop in (place for place, letter in enumerate(text) if letter == "."):
-        for start in (0, stop // 2, stop):
-            found = re.compile(r"[\w.]+$").search(text, start, stop)
-            spelled = found.group() if found else ""
-            is_initial = len(spelled) == 1 and spelled.isupper() and spelled != "I"
-            assert _is_abbreviation(text, start, stop) == (_ABBREVIATION.fullmatch(spelled) is not None or is_initial)
-
-
-@given(st.text(".!?…\n 。'\"(Aaé", max_size=20))
-def test_ends_of_sentences_are_those_that_the_pattern_finds_alone(text: str) -> None:
-    assert [one.span() for one in _ends(text)] == [one.span() for one in _END.finditer(text)]
 
 
 @given(st.lists(st.sampled_from([*PIECES, "\x1d", "-", "'", "Bo", "De la "]), max_size=14).map("".join))
