@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from models.kernels import compile_loop
 
 # What an edge and a path are worth, and which edges are bridges. A path scores the mean log of its edges less a
 # penalty for every edge after the first (requirement X-48): dividing the sum of logs by the length, as the
@@ -53,18 +54,14 @@ def bridge_labels(weight: Floats, tail_topic: Longs, head_topic: Longs, never: F
 
 
 # The edges of a graph with topics, sorted so that those between two given topics lie side by side. A search between
-# two topics reads only the blocks of its region, so its cost and its answer depend on nothing else. That makes the
-# answer reusable: while the digest of a region stays, searching it again would find the same.
-
-
-Hashes = NDArray[np.uint64]
+# two topics reads only the blocks of its region, so its cost and its answer depend on nothing else.
 
 
 @dataclass(frozen=True)
 class Blocks:
     """Both directions of every edge. Block i leads from topic `codes[i] // n_topics` to topic `codes[i] % n_topics`.
 
-    Its entries stand at `starts[i]:starts[i + 1]`, by tail and head; `digests[i]` changes when one of them does.
+    Its entries stand at `starts[i]:starts[i + 1]`, by tail and head.
     """
 
     n_topics: int
@@ -74,7 +71,6 @@ class Blocks:
     head: Longs
     edge: Longs
     log: Floats
-    digests: Hashes
 
 
 @dataclass(frozen=True)
@@ -89,19 +85,15 @@ class Region:
     topics: Longs
     first: Longs
     last: Longs
-    digests: Hashes
 
     def within(self, size: int) -> Region:
         """The same region with only its first topics."""
         cut = slice(size)
-        return Region(self.topics[cut], self.first[cut, cut], self.last[cut, cut], self.digests[cut, cut])
+        return Region(self.topics[cut], self.first[cut, cut], self.last[cut, cut])
 
 
-def block_edges(tail: Longs, head: Longs, log: Floats, keys: Hashes, topic: Longs, n_topics: int) -> Blocks:
-    """Arrange edges, given in the order of their keys; among parallel ones the heaviest stays, then the first.
-
-    Every end has a topic. `keys` are hashes of the edges' keys: with the log they say what an entry is.
-    """
+def block_edges(tail: Longs, head: Longs, log: Floats, topic: Longs, n_topics: int) -> Blocks:
+    """Arrange edges, whose ends all have a topic; among parallel ones the heaviest stays, then the first."""
     edge = np.arange(len(tail), dtype=np.int64)
     near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
     edge, both = np.concatenate([edge, edge]), np.concatenate([log, log])
@@ -112,10 +104,8 @@ def block_edges(tail: Longs, head: Longs, log: Floats, keys: Hashes, topic: Long
     new[1:] = (near[1:] != near[:-1]) | (far[1:] != far[:-1])
     kept = order[new]
     codes, starts = np.unique(code[kept], return_index=True)
-    hashes = _mix(keys[edge[kept]] ^ both[kept].view(np.uint64))
-    digests = np.add.reduceat(hashes, starts) if len(starts) else np.empty(0, np.uint64)
     ends = np.append(starts, len(kept)).astype(np.int64)
-    return Blocks(n_topics, codes, ends, near[new], far[new], edge[kept], both[kept], digests)
+    return Blocks(n_topics, codes, ends, near[new], far[new], edge[kept], both[kept])
 
 
 def region_of(blocks: Blocks, topics: Longs) -> Region:
@@ -126,26 +116,7 @@ def region_of(blocks: Blocks, topics: Longs) -> Region:
     there[:, 0] = there[1, :] = False
     place = np.where(there, place, 0)
     first, last = blocks.starts[place], np.append(blocks.starts, 0)[place + 1]
-    digests = np.append(blocks.digests, np.uint64(0))[place]
-    return Region(topics, np.where(there, first, 0), np.where(there, last, 0), np.where(there, digests, np.uint64(0)))
-
-
-def hash_texts(ends: Longs, text: NDArray[np.uint8]) -> Hashes:
-    """FNV-1a of each text, where text i is `text[ends[i]:ends[i + 1]]`; the same on every machine."""
-    hashes: Hashes = np.full(len(ends) - 1, 0xCBF29CE484222325, np.uint64)
-    sizes, begins = np.diff(ends), ends[:-1]
-    for place in range(int(sizes.max(initial=0))):
-        rows = np.flatnonzero(sizes > place)
-        hashes[rows] = (hashes[rows] ^ text[begins[rows] + place]) * np.uint64(0x100000001B3)
-    return hashes
-
-
-def _mix(values: Hashes) -> Hashes:
-    """Splitmix64: spreads every bit over all of them, so that sums of mixed values tell sets apart."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    return Region(topics, np.where(there, first, 0), np.where(there, last, 0))
 
 
 # Which pairs of topics are hot, and through which other topics a path between two of them may lead.
@@ -240,112 +211,6 @@ def _carry(heat: Heat) -> tuple[Longs, Floats]:
     return found, np.bincount(which, weights=np.concatenate(weights), minlength=len(found)).astype(np.float64)
 
 
-# The search of `models/bridges.py` without the compiler: the same steps in the same order, same
-# numbers. Loading compiled code takes more than a second of processor time. For a few pairs of topics the
-# interpreter is done before that.
-
-
-Found = tuple[Longs, Longs, Longs, int, bool]
-
-
-def search_paths(
-    starts: Longs,
-    head: Longs,
-    log: Floats,
-    sources: Longs,
-    is_target: NDArray[np.bool_],
-    n_paths: int,
-    max_hops: int,
-    penalty: float,
-    max_work: int,
-) -> Found:
-    """Nodes, entries and lengths of the paths found, the entries looked at, and whether the budget ended it."""
-    levels, work, capped = _walk_back(starts, head, log, is_target, max_hops, max_work)
-    search = _Search([level.tolist() for level in levels], penalty)
-    search.begin(sources.tolist())
-    begins, heads, logs = starts.tolist(), head.tolist(), log.tolist()
-    found: list[int] = []
-    while search.queue and len(found) < n_paths:
-        state = heapq.heappop(search.queue)[1]
-        if search.depth[state] == search.length[state]:
-            found.append(state)
-            continue
-        first, last = begins[search.node[state]], begins[search.node[state] + 1]
-        if work + last - first > max_work and search.length[state] > 1:
-            capped = True
-            break
-        work += last - first
-        search.expand(state, first, heads[first:last], logs[first:last])
-    nodes, via = np.full((len(found), max_hops + 1), -1), np.full((len(found), max_hops), -1)
-    for place, state in enumerate(found):
-        walk, entries = search.trace(state)
-        nodes[place, : len(walk)], via[place, : len(entries)] = walk, entries
-    return nodes, via, np.array([search.length[state] for state in found], np.int64), work, capped
-
-
-def _walk_back(
-    starts: Longs, head: Longs, log: Floats, is_target: NDArray[np.bool_], max_hops: int, max_work: int
-) -> tuple[list[Floats], int, bool]:
-    """The heaviest walk of exactly r edges from each node into the target, for r from 0; the work; if it was cut."""
-    work, levels = 0, [np.where(is_target, 0.0, -np.inf)]
-    tail = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    for r in range(1, max_hops + 1):
-        if r > 1 and work + len(head) > max_work:
-            return levels, work, True
-        work += len(head)
-        level = np.full(len(starts) - 1, -np.inf)
-        np.maximum.at(level, tail, log + levels[-1][head])
-        levels.append(level)
-    return levels, work, False
-
-
-class _Search:
-    """States of the best-first search; the first is no state. `ahead[r]` is by node what r more edges may bring."""
-
-    def __init__(self, ahead: list[list[float]], penalty: float) -> None:
-        self.ahead, self.penalty = ahead, penalty
-        self.queue: list[tuple[float, int]] = []
-        self.before, self.node, self.by, self.depth, self.length = [0], [0], [0], [0], [0]
-        self.so_far = [0.0]
-
-    def begin(self, sources: Sequence[int]) -> None:
-        """One state a source and a length that a walk from it can have."""
-        for source in sources:
-            for n in range(1, len(self.ahead)):
-                if self.ahead[n][source] > -np.inf:
-                    self._push(self.ahead[n][source], n, (0, source, -1, 0, 0.0))
-
-    def expand(self, state: int, first: int, heads: Sequence[int], logs: Sequence[float]) -> None:
-        """The states one entry further, those left out that would meet themselves or lead nowhere."""
-        n, depth = self.length[state], self.depth[state] + 1
-        ahead = self.ahead[n - depth]
-        walk = set(self.trace(state)[0])
-        for place, (target, weight) in enumerate(zip(heads, logs, strict=True)):
-            if ahead[target] == -np.inf or target in walk:
-                continue
-            total = self.so_far[state] + weight
-            self._push(total + ahead[target], n, (state, target, first + place, depth, total))
-
-    def trace(self, state: int) -> tuple[list[int], list[int]]:
-        """Nodes and entries of the walk that ends in a state, from its source."""
-        nodes, entries = [], []
-        while state:
-            nodes.append(self.node[state])
-            entries.append(self.by[state])
-            state = self.before[state]
-        return nodes[::-1], entries[-2::-1]
-
-    def _push(self, bound: float, n: int, told: tuple[int, int, int, int, float]) -> None:
-        heapq.heappush(self.queue, (-(bound / n - self.penalty * (n - 1)), len(self.node)))
-        before, node, by, depth, so_far = told
-        self.before.append(before)
-        self.node.append(node)
-        self.by.append(by)
-        self.depth.append(depth)
-        self.length.append(n)
-        self.so_far.append(so_far)
-
-
 # The best few loopless paths between two topics, exactly, within a budget of edges looked at. Two passes over the
 # edges of a region. Backwards from the far topic: the heaviest walk of exactly r edges from each node into it.
 # Forwards: best-first over (path so far, length in all), each bounded by what the first pass says may still come.
@@ -378,12 +243,10 @@ def best_paths(
     max_hops: int,
     penalty: float,
     max_work: int,
-    compiled: bool = True,
 ) -> Search:
     """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second.
 
-    When the budget is short it looks less far, but at one edge always. Both ways to search give the same paths:
-    `compiled` code takes more than a second to load, and pays from some hundred regions on.
+    When the budget is short it looks less far, but at one edge always.
     """
     row, column = np.nonzero(region.last > region.first)
     counts = (region.last - region.first)[row, column]
@@ -397,7 +260,7 @@ def best_paths(
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
     is_target[head[arriving]] = True
-    found, via, lengths, work, capped = _search(compiled)(
+    found, via, lengths, work, capped = _search_paths(
         starts, head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
         n_paths, max_hops, penalty, max_work,
     )  # fmt: skip
@@ -419,18 +282,8 @@ def _number_nodes(tail: Longs, head: Longs) -> tuple[Longs, Longs, Longs]:
     return nodes, places[tail], places[head]
 
 
-def _search(compiled: bool) -> Callable[..., Found]:
-    """The compiled search, or the one that loads no compiler."""
-    if not compiled:
-        return search_paths
-    return search_paths_compiled
-
-
-# The compiled search of `models/bridges.py`, apart so that only a search loads the compiler.
-
-
-@numba.njit(cache=True)
-def search_paths_compiled(starts, head, log, sources, is_target, n_paths, max_hops, penalty, max_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+@compile_loop
+def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, penalty, max_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Nodes, entries and lengths of the paths found, the entries looked at, and whether the budget ended it."""
     n_nodes, work, capped = len(starts) - 1, 0, False
     ahead = np.full((max_hops + 1, n_nodes), -np.inf)  # the heaviest walk of exactly r edges from here into the target

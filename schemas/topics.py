@@ -67,10 +67,7 @@ class Bridge(Keyed):
     edges: tuple[str, ...] = Field(description="`_id`s of its relations, each walked with or against its direction")
     weight: Unit = Field(description="geometric mean of weight * boost, times exp(-lambda) for each edge but one")
     cost: float = Field(ge=0.0, description="sum of -ln(weight * boost)")
-    provenance: Json = Field(
-        default_factory=dict,
-        description="`edges`: id, type, weight, doc and span of each; `search`: region, rules, moment it was found in",
-    )
+    provenance: Json = Field(default_factory=dict, description="`edges`: id, type, weight, doc and span of each")
     generation: str = Field(description="of the edges' weights it was computed or checked with")
     pinned: bool = Field(False, description="kept while its edges stand, hot or not")
     created: datetime = Field(description="moment of the build that last found or checked it")

@@ -132,7 +132,6 @@ def bridge(
         generation=generation_of(context, build_state.WEIGHTS),
         as_of=as_of,
         moved=[one["cluster"] for one in (hierarchy.report["moving"] if hierarchy else ())],
-        anew=hierarchy is not None and hierarchy.report["mode"] == "full",
         deadline=deadline,
         progress=context.progress,
     )
@@ -380,7 +379,7 @@ def _weights(report: Report) -> Table:
 
 
 def _bridges(report: Report) -> Table:
-    names = ("labelled", "pairs", "pairs_searched", "pairs_reused", "bridges", "work")
+    names = ("labelled", "pairs", "pairs_searched", "bridges", "work")
     return [{name: report[name] for name in names}], report["stopped"] or "paths between topics, computed ahead"
 
 

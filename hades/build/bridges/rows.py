@@ -1,52 +1,36 @@
-"""Rules, graph, bridge rows and back."""
+"""What bridges are made of and by: rules, report, the graph with its topics, and rows of `bridge_cache`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.context import read_columns
 from hades.ports.store import Predicate, RowStore, Term
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
-from models.bridges import (
-    Blocks,
-    Flags,
-    Floats,
-    Hashes,
-    Longs,
-    TopicPath,
-    block_edges,
-    edge_logs,
-    hash_texts,
-    path_cost,
-    path_weight,
-)
-from schemas.catalogue import collection_named
+from models.bridges import Blocks, Flags, Floats, Longs, TopicPath, block_edges, edge_logs, path_cost, path_weight
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
 from schemas.ids import content_key
 from schemas.nodes import RelationType
 from schemas.record import arrow_schema, canonical_json
 from schemas.topics import Bridge
 
-# How bridges are chosen, and what a build of them reports.
-
-
-VERSION = 3  # raise it with any change of what is found: the next build searches again
+VERSION = 4  # raise it with any change of what is found: the next build searches again
+NOWHERE = -1
 
 
 @dataclass(frozen=True)
 class BridgeRules:
     """Everything that decides which bridges there are; a change of any rebuilds them.
 
-    Every topic has bridges to its `topic_pairs` strongest neighbours, whether it moved or not.
-    `pair_work` and `work` are budgets in edges looked at, for one pair of topics and for all. `refreshed_topics` is how
-    many of the topics that moved most have all their pairs looked at again in a build that keeps the others.
+    Every topic has bridges to its `topic_pairs` strongest neighbours. `pair_work` and `work` are budgets in edges
+    looked at, for one pair of topics and for all.
     """
 
     threshold: float = 0.5
@@ -55,7 +39,6 @@ class BridgeRules:
     near_pairs: int = 512
     far_pairs: int = 256
     topic_pairs: int = 8
-    refreshed_topics: int = 16
     seen_pairs: int = 256
     seen_days: int = 30
     middles: int = 8
@@ -68,7 +51,7 @@ class BridgeRules:
 
     @property
     def ttl(self) -> timedelta:
-        """How long a bridge may be used after the build that found or checked it, and kept without a new search."""
+        """How long a bridge may be used after the build that found or checked it."""
         return timedelta(days=self.ttl_days)
 
 
@@ -92,7 +75,6 @@ class BridgeReport:
     labels_changed: int = 0
     pairs: int = 0
     pairs_searched: int = 0
-    pairs_reused: int = 0
     pairs_left: int = 0
     bridges: int = 0
     by_length: dict[str, int] = field(default_factory=dict)
@@ -106,12 +88,6 @@ class BridgeReport:
     def as_dict(self) -> dict[str, Any]:
         """The report as the ledger keeps it."""
         return asdict(self)
-
-
-# Relations between entities with topics, read from the store as arrays.
-
-
-NOWHERE = -1
 
 
 @dataclass(frozen=True)
@@ -164,9 +140,8 @@ class BridgeGraph:
     def blocks(self) -> tuple[Blocks, Longs]:
         """The walkable edges by topics, and the number of each here."""
         numbers = np.flatnonzero(self.walkable())
-        keys = _hashes(self.edges.take(pa.array(numbers)))
         tail, head, log = self.tail[numbers], self.head[numbers], self.log[numbers]
-        return block_edges(tail, head, log, keys, self.topic, len(self.topics)), numbers
+        return block_edges(tail, head, log, self.topic, len(self.topics)), numbers
 
 
 def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
@@ -208,11 +183,8 @@ def _super_topics(store: RowStore, topics: pa.Array) -> Longs:
 
 
 def _table(store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()) -> pa.RecordBatch:
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in columns])
-    whole = pa.Table.from_batches(store.scan(collection, columns=columns, where=where), schema=schema)
-    return whole.combine_chunks().to_batches()[0] if whole.num_rows else pa.RecordBatch.from_pylist([], schema=schema)
+    rows = read_columns(store, collection, columns, where)
+    return rows.to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 
 def _places(values: pa.Array, among: pa.Array) -> Longs:
@@ -226,112 +198,41 @@ def _at(values: Longs, places: Longs) -> Longs:
     return np.append(values, NOWHERE)[places]
 
 
-def _hashes(texts: pa.Array) -> Hashes:
-    whole = texts.cast(pa.large_string())
-    _, ends, body = whole.buffers()
-    bounds = np.frombuffer(ends, np.int64)[whole.offset : whole.offset + len(whole) + 1] if len(whole) else np.zeros(1)
-    return hash_texts(bounds.astype(np.int64), np.frombuffer(body or b"", np.uint8))
-
-
-# Bridges as rows, and rows read back as paths of the graph as it is now.
-
-
-LASTING = ("_key", "from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "provenance", "pinned")
-
-
-@dataclass(frozen=True)
-class BridgePath:
-    """A path of the graph: the digest of the region it was found in, how many were found there, by what rules and when.
-
-    No rules: the pair has not been searched since it changed.
-    """
-
-    path: TopicPath
-    region: str
-    of: int
-    rules: str = ""
-    at: str = ""
-
-
 @dataclass(frozen=True)
 class CachedBridge:
-    """A row of the cache: the path it stands for now, or why there is none.
-
-    `is_same` says that every edge also has the weight it was found with; `rules` and `at` are those of its search.
-    `row` is what the store holds of it.
-    """
+    """A row of `bridge_cache`: the path it stands for now, or why there is none."""
 
     key: str
     pair: tuple[str, str]
     pinned: bool
-    region: str
-    of: int
     path: TopicPath | None
     problem: str = ""
-    is_same: bool = False
-    rules: str = ""
-    at: str = ""
-    row: Mapping[str, Any] = field(default_factory=dict)
-
-    def found(self) -> BridgePath | None:
-        """The path with what is known of its search, while it stands."""
-        return None if self.path is None else BridgePath(self.path, self.region, self.of, self.rules, self.at)
-
-
-@dataclass(frozen=True)
-class _GraphFacts:
-    """What bridges are held against, as lists: single places of a list are read faster than those of an array."""
-
-    tail: list[int]
-    head: list[int]
-    weight: list[float]
-    walkable: list[bool]
-    topic: list[int]
-    topics: list[str]
-
-    @classmethod
-    def of(cls, graph: BridgeGraph) -> Self:
-        """The facts of a graph."""
-        return cls(
-            tail=graph.tail.tolist(),
-            head=graph.head.tolist(),
-            weight=graph.weight.tolist(),
-            walkable=graph.walkable().tolist(),
-            topic=graph.topic.tolist(),
-            topics=graph.topics.to_pylist(),
-        )
 
 
 def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
     """Every cached bridge against the graph: its edges stand and join its nodes, its ends are in the topics it says."""
-    rows = [row for batch in store.scan("bridge_cache", columns=LASTING) for row in batch.to_pylist()]
+    columns = ["_key", "from_cluster", "to_cluster", "nodes", "edges", "pinned"]
+    rows = read_columns(store, "bridge_cache", columns).to_pylist()
     nodes = _numbers((one for row in rows for one in row["nodes"]), graph.entities)
     keys = _numbers((one.removeprefix("relations/") for row in rows for one in row["edges"]), graph.edges)
-    facts = _GraphFacts.of(graph)
-    kept = []
+    walkable, topics = graph.walkable(), graph.topics.to_pylist()
+    cached = []
     for row in rows:
         walk = [nodes[one] for one in row["nodes"]]
         edges = [keys[one.removeprefix("relations/")] for one in row["edges"]]
-        problem = _problem(facts, row, walk, edges)
-        told = orjson.loads(row["provenance"])
-        search = told.get("search", {})
-        weights = [step["weight"] for step in told.get("edges", ())]
-        kept.append(
-            CachedBridge(
-                key=row["_key"],
-                pair=(row["from_cluster"], row["to_cluster"]),
-                pinned=row["pinned"],
-                region=search.get("region", ""),
-                of=search.get("paths", 0),
-                path=None if problem else TopicPath(tuple(walk), tuple(edges)),
-                problem=problem,
-                is_same=not problem and weights == [facts.weight[edge] for edge in edges],
-                rules=search.get("rules", ""),
-                at=search.get("at", ""),
-                row=row,
-            )
-        )
-    return kept
+        pair = (row["from_cluster"], row["to_cluster"])
+        gone = [name for name, edge in zip(row["edges"], edges, strict=True) if edge < 0 or not walkable[edge]]
+        if gone:
+            problem = f"{gone[0]} no longer stands"
+        elif min(walk, default=NOWHERE) < 0 or not _joins(graph, walk, edges):
+            problem = "its edges do not join its nodes"
+        elif tuple(topics[graph.topic[end]] if graph.topic[end] >= 0 else None for end in (walk[0], walk[-1])) != pair:
+            problem = "an end of it moved to another topic"
+        else:
+            problem = ""
+        path = None if problem else TopicPath(tuple(walk), tuple(edges))
+        cached.append(CachedBridge(row["_key"], pair, row["pinned"], path, problem))
+    return cached
 
 
 def path_key(graph: BridgeGraph, path: TopicPath) -> str:
@@ -341,30 +242,27 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
 
 
 def bridge_rows(
-    graph: BridgeGraph, found: dict[str, BridgePath], pinned: set[str], rules: BridgeRules
+    graph: BridgeGraph, found: Mapping[str, TopicPath], pinned: set[str], rules: BridgeRules
 ) -> list[dict[str, Any]]:
-    """What `bridge_cache` holds of each bridge from build to build, by key, with where each edge was read."""
-    used = sorted({edge for one in found.values() for edge in one.path.edges})
-    read = _provenance(graph, used)
-    walked = sorted({node for one in found.values() for node in one.path.nodes})
+    """Each bridge by key, with where each edge was read."""
+    steps = _steps(graph, sorted({edge for path in found.values() for edge in path.edges}))
+    walked = sorted({node for path in found.values() for node in path.nodes})
     identifier = dict(zip(walked, graph.entities.take(pa.array(walked, pa.int64())).to_pylist(), strict=True))
     topics = graph.topics.to_pylist()
     rows = []
-    for key in sorted(found):
-        one = found[key]
-        logs = [float(graph.log[edge]) for edge in one.path.edges]
-        first, last = (topics[int(graph.topic[one.path.nodes[place]])] for place in (0, -1))
-        steps = [read[edge] for edge in one.path.edges]
+    for key, path in sorted(found.items()):
+        logs = [float(graph.log[edge]) for edge in path.edges]
+        own = [steps[edge] for edge in path.edges]
         rows.append(
             {
                 "_key": key,
-                "from_cluster": first,
-                "to_cluster": last,
-                "nodes": [identifier[node] for node in one.path.nodes],
-                "edges": [step["id"] for step in steps],
+                "from_cluster": topics[int(graph.topic[path.nodes[0]])],
+                "to_cluster": topics[int(graph.topic[path.nodes[-1]])],
+                "nodes": [identifier[node] for node in path.nodes],
+                "edges": [step["id"] for step in own],
                 "weight": path_weight(logs, rules.length_penalty),
                 "cost": path_cost(logs),
-                "provenance": canonical_json({"edges": steps, "search": _search(one)}),
+                "provenance": canonical_json({"edges": own}),
                 "pinned": key in pinned,
             }
         )
@@ -372,50 +270,22 @@ def bridge_rows(
 
 
 def write_bridges(
-    store: RowStore,
-    rows: Sequence[dict[str, Any]],
-    kept: Sequence[CachedBridge],
-    rules: BridgeRules,
-    *,
-    generation: str,
-    as_of: datetime,
+    store: RowStore, rows: Sequence[dict[str, Any]], rules: BridgeRules, *, generation: str, as_of: datetime
 ) -> None:
-    """Bring `bridge_cache` to these rows: whole where one is new or differs, else what every build says again."""
-    held = {one.key: one.row for one in kept}
-    schema = arrow_schema(Bridge)
-    whole, same = [], []
-    for row in rows:
-        expires = None if row["pinned"] else as_of + rules.ttl
-        stamp = {"_key": row["_key"], "generation": generation, "created": as_of, "expires": expires}
-        if held.get(row["_key"]) == row:
-            same.append(stamp)
-        else:
-            whole.append(row | stamp)
-    if whole:
-        store.upsert("bridge_cache", pa.Table.from_pylist(whole, schema=schema))
-    if same:
-        stamped = pa.schema([schema.field(name) for name in same[0]])
-        store.patch("bridge_cache", pa.Table.from_pylist(same, schema=stamped))
+    """Write these rows, stamped with the generation of the weights and the moment of the build."""
+    stamped = [
+        {
+            **row,
+            "generation": generation,
+            "created": as_of,
+            "expires": None if row["pinned"] else as_of + rules.ttl,
+        }
+        for row in rows
+    ]
+    store.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
 
 
-def _search(found: BridgePath) -> dict[str, Any]:
-    return {"region": found.region, "paths": found.of, "rules": found.rules, "at": found.at}
-
-
-def _problem(facts: _GraphFacts, row: dict[str, Any], walk: Sequence[int], edges: Sequence[int]) -> str:
-    """Why a row is no bridge of the graph as it is now; empty when it is one."""
-    for name, edge in zip(row["edges"], edges, strict=True):
-        if edge < 0 or not facts.walkable[edge]:
-            return f"{name} no longer stands"
-    if min(walk, default=-1) < 0 or not _joins(facts, walk, edges):
-        return "its edges do not join its nodes"
-    ends = [facts.topic[walk[place]] for place in (0, -1)]
-    if [facts.topics[end] if end >= 0 else None for end in ends] != [row["from_cluster"], row["to_cluster"]]:
-        return "an end of it moved to another topic"
-    return ""
-
-
-def _provenance(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
     """What each edge says and where it was read."""
     rows = pa.array(edges, pa.int64())
     columns = [one.take(rows).to_pylist() for one in (graph.edges, graph.types, graph.provenance)]
@@ -433,16 +303,16 @@ def _provenance(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str,
     return steps
 
 
-def _joins(facts: _GraphFacts, walk: Sequence[int], edges: Sequence[int]) -> bool:
+def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
     """Whether a walk is a loopless path along these edges."""
     if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
         return False
     return all(
-        {facts.tail[edge], facts.head[edge]} == {walk[place], walk[place + 1]} for place, edge in enumerate(edges)
+        {int(graph.tail[edge]), int(graph.head[edge])} == {walk[place], walk[place + 1]}
+        for place, edge in enumerate(edges)
     )
 
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     distinct = list(dict.fromkeys(names))
-    places = pc.fill_null(pc.index_in(pa.array(distinct, pa.string()), value_set=among), -1)
-    return dict(zip(distinct, places.to_pylist(), strict=True))
+    return dict(zip(distinct, _places(pa.array(distinct, pa.string()), among).tolist(), strict=True))

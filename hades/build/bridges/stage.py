@@ -1,95 +1,54 @@
-"""Label edges, keep best paths."""
+"""The stage `bridges`: label the edges that join topics, and compute paths between hot pairs of topics ahead."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from itertools import combinations
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from hades import build_state
 from hades.build.bridges.rows import (
     VERSION,
     BridgeGraph,
-    BridgePath,
     BridgeReport,
     BridgeRules,
     CachedBridge,
     bridge_rows,
+    path_key,
     read_graph,
     read_rows,
     write_bridges,
 )
-from hades.build.bridges.search import BridgeSearchResult, Trust, choose_pairs, serve_pairs
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore
-from models.bridges import Flags, bridge_labels, heat_of
+from hades.ports.store import GraphStore, RowStore, Term
+from models.bridges import (
+    Blocks,
+    Flags,
+    Heat,
+    Region,
+    TopicPath,
+    best_paths,
+    bridge_labels,
+    heat_of,
+    hot_pairs,
+    pairs_of,
+    region_of,
+    region_topics,
+)
 
-# The bridges stage: label what joins topics, keep the best paths between the hottest pairs of them. A build after a
-# change looks again at the pairs of the topics that moved most, at those that have no bridges and those of whose
-# bridges an edge changed. Every other bridge is checked node by node and weight by weight and kept: nothing is ever
-# stale, though a search might now find a better path. No bridge is kept so for longer than its time to live.
-
-
-__all__ = ["BridgeReport", "BridgeRules", "EdgesNotWeighed", "build_bridges"]
+Pair = tuple[int, int]
+_SHOWN_EVERY = 64
 
 
 class EdgesNotWeighed(HadesError):
     """Bridges were asked for before there were weights."""
-
-
-def build_bridges(
-    store: GraphStore,
-    rules: BridgeRules,
-    *,
-    inputs: str,
-    generation: str,
-    as_of: datetime,
-    moved: Sequence[str] = (),
-    anew: bool = False,
-    deadline: Callable[[], bool] | None = None,
-    progress: ProgressReport = silent,
-) -> BridgeReport:
-    """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
-
-    `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
-    the most moved first, come first. `anew` looks at every pair again, as a build from nothing would. When `deadline`
-    says that time is over, what was found so far is written, and the next build goes on from there.
-    """
-    if not generation:
-        raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
-    digest = build_state.digest_of(inputs, asdict(rules), VERSION)
-    last = build_state.complete(store, build_state.BRIDGES)
-    if last is not None and last.digest == digest and (last.as_of is None or as_of < last.as_of + rules.ttl):
-        return _skip(last)
-
-    return make_bridges(
-        store,
-        rules,
-        digest=digest,
-        generation=generation,
-        as_of=as_of,
-        moved=moved,
-        anew=anew,
-        deadline=deadline or _never,
-        progress=progress,
-    )
-
-
-def _skip(last: build_state.StageCompletion) -> BridgeReport:
-    """What the last build reported, marked as skipped."""
-    return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
-
-
-def _never() -> bool:
-    return False
-
-
-# Labels: `layer_bridge` says of a relation that it joins two topics and is heavy enough to be crossed.
 
 
 @dataclass(frozen=True)
@@ -101,8 +60,82 @@ class Labels:
     changed: Flags
 
 
+@dataclass
+class BridgeSearchResult:
+    """Bridges by key, and what it took. `stopped` says what ended the searching early: `time`, `work` or nothing."""
+
+    found: dict[str, TopicPath] = field(default_factory=dict)
+    searched: int = 0
+    work: int = 0
+    stopped: str = ""
+
+
+def build_bridges(
+    store: GraphStore,
+    rules: BridgeRules,
+    *,
+    inputs: str,
+    generation: str,
+    as_of: datetime,
+    moved: Sequence[str] = (),
+    deadline: Callable[[], bool] = lambda: False,
+    progress: ProgressReport = silent,
+) -> BridgeReport:
+    """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
+
+    `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
+    the most moved first, come first. When `deadline` says that time is over, what was found so far is written beside
+    older paths that still stand, and the next build searches again.
+    """
+    if not generation:
+        raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
+    digest = build_state.digest_of(inputs, asdict(rules), VERSION)
+    last = build_state.complete(store, build_state.BRIDGES)
+    if last is not None and last.digest == digest and (last.as_of is None or as_of < last.as_of + rules.ttl):
+        return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
+
+    graph = read_graph(store, rules)
+    labels = labels_of(graph, rules)
+    crossed = labels.bridge
+    heat = heat_of(graph.tail_topic[crossed], graph.head_topic[crossed], graph.weight[crossed], len(graph.topics))
+    pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
+    cached = read_rows(store, graph)
+    result = search_pairs(graph, heat, pairs, rules, deadline, progress)
+    _keep_unsearched(graph, result, pairs, cached)
+    notes = _keep_pinned(cached, result.found)
+    pinned = {one.key for one in cached if one.pinned}
+    rows = bridge_rows(graph, result.found, pinned, rules)
+    stale = sorted({one.key for one in cached} - set(result.found))
+    lengths = Counter(len(path.edges) for path in result.found.values())
+    contents = [{name: row[name] for name in ("_key", "weight", "cost", "pinned")} for row in rows]
+    report = BridgeReport(
+        labelled=int(labels.bridge.sum()),
+        strong=int(labels.strong.sum()),
+        labels_changed=int(labels.changed.sum()),
+        pairs=len(pairs),
+        pairs_searched=result.searched,
+        pairs_left=len(pairs) - result.searched,
+        bridges=len(result.found),
+        by_length={str(length): lengths[length] for length in sorted(lengths)},
+        pinned=len(pinned & set(result.found)),
+        removed=len(stale),
+        work=result.work,
+        stopped=result.stopped,
+        notes=notes,
+        generation=build_state.digest_of(contents, generation),
+    )
+    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
+        _write_labels(inside, graph, labels)
+        inside.delete("bridge_cache", keys=stale)
+        write_bridges(inside, rows, rules, generation=generation, as_of=as_of)
+        finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
+        done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, report.as_dict())
+        build_state.record(inside, done)
+    return report
+
+
 def labels_of(graph: BridgeGraph, rules: BridgeRules) -> Labels:
-    """The labels the graph should have."""
+    """The labels the graph should have: a relation that joins two topics and is heavy enough is a bridge."""
     tail, head = graph.tail_topic, graph.head_topic
     bridge = bridge_labels(graph.weight, tail, head, graph.never, rules.threshold)
     above = np.append(graph.super_topic, -1)
@@ -110,89 +143,98 @@ def labels_of(graph: BridgeGraph, rules: BridgeRules) -> Labels:
     return Labels(bridge, bridge & strong, bridge != graph.labelled)
 
 
-def label_bridges(store: RowStore, graph: BridgeGraph, labels: Labels) -> int:
-    """Write the labels that changed; call it inside the stage's transaction, which names `relations`."""
+def _write_labels(store: RowStore, graph: BridgeGraph, labels: Labels) -> None:
     rows = np.flatnonzero(labels.changed)
     if len(rows):
         keys = graph.edges.take(pa.array(rows))
         store.patch("relations", pa.table({"_key": keys, "layer_bridge": pa.array(labels.bridge[rows])}))
-    return len(rows)
 
 
-# Bridges made: labels on the edges that join topics, and the best paths between the hottest pairs of topics.
+def choose_pairs(
+    store: RowStore, heat: Heat, topics: Sequence[str], rules: BridgeRules, *, moved: Sequence[str], as_of: datetime
+) -> list[Pair]:
+    """Pairs of topic numbers, lower first, each once, in the order in which they are to be searched.
+
+    Topics that moved come first; which pairs there are does not depend on what moved.
+    """
+    number = {key: place for place, key in enumerate(topics)}
+    shifted = [number[key] for key in (one.removeprefix("clusters/") for one in moved) if key in number]
+    ordered = dict.fromkeys([*shifted, *range(len(topics))])
+    of_topics = [pair for topic in ordered for pair in pairs_of(heat, topic, rules.topic_pairs)]
+    chosen = dict.fromkeys([*_pairs_of_questions(store, number, rules, as_of), *of_topics])
+    chosen |= dict.fromkeys(hot_pairs(heat, rules.near_pairs, rules.far_pairs))
+    return sorted(chosen, key=set(shifted).isdisjoint)  # stable: the order above within both halves
 
 
-def make_bridges(
-    store: GraphStore,
+def _pairs_of_questions(store: RowStore, number: Mapping[str, int], rules: BridgeRules, as_of: datetime) -> list[Pair]:
+    """Pairs that questions of the last days narrowed to at once (`results.hierarchy`), the most frequent first."""
+    since = Term("at", ">=", as_of - timedelta(days=rules.seen_days))
+    counts: Counter[Pair] = Counter()
+    for batch in store.scan("query_logs", where=[since], columns=["_key", "results"]):
+        for text in batch.column("results").to_pylist():
+            met = orjson.loads(text).get("hierarchy", ()) if text else ()
+            topics = {number.get(str(one.get("id", "")).removeprefix("clusters/"), -1) for one in met} - {-1}
+            counts.update(combinations(sorted(topics), 2))
+    return sorted(counts, key=lambda pair: (-counts[pair], pair))[: rules.seen_pairs]
+
+
+def search_pairs(
+    graph: BridgeGraph,
+    heat: Heat,
+    pairs: Sequence[Pair],
     rules: BridgeRules,
-    *,
-    digest: str,
-    generation: str,
-    as_of: datetime,
-    moved: Sequence[str],
-    anew: bool,
     deadline: Callable[[], bool],
     progress: ProgressReport,
-) -> BridgeReport:
-    """Search the pairs that must be searched, keep the other bridges that still stand, and write both."""
-    graph = read_graph(store, rules)
-    labels = labels_of(graph, rules)
-    crossed = labels.bridge
-    heat = heat_of(graph.tail_topic[crossed], graph.head_topic[crossed], graph.weight[crossed], len(graph.topics))
-    pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
-    kept = read_rows(store, graph)
-    restless = {one.removeprefix("clusters/") for one in moved[: rules.refreshed_topics]}
-    trust = Trust(rules, as_of, None if anew else restless)
-    served = serve_pairs(graph, heat, pairs, kept, trust, deadline, progress)
-    notes = _keep_pinned(kept, served.found)
-    pinned = {one.key for one in kept if one.pinned}
-    rows = bridge_rows(graph, served.found, pinned, rules)
-    stale = sorted({one.key for one in kept} - set(served.found))
-    contents = [{name: row[name] for name in ("_key", "weight", "cost", "pinned")} for row in rows]
-    report = replace(
-        _report(labels, served, len(pairs)),
-        pinned=len(pinned & set(served.found)),
-        removed=len(stale),
-        notes=notes,
-        generation=build_state.digest_of(contents, generation),
-    )
-    with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
-        label_bridges(inside, graph, labels)
-        inside.delete("bridge_cache", keys=stale)
-        write_bridges(inside, rows, kept, rules, generation=generation, as_of=as_of)
-        finished = digest if served.stopped != "time" else ""  # the next build must not skip what is left
-        build_state.record(
-            inside,
-            build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, report.as_dict()),
+) -> BridgeSearchResult:
+    """The best paths of each pair, in the order given, until the work or the time is spent."""
+    result = BridgeSearchResult()
+    blocks, numbers = graph.blocks()
+    for place, pair in enumerate(pairs):
+        if place % _SHOWN_EVERY == 0:
+            progress("bridges", place, len(pairs))
+        result.stopped = "time" if deadline() else "work" if result.work >= rules.work else ""
+        if result.stopped:
+            break
+        search = best_paths(
+            blocks,
+            _region(blocks, heat, pair, rules),
+            n_paths=rules.paths_per_pair,
+            max_hops=rules.max_hops,
+            penalty=rules.length_penalty,
+            max_work=rules.pair_work,
         )
-    return report
+        for path in search.paths:
+            found = TopicPath(path.nodes, tuple(numbers[list(path.edges)].tolist()))
+            result.found[path_key(graph, found)] = found
+        result.searched += 1
+        result.work += search.work
+    progress("bridges", result.searched, len(pairs))
+    return result
 
 
-def _keep_pinned(kept: Sequence[CachedBridge], found: dict[str, BridgePath]) -> tuple[str, ...]:
+def _region(blocks: Blocks, heat: Heat, pair: Pair, rules: BridgeRules) -> Region:
+    """The two topics and as many between them as one look at every length affords."""
+    region = region_of(blocks, region_topics(heat, *pair, rules.middles))
+    entries = np.diagonal(np.cumsum(np.cumsum(region.last - region.first, axis=0), axis=1))  # of the first 1, 2, ...
+    affordable = int(np.count_nonzero(entries <= rules.pair_work // (rules.max_hops + 2)))
+    return region.within(max(2, affordable))
+
+
+def _keep_unsearched(
+    graph: BridgeGraph, result: BridgeSearchResult, pairs: Sequence[Pair], cached: Sequence[CachedBridge]
+) -> None:
+    """Pairs that were not reached keep the paths that still stand."""
+    topics = graph.topics.to_pylist()
+    left = {(topics[first], topics[second]) for first, second in pairs[result.searched :]}
+    result.found.update((one.key, one.path) for one in cached if one.path is not None and one.pair in left)
+
+
+def _keep_pinned(cached: Sequence[CachedBridge], found: dict[str, TopicPath]) -> tuple[str, ...]:
     """Add pinned bridges that still stand; say of the others why they go."""
     notes = []
-    for one in kept:
+    for one in cached:
         if one.pinned and one.path is None:
             notes.append(f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}")
         elif one.pinned and one.path is not None:
-            found.setdefault(
-                one.key, BridgePath(one.path, one.region, one.of)
-            )  # no rules: the pair's search left it out
+            found.setdefault(one.key, one.path)
     return tuple(notes)
-
-
-def _report(labels: Labels, served: BridgeSearchResult, pairs: int) -> BridgeReport:
-    lengths = Counter(len(one.path.edges) for one in served.found.values())
-    return BridgeReport(
-        labelled=int(labels.bridge.sum()),
-        strong=int(labels.strong.sum()),
-        labels_changed=int(labels.changed.sum()),
-        pairs=pairs,
-        pairs_searched=served.searched,
-        pairs_reused=served.reused,
-        pairs_left=pairs - served.searched - served.reused,
-        bridges=len(served.found),
-        by_length={str(length): lengths[length] for length in sorted(lengths)},
-        work=served.work,
-        stopped=served.stopped,
-    )
