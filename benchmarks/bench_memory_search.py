@@ -5,7 +5,7 @@
 Five versions a topic, of sentences made from a fixed vocabulary with a few rare words; every state has a vector of the
 hashing embedder and every topic an edge to another. The states are written in bulk, as `add_many` leaves versions that
 share too little to be kept as deltas. Between questions a state is added now and then, so the figures include keeping
-the index fresh. `recall_at_10` compares each search with one that scores every state.
+the index fresh.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from pathlib import Path
 
 from hades.memory.history.rows import edge_id, revision_key, state_id, state_key, topic_key
 from hades.memory.memory import Memory
-from hades.memory.recall import index as state_index
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -32,7 +30,6 @@ from schemas.record import to_table
 
 VERSIONS = 5
 ASKED = 200
-COMPARED = 50
 WRITE_EVERY = 10  # questions between two writes
 BATCH_TOPICS = 4_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,7 +52,6 @@ def main() -> None:
         first = cpu_ms(lambda: memory.search(sentence(chance), limit=10))
         searches = ask(memory, chance, lambda text: memory.search(text, limit=10))
         contexts = ask(memory, chance, lambda text: memory.retrieve_within_budget(text, 4_000), ASKED // 4)
-        found = recall(memory, chance)
         store.close()
     result = {
         "states": given.states,
@@ -63,7 +59,6 @@ def main() -> None:
         "first_question_ms": round(first, 1),
         "search": percentiles(searches),
         "context": percentiles(contexts),
-        "recall_at_10": found,
     }
     given.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))
@@ -138,16 +133,6 @@ def ask(memory: Memory, chance: random.Random, question: Callable[[str], object]
         text = sentence(chance)
         taken.append(cpu_ms(lambda text=text: question(text)))  # type: ignore[misc]
     return taken
-
-
-def recall(memory: Memory, chance: random.Random) -> float:
-    """Share of the first ten topics that a search which compares every vector finds too."""
-    texts = [sentence(chance) for _ in range(COMPARED)]
-    found = [{one.state.topic for one in memory.search(text, limit=10)} for text in texts]
-    fast, state_index.EXACT = state_index.EXACT, sys.maxsize
-    simple = [{one.state.topic for one in memory.search(text, limit=10)} for text in texts]
-    state_index.EXACT = fast
-    return round(sum(len(one & two) for one, two in zip(found, simple, strict=True)) / sum(map(len, simple)), 4)
 
 
 def cpu_ms(work: Callable[[], object]) -> float:

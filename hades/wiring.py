@@ -36,7 +36,6 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import ServedPointer
 from hades.snapshot.open import EmptyView, open_snapshot
-from hades.stores.sqlite.connection import RowCounts
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.logs import emitter, send_to
 from schemas.record import hide_pandas_from_arrow
@@ -130,7 +129,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
         fusion=ServedFusion(settings.home),
-        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home, _count_rows(settings)),
+        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
     )
     return Answers(
         lambda: _open_view_or_none(settings, tools),
@@ -140,13 +139,6 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
         unbuilt=None if settings.view == "arango" else _unbuilt_workspace(settings),
     )
-
-
-def _count_rows(settings: Settings) -> Callable[[str], int | None]:
-    """Counts the rows of a collection without opening the store; only the embedded one can be asked."""
-    if settings.store != "sqlite":
-        return lambda collection: None
-    return RowCounts(settings.home / "graph.db")
 
 
 def _open_memory_to_read(settings: Settings) -> GraphStore:

@@ -18,7 +18,7 @@ import orjson
 
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.rows import NEWEST, MemoryRefused, topic_key
-from hades.memory.history.states import NewState
+from hades.memory.history.states import NewState, states_at
 from hades.memory.memory import Memory
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
@@ -359,8 +359,8 @@ def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, 
 
 def _known(memory: Memory, topics: Sequence[str]) -> dict[str, str]:
     """What memory holds of turns, also of those that a wrong clock dated in the future."""
-    reader = memory.reader(Mask(as_of=NEWEST))
-    return {state.topic: state.content for state in reader.current([topic_key(topic) for topic in topics])}
+    states = states_at(memory.store, [topic_key(topic) for topic in topics], Mask(as_of=NEWEST), NEWEST)
+    return {state.topic: state.content for state in states}
 
 
 def _state(topic: str, turn: Turn, path: Path) -> NewState:

@@ -39,7 +39,6 @@ from hades.memory.history.rows import (
 from hades.memory.history.states import (
     Act,
     NewState,
-    Reader,
     acts_on,
     check_relation,
     check_share,
@@ -54,6 +53,7 @@ from hades.memory.history.undo import Undone, undo_act
 from hades.memory.recall import answers, context, graph, search
 from hades.memory.recall import context as budget
 from hades.memory.recall.graph import Account, account_of
+from hades.memory.recall.index import Reader
 from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, StrengthRules, Window
 from hades.memory.recall.working_set import WorkingMemory
 from hades.memory.upkeep.consolidate import ConsolidationReport, consolidate, drill_down

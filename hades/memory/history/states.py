@@ -39,7 +39,6 @@ from hades.memory.history.rows import (
     state_key,
     topic_key,
 )
-from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term
 from schemas.ids import Mask, is_visible
 from schemas.memory import (
@@ -596,33 +595,6 @@ def undo_rating(rows: RowStore, key: str, before: float, act: Act) -> None:
     """Give a version the importance that it had before a rating; one that was erased since has none."""
     for state in by_keys(rows, [key]):
         set_importance(rows, state, before, act)
-
-
-# Who asks memory, and where in time they stand.
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A reader stands in the present, `now`, unless the mask puts them elsewhere."""
-
-    rows: RowStore
-    embedder: Embedder | None
-    now: datetime
-    mask: Mask = field(default_factory=Mask)
-
-    @property
-    def moment(self) -> datetime:
-        """The moment that counts as now for them."""
-        return self.mask.as_of or self.mask.known_at or self.now
-
-    @property
-    def edges(self) -> Mask:
-        """The mask that lets through the edges that are true for them."""
-        return Mask(as_of=self.moment, known_at=self.mask.known_at or NEWEST)
-
-    def current(self, topic_keys: Iterable[str]) -> list[MemoryState]:
-        """The version of each of these topics that holds for them, by topic key."""
-        return states_at(self.rows, topic_keys, self.mask, self.now)
 
 
 # Checks of what a caller gives, and retries of work that another writer overtook.

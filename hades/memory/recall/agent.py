@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hades.memory.history.rows import EDGES, key_of, topic_key, topic_of_key
+from hades.memory.history.rows import topic_key, topic_of_key
 from hades.memory.memory import Memory
 from hades.memory.recall.context import MAX_TOKENS, Context, Strategy, strategy_for
 from hades.memory.recall.search import MemoryMatch, strength
 from hades.memory.upkeep.promote import Promotion
-from hades.ports.store import Term
 from hades.text.sentences import words_of
-from schemas.ids import Mask, is_visible
-from schemas.memory import MemoryRelation, MemoryState
+from schemas.ids import Mask
+from schemas.memory import MemoryState
 
 # An agent over memory by fixed rules: assess what a question needs, plan, carry out, check what came of it. The
 # same question of the same memory takes the same steps. A language model is only asked where one is given to the
@@ -102,7 +101,6 @@ def _recall(memory: Memory, state: MemoryState) -> MemoryMatch:
 
 _ROUNDS = 20
 _WORDS = 5
-_COLUMNS = ("_from", "_to", "strength", "valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
 @dataclass(frozen=True)
@@ -123,14 +121,10 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[TopicGroup]:
     """The groups of two or more topics, largest first, by the edges that are true now or at the mask."""
     reader = memory.reader(mask)
     weights: dict[str, dict[str, float]] = defaultdict(dict)
-    where = [Term("relationship_type", "!=", MemoryRelation.EVOLVES_TO)]
-    for batch in memory.store.scan(EDGES, where=where, columns=_COLUMNS):
-        for row in batch.to_pylist():
-            times = row["valid_from"], row["valid_until"], row["recorded_at"], row["retracted_at"]
-            one, other = (topic_of_key(key_of(row[end])) for end in ("_from", "_to"))
-            if one != other and is_visible(reader.edges, *times):
-                strength = max(weights[one].get(other, 0.0), float(row["strength"]))
-                weights[one][other] = weights[other][one] = strength
+    for one in reader.index.topics:
+        for bond in reader.bonds(one):
+            other = topic_of_key(bond.state)
+            weights[one][other] = max(weights[one].get(other, 0.0), bond.strength)
     members: dict[str, list[str]] = defaultdict(list)
     for topic, label in _propagate(weights).items():
         members[label].append(topic)

@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 
 from hades.errors import StoreError
 from hades.memory.history.rows import AUDIT, STATES, key_of
-from hades.memory.history.states import Reader
-from hades.memory.recall.index_arrays import MemoryQuery
+from hades.memory.recall.index import MemoryQuery, Reader, index_of
 from hades.memory.recall.search import search_asked
 from hades.ports.services import MemoryHit, Vectors, utc_now
 from hades.ports.store import GraphStore
@@ -29,28 +27,18 @@ NOTHING_REMEMBERED = "0"
 
 
 class StoredMemorySearch:
-    """Searches the memory of a store. A home without a store, or without memory, has nothing to say.
+    """Searches the memory of a store. A home without a store, or without memory, has nothing to say."""
 
-    `count_rows` counts the rows of a collection without opening the store, or returns None where it cannot: most homes
-    remember nothing, and opening a store loads Arrow.
-    """
-
-    def __init__(
-        self,
-        open_store: Callable[[], GraphStore],
-        home: Path | None = None,
-        count_rows: Callable[[str], int | None] = lambda collection: None,
-    ) -> None:
-        self._open_store, self._home, self._count_rows = open_store, home, count_rows
+    def __init__(self, open_store: Callable[[], GraphStore], home: Path | None = None) -> None:
+        self._open_store, self._home = open_store, home
         self._store: GraphStore | None = None
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Open the store and import what searches it where something is remembered, so that a turn need not."""
-        if self._count(STATES):
-            self._open()
-            import_module("hades.memory.recall.search")
-            import_module("hades.memory.recall.answers")
+        """Read what is remembered, so that a turn need not."""
+        store = self._open() if self._count(STATES) else None
+        if store is not None:
+            index_of(store)
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
@@ -81,9 +69,6 @@ class StoredMemorySearch:
         return str(self._count(AUDIT))
 
     def _count(self, collection: str) -> int:
-        known = self._count_rows(collection) if self._store is None else None
-        if known is not None:
-            return known
         store = self._open()
         if store is None:
             return 0

@@ -10,10 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from hades.memory.history.rows import NEWEST, MemoryRefused, UnknownMemory, key_of, topic_of_key
-from hades.memory.history.states import Reader, named
+from hades.memory.history.states import named
 from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
-from hades.memory.recall.index import index_of, model_of, read_history
-from hades.memory.recall.index_arrays import MemoryQuery
+from hades.memory.recall.index import MemoryQuery, Reader
 from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, Window, embed_question, search_asked
 from hades.memory.upkeep.consolidate import DAILY, MONTHLY, NAMES, RAW, WEEKLY, drill_down
 from hades.ports.services import LanguageModel, Tokenizer
@@ -241,11 +240,6 @@ def retrieve_within_budget(
     """The context for a question; `focus` names topics or summaries whose whole detail is wanted first."""
     if max_tokens < 1:
         raise MemoryRefused(f"max_tokens is {max_tokens}; give the size of the context, for example 100000")
-    with index_of(reader.rows, model_of(reader)):  # everything that follows sees one state of the store
-        return _retrieve(reader, tokenizer, query, max_tokens, focus)
-
-
-def _retrieve(reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int, focus: Sequence[str]) -> Context:
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
@@ -312,10 +306,10 @@ def _read_focus(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _behind(reader: Reader, name: str) -> list[MemoryState]:
-    state = named(reader.rows, name, reader.moment)
+    state = named(reader.store, name, reader.moment)
     if state.is_consolidated:
-        return drill_down(reader.rows, state.key)
-    return list(reversed(read_history(reader, state.topic, LAST_STATES, _then(reader))))
+        return drill_down(reader.store, state.key)
+    return list(reversed(reader.index.history(state.topic, LAST_STATES, _then(reader))))
 
 
 def _join(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
@@ -381,7 +375,7 @@ def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None)
         window = (None, None)
     start, end = window or (reader.moment - WITHIN, None)
     looked_at = _LOOKED_BACK if window else LAST_STATES
-    states = read_history(reader, topic, looked_at, _then(reader), (start, end))
+    states = reader.index.history(topic, looked_at, _then(reader), (start, end))
     return states[: -LAST_STATES - 1 : -1]
 
 

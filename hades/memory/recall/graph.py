@@ -9,9 +9,8 @@ from typing import Any
 
 from hades.memory.history.edges import edges_around
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key
-from hades.memory.history.states import INSTANT, Reader, by_keys, state_at
-from hades.memory.recall.index import read_current, read_edges, read_states
-from hades.memory.recall.index_arrays import MemoryQuery
+from hades.memory.history.states import INSTANT, by_keys, state_at
+from hades.memory.recall.index import MemoryQuery, Reader
 from hades.memory.recall.search import (
     CANDIDATES,
     FOR_CONTEXT,
@@ -214,12 +213,10 @@ class _Reading:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
         wanted = list(dict.fromkeys(step.state for step in ranked))
         keys = wanted[: turn.reads(len(wanted))]
-        self.states = {state.key: state for state in read_states(reader, keys)}
+        self.states = {state.key: state for state in reader.index.states(keys)}
         ways = sorted({edge for step in ranked if step.state in self.states for edge in step.way})
-        self.edges = read_edges(reader, ways)
-        self.now = {
-            topic_of_key(one.key): one for one in read_current(reader, {topic_of_key(key) for key in self.states})
-        }
+        self.edges = reader.index.edges(ways)
+        self.now = {topic_of_key(one.key): one for one in reader.current({topic_of_key(key) for key in self.states})}
         known = [*self.states.values(), *(one.state for one in found)]
         self._topics = {topic_of_key(state.key): state.topic for state in known}
 
@@ -253,7 +250,7 @@ def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[Memo
         for one in found
     }
     every = sorted({key for keys in wanted.values() for key in keys})
-    held = {state.key: state for state in read_states(reader, every)}
+    held = {state.key: state for state in reader.index.states(every)}
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
 
 

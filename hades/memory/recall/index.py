@@ -1,419 +1,347 @@
-"""States as arrays in this process."""
+"""All of memory as arrays in this process: what every question is asked of."""
 
 from __future__ import annotations
 
 import math
-import pickle
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.memory.history import rows as records
-from hades.memory.history.rows import EDGES, STATES, topic_key, topic_of_key
-from hades.memory.history.states import (
-    Reader,
-    ancestors,
-    by_keys,
-    history,
-    is_erased,
-    is_whole,
-    make_whole_from,
-    outward,
-)
-from hades.memory.recall.index_arrays import (
-    ALWAYS,
-    EDGE_COLUMNS,
-    MEANING,
-    NEVER,
-    TIMES,
-    EdgeIndex,
-    MemoryQuery,
-    SignCodes,
-    Standing,
-    StateColumns,
-    WordIndex,
-    to_micros,
-    to_moment,
-)
-from hades.ports.store import RowStore
+from hades.memory.history.rows import AUDIT, EDGES, NEWEST, STATES, key_of, topic_key, topic_of_key
+from hades.memory.history.states import ancestors, is_erased, make_whole_from
+from hades.ports.services import Embedder, Vectors
+from hades.ports.store import GraphStore, RowStore
+from hades.text.words import Vocabulary
+from models.kernels import unit_rows
+from schemas.catalogue import collection_named
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
 
-# An index of all states in this process: words, vectors and times as arrays, kept fresh by the changes of the
-# store. Searching it reads no rows. It is built from the store once and follows every write, also of other
-# processes, by the store's list of changes. A store that keeps no such list is searched by its own index instead.
+# An index of every state and edge: words, vectors and times. It is built whole by the first question after an act on
+# memory, by whatever process, and never changed; so a question that holds one sees one state of the store.
 
 
-EXACT = 4_000  # states up to which every vector is compared; beyond, those whose codes are nearest
-_PRE_SELECTED = 1_000  # by their codes, then compared exactly
-_LEVELS = 4  # of consolidation: said, daily, weekly, monthly
-_DEAD = 10_000  # dead places beyond those of as many living ones; then the index is built again
-_COLUMNS = tuple(name for name in MemoryState.model_fields if name != "key")
+# A convex combination of normalised scores: Bruch, Gai, Ingber (2023), "An Analysis of Fusion Functions", section 4.
+MEANING = 0.5  # the weight of meaning; words have the rest
+K1, B = 1.2, 0.75  # BM25, the usual constants
+NEVER = int(np.iinfo(np.int64).max)
+ALWAYS = int(np.iinfo(np.int64).min)
+_YEAR_9999 = 253_370_764_800_000_000
+_TIMES = {"valid_from": NEVER, "valid_until": NEVER, "timestamp": NEVER, "retracted_at": NEVER}
+_EDGE_TIMES = {"valid_from": ALWAYS, "valid_until": NEVER, "recorded_at": ALWAYS, "retracted_at": NEVER}
 Times = tuple[datetime | None, datetime | None]  # [from, until), an absent side is open
 
 
 @dataclass(frozen=True)
-class IndexHit:
-    """A state that is near to a question: its place in the index, how near it is, and why."""
+class MemoryQuery:
+    """A question as words and as a vector of a model."""
 
-    place: int
+    text: str
+    vector: Vectors | None
+    model: str
+
+    @classmethod
+    def of(cls, text: str, embedder: Embedder | None) -> MemoryQuery:
+        """The question, embedded where there is an embedder."""
+        if embedder is None:
+            return cls(text, None, "")
+        return cls(text, embedder.embed([text])[0], embedder.model.tag)
+
+
+@dataclass(frozen=True)
+class SimilarState:
+    """One version and why it is near; `semantic` is None where it has no vector of the question's model."""
+
+    key: str
     similarity: float
     semantic: float | None
     lexical: float
 
 
-class StateIndex:
-    """States in the order in which they were read; a state that changed has a new place and its old one is dead."""
+class Bond(NamedTuple):
+    """An edge as seen from one of its topics."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
-        self.keys: list[str] = []
-        self.topics: list[str] = []
-        self.edges = EdgeIndex()
-        self.revision = -1
-        self._edge_revision = -1
-        self._codes: SignCodes | None = None
-        self._forget()
+    state: str  # key of the version at the other end
+    edge: str
+    strength: float
+    kind: tuple[str, bool]  # relation, and whether it leads away
+    began: int
+    ends: int
+    recorded: int
+    retracted: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One who asks memory: in the present, `now`, unless the mask puts them elsewhere."""
+
+    store: GraphStore
+    embedder: Embedder | None
+    now: datetime
+    mask: Mask = field(default_factory=Mask)
+
+    @cached_property
+    def index(self) -> StateIndex:
+        """Memory as it is when they first look."""
+        return index_of(self.store)
+
+    @property
+    def moment(self) -> datetime:
+        """The moment that counts as now for them."""
+        return self.mask.as_of or self.mask.known_at or self.now
+
+    @property
+    def known_at(self) -> datetime:
+        """By when something must have been said for them to know it."""
+        return self.mask.known_at or NEWEST
+
+    def current(self, topic_keys: Iterable[str]) -> list[MemoryState]:
+        """The version of each of these topics that holds for them, by topic key."""
+        index = self.index
+        topics = [index.topics[key] for key in topic_keys if key in index.topics]
+        places = self._current[sorted(topics)]
+        return index.states([index.keys[place] for place in places[places >= 0].tolist()])
+
+    @cached_property
+    def _current(self) -> NDArray[np.int64]:
+        return self.index.current(self)
+
+    def bonds(self, topic: str, types: Sequence[str] | None = None) -> list[Bond]:
+        """The edges that join a topic, by its key, to others and are true for them, heaviest first, then by key."""
+        moment, known = to_micros(self.moment), to_micros(self.known_at)
+        return [
+            bond
+            for bond in self.index.bonds.get(topic, ())
+            if bond.began <= moment < bond.ends and bond.recorded <= known < bond.retracted
+            if types is None or bond.kind[0] in types
+        ]
+
+
+class StateIndex:
+    """States in the order of their keys: the versions of a topic stand side by side."""
+
+    def __init__(self, rows: RowStore) -> None:
+        self.revision = rows.count(AUDIT)
+        states = _read(rows, STATES)
+        self._vectors = _vectors_by_model(states)
+        self._states = states.drop_columns(["embedding"])
+        self.keys: list[str] = states.column("_key").to_pylist()
+        self._place = {key: place for place, key in enumerate(self.keys)}
+        heads = [topic_of_key(key) for key in self.keys]
+        self.topics = {key: number for number, key in enumerate(dict.fromkeys(heads))}
+        self._topic = np.array([self.topics[head] for head in heads], np.int64)
+        self._times = {name: _micros(states.column(name), absent) for name, absent in _TIMES.items()}
+        self._level = states.column("consolidation_level").to_numpy()
+        version = states.column("version").to_numpy()
+        self._order = np.lexsort((version, self._times["valid_from"], self._topic))
+        self._last_said = np.full(len(self.topics), ALWAYS)
+        np.maximum.at(self._last_said, self._topic, self._times["timestamp"])
+        self._words = WordScores(_texts(self._states))
+        self._edges = _read(rows, EDGES)
+        self.bonds = _bonds(self._edges)
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self.keys)
 
-    # Keeping it fresh
-
-    def refresh(self, rows: RowStore) -> bool:
-        """Read what changed since the last look; False where the store does not say what did."""
-        changes = rows.changes(STATES, self.revision)
-        edges = rows.changes(EDGES, self._edge_revision)
-        if changes is None or edges is None:
-            return False
-        is_worn = len(self.keys) > 2 * len(self._place) + _DEAD
-        if changes.keys is None or is_worn:
-            self._forget()
-            for batch in rows.scan(STATES, columns=_COLUMNS):
-                self._add(batch)
-        elif changes.keys:
-            self._drop(changes.keys)
-            for batch in rows.get(STATES, sorted(set(changes.keys)), columns=_COLUMNS).to_batches():
-                self._add(batch)
-        if edges.keys is None:
-            self.edges = EdgeIndex()
-            for batch in rows.scan(EDGES, columns=EDGE_COLUMNS):
-                self.edges.add(batch)
-        elif edges.keys:
-            self.edges.drop(edges.keys)
-            for batch in rows.get(EDGES, sorted(set(edges.keys)), columns=EDGE_COLUMNS).to_batches():
-                self.edges.add(batch)
-        self.revision, self._edge_revision = changes.revision, edges.revision
-        return True
-
-    # Asking it
-
-    def nearest(self, asked: MemoryQuery, seen: NDArray[np.bool_], limit: int) -> list[IndexHit]:
+    def nearest(self, asked: MemoryQuery, seen: NDArray[np.bool_], limit: int) -> list[SimilarState]:
         """The best `limit` by words and the best by meaning of the states that are seen, nearest first, then by key."""
-        if not seen.any():
-            return []
-        held = self._grown
-        total = max(1, len(self._place))
-        scores = self._words.scores(asked.text, held.length, held.words_in_all / total, total)
-        scores *= seen
-        holding = np.flatnonzero(scores > 0)
-        places = holding[_best(scores[holding], limit)]
+        scores = self._words.scores(asked.text) * seen
+        places = _best(scores, np.flatnonzero(scores > 0), limit)
         top = float(scores[places].max()) if len(places) else 1.0
-        cosines = np.full(len(places), np.nan, np.float32)
-        if asked.vector is not None and asked.model == self.model and held.has_vectors:
-            places = np.union1d(places, self._near(asked.vector, seen, limit))
-            cosines = held.vectors[places] @ asked.vector
-            cosines[~held.embedded[places]] = np.nan
-        lexical = scores[places].astype(np.float64) / top
-        meaning = cosines.astype(np.float64)
+        cosines = np.full(len(self), np.nan, np.float32)
+        if asked.vector is not None and asked.model in self._vectors:
+            embedded, vectors = self._vectors[asked.model]
+            cosines[embedded] = vectors @ asked.vector
+            places = np.union1d(places, _best(cosines, embedded[seen[embedded]], limit))
+        meaning, lexical = cosines[places].astype(np.float64), scores[places].astype(np.float64) / top
         mixed = MEANING * np.maximum(meaning, 0.0) + (1 - MEANING) * lexical
         similarity = np.round(np.where(np.isnan(meaning), lexical, mixed), 9)
-        found = zip(places.tolist(), similarity.tolist(), meaning.tolist(), lexical.tolist(), strict=True)
-        hits = [IndexHit(at, near, None if math.isnan(cosine) else cosine, word) for at, near, cosine, word in found]
-        return sorted(hits, key=lambda hit: (-hit.similarity, self.keys[hit.place]))
+        found = [
+            SimilarState(self.keys[place], near, None if math.isnan(cosine) else cosine, word)
+            for place, near, cosine, word in zip(
+                places.tolist(), similarity.tolist(), meaning.tolist(), lexical.tolist(), strict=True
+            )
+        ]
+        return sorted(found, key=lambda one: (-one.similarity, one.key))
 
-    def seen(self, mask: Mask, levels: Sequence[int], window: Times) -> NDArray[np.bool_]:
-        """Which states may lead a reader at the mask to their topic."""
-        held = self._grown
-        wanted = np.zeros(_LEVELS, np.bool_)
-        wanted[list(levels)] = True
-        ok: NDArray[np.bool_] = held.level == levels[0] if len(levels) == 1 else wanted[held.level]
-        ok &= held.alive
-        if not ok.any():
-            return ok
+    def visible(self, mask: Mask, levels: Sequence[int], window: Times) -> NDArray[np.bool_]:
+        """Which states may lead a reader at the mask to their topic: said and begun by then, not retracted since."""
+        begins = self._times["valid_from"]
+        seen: NDArray[np.bool_] = np.isin(self._level, list(levels)) & (begins != NEVER)  # an erased place has no time
         if mask.known_at is None:
-            ok &= held.times["retracted_at"] == NEVER
-            if mask.as_of is not None:
-                ok &= held.times["valid_from"] <= to_micros(mask.as_of)
+            seen &= self._times["retracted_at"] == NEVER
         else:
-            ok &= held.times["timestamp"] <= to_micros(mask.known_at)
-            ok &= held.times["valid_from"] <= to_micros(mask.as_of or mask.known_at)
+            seen &= self._times["timestamp"] <= to_micros(mask.known_at)
+        moment = mask.as_of or mask.known_at
+        if moment is not None:
+            seen &= begins <= to_micros(moment)
         start, end = window
         if start is not None:
-            ok &= held.times["valid_from"] >= to_micros(start)
+            seen &= begins >= to_micros(start)
         if end is not None:
-            ok &= held.times["valid_from"] < to_micros(end)
-        return ok
+            seen &= begins < to_micros(end)
+        return seen
 
-    def current(self, topic: str, reader: Standing) -> int | None:
-        """The place of the version of a topic, by its key, that holds for a reader: the rule of `history.current`."""
-        places = self._topics.get(topic)
-        if not places:
-            return None
-        spans, moment, known = self._spans, reader.moment, reader.known
-        newest = self._newest[topic]
-        begins, ends, said, retracted, _ = spans[newest]
-        if begins <= moment < ends and said <= known < retracted:
-            return newest  # nothing that began earlier can hold instead of it
-        if reader.is_open:
-            moment = max(moment, *(spans[place][2] for place in places))
-        best, found = (ALWAYS, 0), None
-        for place in places:
-            begins, ends, said, retracted, version = spans[place]
-            if begins <= moment < ends and said <= known < retracted and (begins, version) > best:
-                best, found = (begins, version), place
-        return found
+    def current(self, reader: Reader) -> NDArray[np.int64]:
+        """The place of the version of each topic that holds for a reader, -1 for none: the rule of `choose_version`."""
+        begins, ends, said, retracted = self._times.values()
+        moment = np.full(len(self), to_micros(reader.moment))
+        if reader.mask.is_open:  # clocks of writers differ: now is never before the topic's last write
+            moment = np.maximum(moment, self._last_said[self._topic])
+        known = to_micros(reader.known_at)
+        holds = (begins <= moment) & (moment < ends) & (said <= known) & (known < retracted)
+        places = self._order[holds[self._order]]
+        chosen = np.full(len(self.topics), -1)
+        chosen[self._topic[places]] = places  # of several, the last of the order stays
+        return chosen
 
-    def last_keys(self, topic: str, limit: int, mask: Mask, began: Times = (None, None)) -> list[str]:
-        """Keys of the last versions of a topic, by its key, that the mask lets through, oldest first.
+    def history(self, topic: str, limit: int, mask: Mask, began: Times = (None, None)) -> list[MemoryState]:
+        """The last versions of a topic that the mask lets through; of these, those that began in the time given."""
+        number = self.topics.get(topic_key(topic), -1)
+        first, last = np.searchsorted(self._topic, [number, number + 1])
+        begins, ends, said, retracted = (column[first:last] for column in self._times.values())
+        seen = begins != NEVER
+        if mask.as_of is not None:
+            seen &= (begins <= to_micros(mask.as_of)) & (to_micros(mask.as_of) < ends)
+        if mask.known_at is not None:
+            seen &= (said <= to_micros(mask.known_at)) & (to_micros(mask.known_at) < retracted)
+        places = np.flatnonzero(seen)[-limit:]
+        start = ALWAYS if began[0] is None else to_micros(began[0])
+        end = NEVER if began[1] is None else to_micros(began[1])
+        kept = places[(start <= begins[places]) & (begins[places] < end)]
+        return self.states([self.keys[first + place] for place in kept.tolist()])
 
-        Of these, only those that began to hold in the time given.
-        """
-        as_of = None if mask.as_of is None else to_micros(mask.as_of)
-        known = None if mask.known_at is None else min(to_micros(mask.known_at), NEVER - 1)
-        first, last = began
-        start = ALWAYS if first is None else to_micros(first)
-        end = NEVER if last is None else to_micros(last)
-        seen = []
-        for place in self._topics.get(topic, ()):
-            begins, ends, said, retracted, version = self._spans[place]
-            is_true = as_of is None or begins <= as_of < ends
-            if is_true and (known is None or said <= known < retracted) and begins != NEVER:
-                seen.append((version, begins, self.keys[place]))
-        return [key for _, begins, key in sorted(seen)[-limit:] if start <= begins < end]
-
-    def states(self, keys: Sequence[str]) -> list[MemoryState]:
+    def states(self, keys: Iterable[str]) -> list[MemoryState]:
         """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
-        held = {key: self._row(key) for key in sorted(set(keys)) if key in self._place}
-        wanted = [state for state in held.values() if not is_erased(state)]
-        if all(is_whole(state) for state in wanted):
-            return [outward(state) for state in wanted]
-        missing = {one for state in wanted for one in ancestors(state)} - held.keys()
-        held |= {key: self._row(key) for key in missing if key in self._place}
-        return make_whole_from(held, wanted)
+        wanted = [state for state in self._records(keys) if not is_erased(state)]
+        older = self._records({key for state in wanted for key in ancestors(state)})
+        return make_whole_from({state.key: state for state in [*older, *wanted]}, wanted)
 
-    def _row(self, key: str) -> MemoryState:
-        """A version without checking it again: what its own pickle would restore, at a quarter of the time."""
-        fields = pickle.loads(self._rows[self._place[key]])
-        state = MemoryState.__new__(MemoryState)
-        state.__setstate__(
-            {
-                "__dict__": fields,
-                "__pydantic_fields_set__": set(fields),
-                "__pydantic_extra__": None,
-                "__pydantic_private__": None,
-            }
-        )
-        return state
+    def edges(self, keys: Iterable[str]) -> dict[str, MemoryEdge]:
+        """The edges of these keys that exist, by key."""
+        wanted = pc.is_in(self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string()))
+        return {edge.key: edge for edge in records.read(self._edges.filter(wanted), MemoryEdge)}
 
-    def strength_facts(self, place: int) -> tuple[float, datetime, datetime | None]:
-        """Importance of a state, since when it holds, and when it was last read."""
-        held = self._grown
-        accessed = int(held.last_accessed[place])
-        return (
-            float(held.importance[place]),
-            to_moment(self._spans[place][0]),
-            None if accessed == ALWAYS else to_moment(accessed),
-        )
-
-    # Within
-
-    def _near(self, vector: NDArray[np.float32], seen: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
-        """Places by cosine; of many states, those whose codes are nearest are compared."""
-        held = self._grown
-        allowed = seen & held.embedded
-        if len(self.keys) <= EXACT:
-            chosen = np.flatnonzero(allowed)
-        else:
-            if self._codes is None:
-                self._codes = SignCodes(held.vectors.shape[1])
-            self._codes.extend(held.vectors[len(self._codes) :])
-            chosen = self._codes.nearest(vector, allowed, max(_PRE_SELECTED, limit))
-        return chosen[_best(held.vectors[chosen] @ vector, limit)]
-
-    def _add(self, batch: pa.RecordBatch) -> None:
-        lengths = []
-        for row in batch.drop_columns(["embedding"]).to_pylist():
-            place = len(self.keys)
-            is_tomb = row["valid_from"] is None
-            lengths.append(0 if is_tomb else self._words.add(place, f"{row['topic']} {row['content']}"))
-            self.keys.append(row["_key"])
-            self.topics.append(row["topic"])
-            self._place[row["_key"]] = place
-            self._topics.setdefault(topic_of_key(row["_key"]), []).append(place)
-            self._rows.append(pickle.dumps(_record(row), pickle.HIGHEST_PROTOCOL))
-        first = len(self._spans)
-        self._grown.extend(batch, lengths, self.model)
-        times = (self._grown.times[name][first:].tolist() for name in TIMES)
-        self._spans += zip(*times, batch.column("version").to_pylist(), strict=True)
-        for place in range(first, len(self._spans)):
-            topic = topic_of_key(self.keys[place])
-            newest = self._newest.get(topic)
-            if newest is None or self._order(place) > self._order(newest):
-                self._newest[topic] = place
-
-    def _drop(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            place = self._place.pop(key, None)
-            if place is not None:
-                self._grown.kill(place)
-                topic = topic_of_key(key)
-                self._topics[topic].remove(place)
-                if self._newest[topic] == place:
-                    del self._newest[topic]
-                    if self._topics[topic]:
-                        self._newest[topic] = max(self._topics[topic], key=self._order)
-
-    def _order(self, place: int) -> tuple[int, int]:
-        """Of two versions that hold, the one that comes last in this order is shown."""
-        begins, _, _, _, version = self._spans[place]
-        return begins, version
-
-    def _forget(self) -> None:
-        self.keys, self.topics = [], []
-        self._place: dict[str, int] = {}
-        self._topics: dict[str, list[int]] = {}  # places by topic key
-        self._newest: dict[str, int] = {}  # of these, the one that began last
-        self._words = WordIndex()
-        self._grown = StateColumns()
-        self._spans: list[tuple[int, int, int, int, int]] = []  # begins, ends, said, retracted, version
-        self._rows: list[bytes] = []
-        self._codes = None
+    def _records(self, keys: Iterable[str]) -> list[MemoryState]:
+        places = sorted(self._place[key] for key in set(keys) if key in self._place)
+        return records.read(self._states.take(pa.array(places, pa.int64())), MemoryState) if places else []
 
 
-def _record(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the store as the fields of a `MemoryState`."""
-    fields = {name: value for name, value in row.items() if name not in ("_key", "embedding_model")}
-    lists = {name: tuple(fields[name] or ()) for name in ("tags", "consolidated_from")}
-    metadata = orjson.loads(fields["metadata"])
-    return {**fields, **lists, "metadata": metadata, "key": row["_key"], "embedding": None,
-            "embedding_model": row["embedding_model"]}  # fmt: skip
+class WordScores:
+    """BM25 of texts; every posting holds its finished share (as in Lu 2024, "BM25S")."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        vocabulary = Vocabulary()
+        numbers = [vocabulary.numbers(text) for text in texts]
+        self._terms, self._texts = vocabulary.terms, len(texts)
+        lengths = np.array([len(one) for one in numbers], np.int64)
+        flat = np.array([term for one in numbers for term in one], np.int64)
+        pairs, counts = np.unique(flat * len(texts) + np.repeat(np.arange(len(texts)), lengths), return_counts=True)
+        terms, self._places = np.divmod(pairs, max(1, len(texts)))
+        self._starts = np.searchsorted(terms, np.arange(len(self._terms) + 1))
+        rarity = np.log1p((lengths > 0).sum() / (np.diff(self._starts) + 0.5))
+        relative = lengths / max(lengths.sum() / max(1, (lengths > 0).sum()), 1e-9)
+        norms = K1 * (1 - B + B * relative[self._places])
+        self._shares = (rarity[terms] * (K1 + 1) * counts / (counts + norms)).astype(np.float32)
+
+    def scores(self, text: str) -> NDArray[np.float32]:
+        """The score of every text for a question."""
+        asked = Vocabulary()
+        asked.numbers(text.replace("_", " "))
+        scores = np.zeros(self._texts, np.float32)
+        for term in asked.terms:
+            if term in self._terms:
+                run = slice(*self._starts[self._terms[term] : self._terms[term] + 2])
+                scores[self._places[run]] += self._shares[run]
+        return scores
 
 
-def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
-    """Places of the highest scores, in order of place."""
-    if len(scores) <= limit:
-        return np.arange(len(scores))
-    return np.sort(np.argpartition(scores, len(scores) - limit)[len(scores) - limit :])
+_indexes: WeakKeyDictionary[GraphStore, StateIndex] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
-# The index of each store that this process searches: built when it pays, one for each embedding model in use.
+def index_of(store: GraphStore) -> StateIndex:
+    """The index of a store as it is now: every act on memory leaves a record, so their number says what is new."""
+    with _lock:
+        index = _indexes.get(store)
+        if index is None or index.revision != store.count(AUDIT):
+            with store.reading() as rows:
+                index = _indexes[store] = StateIndex(rows)
+        return index
 
 
-MOST = 400_000  # states beyond which an index would take more than a gigabyte
-_MODELS = 2  # indexes that one store has at a time
+def to_micros(moment: datetime) -> int:
+    """Microseconds since 1970; a time without an end is the last but one."""
+    return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else NEVER - 1
 
 
-@dataclass
-class _Held:
-    """The indexes of one store."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    fresh: dict[str, StateIndex | None] = field(default_factory=dict)  # what the thread that holds the lock looked at
-    depth: int = 0
-    indexes: dict[str, StateIndex] = field(default_factory=dict)
+def _read(rows: RowStore, collection: str) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    return pa.Table.from_batches(rows.scan(collection), declared.schema)
 
 
-_held: WeakKeyDictionary[RowStore, _Held] = WeakKeyDictionary()
-_guard = threading.Lock()
+def _texts(states: pa.Table) -> list[str]:
+    """What words are searched in; nothing of an erased place."""
+    columns = (states.column(name).to_pylist() for name in ("topic", "content", "valid_from"))
+    return ["" if since is None else text_of(topic, said) for topic, said, since in zip(*columns, strict=True)]
 
 
-@contextmanager
-def index_of(rows: RowStore, model: str) -> Iterator[StateIndex | None]:
-    """The index of a store for a model, fresh; None where the store's own search serves better or must.
-
-    Calls within one another see the store as the outermost found it: a question that reads several times wraps them.
-    """
-    with _guard:
-        held = _held.setdefault(rows, _Held())
-    with held.lock:
-        held.depth += 1
-        try:
-            if model not in held.fresh:
-                held.fresh[model] = _fresh(rows, held, model)
-            yield held.fresh[model]
-        finally:
-            held.depth -= 1
-            if not held.depth:
-                held.fresh.clear()
+def text_of(topic: str, content: str) -> str:
+    """The words by which a version is found."""
+    return f"{topic} {content}".replace("_", " ")
 
 
-def _fresh(rows: RowStore, held: _Held, model: str) -> StateIndex | None:
-    index = held.indexes.get(model)
-    if index is None:
-        if rows.count(STATES) > MOST:
-            return None
-        index = StateIndex(model)
-    if not index.refresh(rows):
-        return None
-    held.indexes.pop(model, None)
-    held.indexes[model] = index
-    while len(held.indexes) > _MODELS:
-        del held.indexes[next(iter(held.indexes))]
-    return index
+def _vectors_by_model(states: pa.Table) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
+    found = {}
+    held = states.select(["embedding", "embedding_model"]).combine_chunks()
+    for model in pc.unique(held.column("embedding_model")).drop_null().to_pylist():
+        is_of = pc.and_(pc.equal(held.column("embedding_model"), model), pc.is_valid(held.column("embedding")))
+        vectors = held.filter(pc.fill_null(is_of, False)).column("embedding").combine_chunks()
+        if len(vectors):
+            matrix = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32).reshape(len(vectors), -1)
+            found[model] = np.flatnonzero(pc.fill_null(is_of, False).to_numpy()), unit_rows(matrix)
+    return found
 
 
-# Reading states for an answer: from the index of this process where there is one, else from the store.
+def _bonds(edges: pa.Table) -> dict[str, list[Bond]]:
+    """Edges by the topics at their ends, heaviest first; those between versions of one topic are left out."""
+    found: dict[str, list[Bond]] = {}
+    named = ("_key", "_from", "_to", "relationship_type", "strength")
+    columns = [edges.column(name).to_pylist() for name in named]
+    times = [_micros(edges.column(name), absent).tolist() for name, absent in _EDGE_TIMES.items()]
+    for key, source, target, relation, strength, *moments in zip(*columns, *times, strict=True):
+        ends = key_of(source), key_of(target)
+        topics = topic_of_key(ends[0]), topic_of_key(ends[1])
+        if topics[0] != topics[1]:
+            weight = 1.0 if strength is None else float(strength)
+            for here, there in ((0, 1), (1, 0)):
+                bond = Bond(ends[there], key, weight, (relation, here == 0), *moments)
+                found.setdefault(topics[here], []).append(bond)
+    for bonds in found.values():
+        bonds.sort(key=lambda bond: (-bond.strength, bond.edge))
+    return found
 
 
-def read_states(reader: Reader, keys: Sequence[str]) -> list[MemoryState]:
-    """The versions of these keys that exist and were not erased, in key order."""
-    with index_of(reader.rows, model_of(reader)) as index:
-        if index is not None:
-            return index.states(keys)
-    return by_keys(reader.rows, sorted(set(keys)))
+def _micros(times: pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
+    """Microseconds since 1970, as `to_micros` gives them."""
+    values = pc.fill_null(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), absent).to_numpy()
+    return np.where((values >= _YEAR_9999) & (values != NEVER), NEVER - 1, values)
 
 
-def read_current(reader: Reader, topic_keys: Iterable[str]) -> list[MemoryState]:
-    """The version of each of these topics that holds for a reader, by topic key."""
-    with index_of(reader.rows, model_of(reader)) as index:
-        if index is not None:
-            standing = Standing.of(reader.mask, reader.now)
-            places = (index.current(key, standing) for key in sorted(set(topic_keys)))
-            return index.states([index.keys[place] for place in places if place is not None])
-    return reader.current(topic_keys)
-
-
-def read_history(reader: Reader, topic: str, limit: int, mask: Mask, began: Times = (None, None)) -> list[MemoryState]:
-    """The last versions of a topic that the mask lets through and that began in the time given, oldest first."""
-    with index_of(reader.rows, model_of(reader)) as index:
-        if index is not None:
-            return index.states(index.last_keys(topic_key(topic), limit, mask, began))
-    states = history(reader.rows, topic, limit=limit, mask=mask)
-    return [one for one in states if _begins_in(one.valid_from or one.timestamp, *began)]
-
-
-def read_edges(reader: Reader, keys: Sequence[str]) -> dict[str, MemoryEdge]:
-    """The edges of these keys that exist, by key."""
-    with index_of(reader.rows, model_of(reader)) as index:
-        if index is not None:
-            return index.edges.edges(keys)
-    return records.fetch(reader.rows, EDGES, sorted(set(keys)), MemoryEdge)
-
-
-def _begins_in(moment: datetime, start: datetime | None, end: datetime | None) -> bool:
-    return (start is None or start <= moment) and (end is None or moment < end)
-
-
-def model_of(reader: Reader) -> str:
-    """The embedding model in use, by which indexes are told apart."""
-    return reader.embedder.model.tag if reader.embedder is not None else ""
+def _best(scores: NDArray[np.float32], places: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """Of these places the `limit` with the highest scores, in order of place."""
+    if len(places) <= limit:
+        return places
+    return np.sort(places[np.argpartition(scores[places], len(places) - limit)[len(places) - limit :]])

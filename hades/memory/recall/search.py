@@ -6,19 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import heappop, heappush
 from typing import Any
 
-import pyarrow as pa
-
-from hades.memory.history import rows as records
-from hades.memory.history.rows import EDGES, LATEST, MemoryRefused, aware, check_text, key_of, state_id, topic_of_key
-from hades.memory.history.states import Reader
-from hades.memory.recall.index import IndexHit, StateIndex, index_of, model_of
-from hades.memory.recall.index_arrays import ALWAYS, Bond, MemoryQuery, SimilarState, Standing, nearest, to_micros
-from hades.ports.store import Direction, Predicate, Term
-from hades.telemetry.turn import Caps, Turn
-from schemas.memory import LatestState, MemoryState
+from hades.memory.history.rows import MemoryRefused, aware, check_text, topic_of_key
+from hades.memory.recall.index import Bond, MemoryQuery, Reader, SimilarState
+from hades.telemetry.turn import Turn
+from schemas.memory import MemoryState
 from schemas.plan import Reason
 
 # How strongly a memory comes to mind: the one formula of decay, importance and use. It ranks and never hides.
@@ -57,24 +50,10 @@ FOR_CONTEXT = StrengthRules(priority=0.2)  # where room is short, the fresh and 
 
 def strength(state: MemoryState, as_of: datetime, *, links: int = 0, rules: StrengthRules = BY_SIMILARITY) -> float:
     """The strength of a version at a moment; `links` counts the edges that join it to other topics."""
-    since = state.valid_from or state.timestamp
-    return strength_of(state.importance_score, since, state.last_accessed, as_of, links=links, rules=rules)
-
-
-def strength_of(
-    importance: float,
-    since: datetime,
-    accessed: datetime | None,
-    as_of: datetime,
-    *,
-    links: int = 0,
-    rules: StrengthRules = BY_SIMILARITY,
-) -> float:
-    """The formula itself, of the facts that it depends on."""
-    held_up = 1 - (1 - importance) * 2 ** (-links / rules.half_links)
-    freshness = _halve(since, as_of, rules)
-    if rules.reinforcement and accessed is not None:
-        freshness = max(freshness, rules.reinforcement * _halve(accessed, as_of, rules))
+    held_up = 1 - (1 - state.importance_score) * 2 ** (-links / rules.half_links)
+    freshness = _halve(state.valid_from or state.timestamp, as_of, rules)
+    if rules.reinforcement and state.last_accessed is not None:
+        freshness = max(freshness, rules.reinforcement * _halve(state.last_accessed, as_of, rules))
     return min(1.0, held_up + (1 - held_up) * freshness)
 
 
@@ -88,14 +67,10 @@ def _halve(since: datetime, as_of: datetime, rules: StrengthRules) -> float:
     return math.exp2(-days / rules.half_life_days)
 
 
-# Walking memory from topic to topic along the edges that are true for a reader. The index of this process knows
-# them all; where there is none, the store is asked once a hop.
+# Walking memory from topic to topic along the edges that are true for a reader.
 
 
-FANOUT = 1_000  # edges of one version, heaviest first
-VERSIONS = 1_000  # of one topic, newest first
-_DIGITS = 8
-_LINK_WORK = 20_000  # versions and edges looked at to count links; topics beyond it count as joined to nothing
+FANOUT = 1_000  # edges of one topic, heaviest first
 
 
 @dataclass(frozen=True)
@@ -105,15 +80,6 @@ class Step:
     state: str
     strength: float
     way: tuple[str, ...]
-
-
-def count_links(reader: Reader, topics: Sequence[str]) -> dict[str, int]:
-    """How many edges that are true for a reader join each of these topics, by its key, to others."""
-    turn = Turn(Caps(docs_max=0, work_max=_LINK_WORK, latency_ms=float("inf")))
-    with turn.stage("links"):
-        walk = Walk(reader, None, turn)
-        walk.widen(topics, 1)
-        return {topic: walk.degree(topic) for topic in topics}
 
 
 class Walk:
@@ -138,11 +104,10 @@ class Walk:
         """Read the edges of these topics and of what they lead to."""
         frontier = list(dict.fromkeys(topics))
         for _ in range(depth):
-            self._read([topic for topic in frontier if topic not in self._bonds])
-            ends = (topic_of_key(bond.state) for topic in frontier for bond in self._best(topic))
+            for topic in frontier:
+                self._read(topic)
+            ends = (topic_of_key(bond.state) for topic in frontier for bond in self._bonds.get(topic, ()))
             frontier = [topic for topic in dict.fromkeys(ends) if topic not in self._bonds]
-            if not frontier:
-                return
 
     def reached(self, start: str, depth: int) -> list[Step]:
         """The versions within reach of a topic, each by its strongest way; strongest first, then by key."""
@@ -151,7 +116,7 @@ class Walk:
         for _ in range(depth):
             met: dict[str, Step] = {}
             for topic, strength, way in frontier:
-                for bond in self._best(topic):
+                for bond in self._bonds.get(topic, ()):
                     step = Step(bond.state, strength * bond.strength, (*way, bond.edge))
                     if topic_of_key(bond.state) != start and _better(step, met.get(bond.state)):
                         met[bond.state] = step
@@ -161,78 +126,21 @@ class Walk:
             frontier = _topics(fresh)
         return sorted(best.values(), key=lambda step: (-step.strength, step.state))
 
-    def degree(self, topic: str) -> int:
-        """How many edges of a topic were read."""
-        return len(self._best(topic))
-
-    def _best(self, topic: str) -> list[Bond]:
-        return self._bonds.get(topic, [])
-
-    def _read(self, topics: Sequence[str]) -> None:
-        """The edges of some topics; as many topics as the work that is left allows."""
-        with index_of(self._reader.rows, model_of(self._reader)) as index:
-            if index is not None:
-                self._look_up(index, topics)
-                return
-        pointers = records.fetch(self._reader.rows, LATEST, sorted(topics), LatestState)
-        nodes: list[str] = []
-        for topic in topics:
-            newest = pointers[topic].version if topic in pointers else 0
-            first = max(1, newest - VERSIONS + 1)
-            if 2 * (newest - first + 1) + len(nodes) > self._turn.work_left:  # each version, and an edge of each
-                self._turn.trimmed(Reason.CAP_EXCEEDED)
-                break
-            self._turn.worked(newest - first + 1, capped=first > 1)
-            self._bonds[topic] = []
-            nodes += [state_id(f"{topic}_{version:0{_DIGITS}d}") for version in range(first, newest + 1)]
-        if nodes:
-            self._ask(nodes)
-
-    def _look_up(self, index: StateIndex, topics: Sequence[str]) -> None:
-        """The edges of some topics from the index of this process."""
-        standing = Standing.of(self._reader.mask, self._reader.now)
-        for topic in topics:
-            most = min(FANOUT, self._turn.work_left)
+    def _read(self, topic: str) -> None:
+        """The edges of a topic, as many as the work that is left allows: strong ones, of each relation the last few."""
+        most = min(FANOUT, self._turn.work_left)
+        if topic in self._bonds or most < 1:
             if most < 1:
                 self._turn.trimmed(Reason.CAP_EXCEEDED)
-                return
-            bonds = index.edges.bonds(topic, standing, self._types)
-            self._turn.worked(min(most, len(bonds)), capped=len(bonds) > most)
-            self._keep(topic, bonds[:most])
-
-    def _ask(self, nodes: Sequence[str]) -> None:
-        """The edges of some versions from the store, one question."""
-        fanout = min(FANOUT, max(1, self._turn.work_left // len(nodes)))
-        table = self._reader.rows.neighbours(
-            nodes, edges=EDGES, direction=Direction.ANY, types=self._types, fanout=fanout, mask=self._reader.edges
-        )
-        self._turn.worked(table.num_rows)
-        found: dict[str, list[Bond]] = {topic_of_key(key_of(node)): [] for node in nodes}
-        began = self._began(table) if self._newest is not None else {}
-        for row in table.to_pylist():
-            topic, other = topic_of_key(key_of(row["node"])), key_of(row["neighbour"])
-            if topic_of_key(other) != topic:  # the trace tells of those between its versions
-                strength = 1.0 if row["weight"] is None else float(row["weight"])
-                kind = row["type"], row["outbound"]
-                found[topic].append(Bond(other, row["edge"], strength, kind, began.get(row["edge"], ALWAYS)))
-        for topic, bonds in found.items():
-            self._keep(topic, sorted(bonds, key=lambda bond: (-bond.strength, bond.edge)))
-
-    def _keep(self, topic: str, bonds: Sequence[Bond]) -> None:
-        """Those that are strong enough; where asked, of each relation only the last few."""
-        strong = [bond for bond in bonds if bond.strength >= self._weakest]
-        self.weaker += len(bonds) - len(strong)
+            return
+        found = self._reader.bonds(topic, self._types)
+        self._turn.worked(min(most, len(found)), capped=len(found) > most)
+        strong = [bond for bond in found[:most] if bond.strength >= self._weakest]
+        self.weaker += min(most, len(found)) - len(strong)
         if self._newest is not None and len(strong) > self._newest:
             last = self._latest_of_each_kind(strong)
             strong = [bond for bond in strong if bond.edge in last]
         self._bonds[topic] = strong
-
-    def _began(self, edges: pa.Table) -> dict[str, int]:
-        """When edges became true, in microseconds since 1970; one read for all."""
-        wanted = sorted(set(edges.column("edge").to_pylist()))
-        table = self._reader.rows.get(EDGES, wanted, columns=["valid_from"])
-        pairs = zip(table.column("_key").to_pylist(), table.column("valid_from").to_pylist(), strict=True)
-        return {key: to_micros(moment) for key, moment in pairs if moment is not None}
 
     def _latest_of_each_kind(self, bonds: Sequence[Bond]) -> set[str]:
         """Of each relation, each way, the edges that became true last."""
@@ -323,81 +231,20 @@ def search_asked(
     levels: Sequence[int] = (0,),
     most: int | None = None,
 ) -> list[MemoryMatch]:
-    """The same for a question whose vector is known; at most `most` topics are read."""
-    with index_of(reader.rows, asked.model) as index:
-        if index is not None:
-            ranked = _rank_in_index(index, reader, asked, time_window, limit, rules, levels, most)
-            return _read(index, ranked)
-    where = (*_in_window(time_window), *_visible(reader), Term("consolidation_level", "in", list(levels)))
+    """The same for a question whose vector is known."""
+    index = reader.index
+    seen = index.visible(reader.mask, levels, _check_window(time_window))
     best: dict[str, SimilarState] = {}
-    for near in nearest(reader.rows, asked, limit=limit, where=where):
+    for near in index.nearest(asked, seen, limit):
         best.setdefault(topic_of_key(near.key), near)
     found = []
-    links = count_links(reader, list(best))
     for state in reader.current(best):
         topic = topic_of_key(state.key)
-        near = best[topic]
-        power = strength(state, reader.moment, links=links.get(topic, 0), rules=rules)
+        near, links = best[topic], len(reader.bonds(topic))
+        power = strength(state, reader.moment, links=links, rules=rules)
         found.append(MemoryMatch(state, near.similarity, power, near.key, near.semantic, near.lexical))
-    return sorted(found, key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))[
-        :most
-    ]
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """A topic in the index: the version that holds, the one that matched, and what ranks it."""
-
-    key: str
-    topic: str
-    hit: IndexHit
-    matched: str
-    strength: float
-    rank: float
-
-
-def _rank_in_index(
-    index: StateIndex,
-    reader: Reader,
-    asked: MemoryQuery,
-    window: Window | None,
-    limit: int,
-    rules: StrengthRules,
-    levels: Sequence[int],
-    most: int | None,
-) -> list[_Ranked]:
-    """The best topics by rank, without reading a row. A rank is never above its similarity, so the rest is skipped."""
-    _in_window(window)  # a window that ends before it begins is refused
-    standing = Standing.of(reader.mask, reader.now)
-    seen = index.seen(reader.mask, levels, window or (None, None))
-    ranked: dict[str, _Ranked] = {}
-    ranks: list[float] = []  # a heap of the best `most`
-    for hit in index.nearest(asked, seen, limit):
-        matched = index.keys[hit.place]
-        topic = topic_of_key(matched)
-        if topic in ranked:
-            continue
-        if most is not None and len(ranks) >= most and hit.similarity < ranks[0]:
-            break
-        place = index.current(topic, standing)
-        if place is not None:
-            links = index.edges.links(topic, standing)
-            power = strength_of(*index.strength_facts(place), reader.moment, links=links, rules=rules)
-            value = rank(hit.similarity, power, rules)
-            ranked[topic] = _Ranked(index.keys[place], index.topics[place], hit, matched, power, value)
-            heappush(ranks, value)
-            if most is not None and len(ranks) > most:
-                heappop(ranks)
-    return sorted(ranked.values(), key=lambda one: (-one.rank, -one.strength, one.topic))[:most]
-
-
-def _read(index: StateIndex, ranked: Sequence[_Ranked]) -> list[MemoryMatch]:
-    held = {state.key: state for state in index.states([one.key for one in ranked])}
-    return [
-        MemoryMatch(held[one.key], one.hit.similarity, one.strength, one.matched, one.hit.semantic, one.hit.lexical)
-        for one in ranked
-        if one.key in held
-    ]
+    found.sort(key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))
+    return found[:most]
 
 
 def plain_state(state: MemoryState) -> dict[str, Any]:
@@ -408,19 +255,8 @@ def plain_state(state: MemoryState) -> dict[str, Any]:
     }
 
 
-def _in_window(window: Window | None) -> Predicate:
-    if window is None:
-        return ()
-    start, end = window
+def _check_window(window: Window | None) -> Window:
+    start, end = window or (None, None)
     if start is not None and end is not None and aware("until", end) <= aware("from", start):
         raise MemoryRefused(f"the window ends at {end}, which is not after {start}; swap the two")
-    terms = [Term("valid_from", ">=", aware("from", start))] if start is not None else []
-    return [*terms, Term("valid_from", "<", aware("until", end))] if end is not None else terms
-
-
-def _visible(reader: Reader) -> Predicate:
-    """Versions that may lead a reader to a topic: said and begun by then, not retracted since."""
-    as_of, known_at = reader.mask.as_of, reader.mask.known_at
-    if known_at is None:
-        return [Term("retracted_at", "is_null"), *([Term("valid_from", "<=", as_of)] if as_of is not None else [])]
-    return [Term("timestamp", "<=", known_at), Term("valid_from", "<=", as_of or known_at)]
+    return start, end

@@ -4,85 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.memory.history import rows as records
-from hades.memory.history.rows import EDGES, NEWEST, MemoryRefused, key_of, state_id, state_key, topic_key, topic_of_key
-from hades.memory.history.states import Reader, by_keys, choose_version, named, pointer_to
-from hades.memory.recall.index_arrays import MEANING, MemoryQuery, vectors_of
-from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, StrengthRules, strength
+from hades.memory.history.rows import (
+    EDGES,
+    NEWEST,
+    STATES,
+    MemoryRefused,
+    key_of,
+    state_id,
+    state_key,
+    topic_key,
+    topic_of_key,
+)
+from hades.memory.history.states import by_keys, choose_version, named, pointer_to, states_at
+from hades.memory.recall.index import MEANING, MemoryQuery, WordScores, text_of
+from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, rank, strength
 from hades.ports.services import Embedder, Vectors
 from hades.ports.store import Direction, RowStore
-from hades.text.sentences import words_of
+from models.kernels import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
-
-# An index over a few hundred versions in memory: words, vectors and strengths as arrays, built when it is needed.
-
-
-@dataclass(frozen=True)
-class IndexMatch:
-    """A version's place among `Index.keys`, and why it is near."""
-
-    place: int
-    similarity: float
-    semantic: float | None
-    lexical: float
-
-
-class Index:
-    """Versions in the order of their keys."""
-
-    def __init__(self, held: Iterable[tuple[MemoryState, float, Vectors | None]]) -> None:
-        ordered = sorted(held, key=lambda one: one[0].key)
-        self.states = [state for state, _, _ in ordered]
-        self.strengths = np.array([strength for _, strength, _ in ordered], np.float64)
-        with_vector = [place for place, (_, _, vector) in enumerate(ordered) if vector is not None]
-        self._embedded = np.array(with_vector, np.int64)
-        self._matrix = np.array([ordered[place][2] for place in with_vector], np.float32)
-        self._holding: dict[str, list[int]] = {}
-        for place, state in enumerate(self.states):
-            for word in words_of(f"{state.topic} {state.content}".replace("_", " ")):
-                self._holding.setdefault(word, []).append(place)
-
-    def nearest(self, asked: MemoryQuery, limit: int, rules: StrengthRules) -> list[IndexMatch]:
-        """The versions that share a word or some meaning with a question, best rank first, then by key."""
-        lexical = self._lexical(asked.text)
-        similarity = lexical.copy()
-        semantic = np.full(len(self.states), np.nan)
-        if asked.vector is not None and len(self._embedded):
-            cosines = (self._matrix @ asked.vector).astype(np.float64)
-            semantic[self._embedded] = cosines
-            meant = MEANING * np.maximum(cosines, 0.0)
-            similarity[self._embedded] = meant + (1 - MEANING) * lexical[self._embedded]
-        ranks = similarity * (1 - rules.priority * (1 - self.strengths))
-        best = np.argsort(-ranks, kind="stable")[:limit]
-        return [
-            IndexMatch(
-                int(place),
-                float(similarity[place]),
-                None if math.isnan(semantic[place]) else float(semantic[place]),
-                float(lexical[place]),
-            )
-            for place in best
-            if similarity[place] > 0
-        ]
-
-    def _lexical(self, text: str) -> NDArray[np.float64]:
-        """The share of the question's words that each version holds, rare words counting for more."""
-        shares = np.zeros(len(self.states))
-        whole = 0.0
-        for word in sorted(words_of(text)):
-            places = self._holding.get(word, [])
-            weight = math.log1p(len(self.states) / (1 + len(places)))
-            whole += weight
-            shares[places] += weight
-        return shares / whole if whole > 0 else shares
-
 
 # Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. It
 # holds the newest version of a topic, the last ten before it, its important versions, and the topics it is joined
@@ -144,7 +90,7 @@ class WorkingMemory:
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
     _explored: set[str] = field(default_factory=set)
-    _index: Index | None = None
+    _words: WordScores | None = None  # of what is in mind, in the order of the keys
     _next_leaving: float = math.inf
 
     def __post_init__(self) -> None:
@@ -181,8 +127,7 @@ class WorkingMemory:
             for end in (edge.source, edge.target):
                 self._edges.setdefault(topic_of_key(key_of(end)), {})[edge.key] = edge
         linked = {key_of(row["neighbour"]) for row in rows}
-        reader = Reader(self.store, self.embedder, moment)
-        newest = reader.current({topic_of_key(one) for one in linked} - {key})
+        newest = states_at(self.store, {topic_of_key(one) for one in linked} - {key}, Mask(), moment)
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
         self._explored.add(key)
         return sorted(newest, key=lambda one: one.topic)
@@ -199,18 +144,11 @@ class WorkingMemory:
         `matched` names the version that is nearest: words and meaning count, the strong come before the weak.
         """
         moment = self._swept()
-        if self._index is None:
-            self._index = Index((held.state, held.strength, held.vector) for held in self._held.values())
-        index = self._index
         found: dict[str, MemoryMatch] = {}
-        for near in index.nearest(MemoryQuery.of(text, self.embedder), len(self._held), FOR_CONTEXT):
-            matched = index.states[near.place]
-            state = self._current(topic_of_key(matched.key))
+        for near in self._nearest(MemoryQuery.of(text, self.embedder)):
+            state = self._current(topic_of_key(near.matched))
             if state is not None and state.topic not in found and len(found) < limit:
-                power = self._held[state.key].strength
-                found[state.topic] = MemoryMatch(
-                    state, near.similarity, power, matched.key, near.semantic, near.lexical
-                )
+                found[state.topic] = replace(near, state=state, strength=self._held[state.key].strength)
         self._use([key for one in found.values() for key in {one.state.key, one.matched}], moment)
         return list(found.values())
 
@@ -254,6 +192,20 @@ class WorkingMemory:
 
     # Within
 
+    def _nearest(self, asked: MemoryQuery) -> list[MemoryMatch]:
+        """The versions in mind that share a word or some meaning with a question, best rank first, then by key."""
+        entries = [self._held[key] for key in sorted(self._held)]
+        if self._words is None:
+            self._words = WordScores([text_of(entry.state.topic, entry.state.content) for entry in entries])
+        scores = self._words.scores(asked.text)
+        found = []
+        for entry, score in zip(entries, (scores / max(float(scores.max(initial=0.0)), 1e-9)).tolist(), strict=True):
+            cosine = None if asked.vector is None or entry.vector is None else float(entry.vector @ asked.vector)
+            near = score if cosine is None else MEANING * max(0.0, cosine) + (1 - MEANING) * score
+            if near > 0:
+                found.append(MemoryMatch(entry.state, near, entry.strength, entry.state.key, cosine, score))
+        return sorted(found, key=lambda one: -rank(one.similarity, one.strength, FOR_CONTEXT))
+
     def _current(self, topic: str) -> MemoryState | None:
         """The version of a topic, by its key, that holds now, where it is in mind."""
         versions = self._known.get(topic, {}).values()
@@ -279,14 +231,15 @@ class WorkingMemory:
             self._topics.setdefault(topic_of_key(key), set()).add(key)
             self._next_leaving = min(self._next_leaving, held.leaves_at)
         self.loads += len(fresh)
-        self._index = None
+        self._words = None
         self._make_room(set(fresh))
 
     def _vectors(self, keys: list[str]) -> dict[str, Vectors]:
         if self.embedder is None:
             return {}
-        held, vectors = vectors_of(self.store, keys, self.embedder.model.tag)
-        return dict(zip(held, vectors, strict=True))
+        rows = self.store.get(STATES, keys, columns=["embedding", "embedding_model"]).to_pylist()
+        held = {row["_key"]: row["embedding"] for row in rows if row["embedding_model"] == self.embedder.model.tag}
+        return {key: unit_rows(np.array([vector]))[0] for key, vector in held.items() if vector is not None}
 
     def _make_room(self, fresh: set[str]) -> None:
         """Let go of what would leave first; what has just come stays while anything else can go."""
@@ -318,7 +271,7 @@ class WorkingMemory:
                 self._explored.discard(topic)
                 self._edges.pop(topic, None)
         if keys:
-            self._index = None
+            self._words = None
 
     def _use(self, keys: Iterable[str], moment: float) -> None:
         for key in keys:

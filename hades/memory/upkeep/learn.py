@@ -23,7 +23,7 @@ from hades.memory.history.rows import (
     topic_key,
     topic_of_key,
 )
-from hades.memory.history.states import by_keys, check_share, named, set_importance
+from hades.memory.history.states import by_keys, check_share, named, set_importance, states_at
 from hades.memory.memory import Memory
 from hades.memory.recall.answers import take_accesses
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch
@@ -136,7 +136,7 @@ def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", wh
 def known_trust(memory: Memory) -> dict[str, float]:
     """How far each source is trusted, of those that somebody spoke about."""
     topics = memory.topics(SOURCES)
-    states = memory.reader().current([topic_key(topic) for topic in topics])
+    states = states_at(memory.store, map(topic_key, topics), Mask(), memory.now())
     told = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
     return {source: float(value) for source, value in told.items() if isinstance(value, int | float)}
 
@@ -231,7 +231,7 @@ def _last_time(rows: RowStore) -> datetime | None:
 
 def _current(memory: Memory) -> list[MemoryState]:
     topics = [topic for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
-    return memory.reader().current([topic_key(topic) for topic in topics])
+    return states_at(memory.store, map(topic_key, topics), Mask(), memory.now())
 
 
 def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
