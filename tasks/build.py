@@ -103,7 +103,8 @@ def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
     """Whatever no shard covered: after a change of model every vector, swapped in at once."""
     with open_hades() as hades:
         rest = embed_chunks(hades.store, hades.embedder, hades.home / "cache", progress_of("embeddings"))
-    return {"embedded": sum(embedded) + rest, "shards": len(embedded)}
+        states = hades.memory.reembed()
+    return {"embedded": sum(embedded) + rest, "memory": states, "shards": len(embedded)}
 
 
 # Contracts as a task: a broken one stops the flow, names the rows, and leaves what serves alone.

@@ -23,6 +23,7 @@ from hades.build.weights.inputs import WeightRules, rules_of
 from hades.build.weights.stage import weigh_relations
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import Phase
+from hades.memory.upkeep.maintain import reembed_states
 from hades.snapshot.manifest import served
 from schemas.sources import SourceSpec
 
@@ -253,7 +254,8 @@ def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[s
 
 
 def _embed(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    return ingest.run_from_store([Phase.EMBEDDINGS]).as_dict()
+    report = ingest.run_from_store([Phase.EMBEDDINGS]).as_dict()
+    return {**report, "memory": reembed_states(context.store, ingest.embedder)}
 
 
 def _derive(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:

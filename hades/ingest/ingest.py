@@ -22,6 +22,7 @@ class Ingest:
 
     def __init__(self, context: IngestContext) -> None:
         self._context = context
+        self.embedder = context.embedder
 
     def workspace(
         self,

@@ -42,7 +42,6 @@ from hades.memory.history.states import (
     acts_on,
     check_relation,
     check_share,
-    holds,
     named,
     repeat,
     resolve_ids,
@@ -353,7 +352,7 @@ class Memory(Recall):
                 current.tags,
                 current.confidence,
                 {**kept, **draft.metadata},
-                valid_until=current.valid_until if holds(current, self.mask()) else None,
+                valid_until=current.valid_until,
                 importance=current.importance_score,
             )
             ready = self.prepared([replace(new, after=grounds.count)])[0]

@@ -40,6 +40,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 
 
 @example([("fact", 0, 0, None), ("resolve", 1, 0, None)])
+@example([("link", 0, -5, None), ("close", 0, 0, None)])
 @example([("link", 0, -5, None), ("change", 0, -3, 4), ("promote", 1, 0, None)])
 @given(st.lists(actions, min_size=1, max_size=6))
 @settings(

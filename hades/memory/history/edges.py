@@ -76,9 +76,9 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
     edge = _first_belief(new, start, act)
     current = beliefs[-1] if beliefs else None
     if current is not None and current.retracted_at is None:
-        if _meaning(current) == _meaning(edge):
+        if meaning_of(current) == meaning_of(edge):
             return current
-        return revise(rows, current, act, action=action, **_meaning(edge))
+        return revise(rows, current, act, action=action, **meaning_of(edge))
     return _write(rows, None, _after(beliefs, edge), act, action)
 
 
@@ -138,7 +138,7 @@ def restore(rows: RowStore, belief: MemoryEdge, act: Act) -> MemoryEdge:
     beliefs = beliefs_of(rows, belief.id)
     current = beliefs[-1]
     if current.retracted_at is None:
-        return revise(rows, current, act, action="restore", **_meaning(belief), superseded_by=belief.superseded_by)
+        return revise(rows, current, act, action="restore", **meaning_of(belief))
     again = _after(beliefs, belief.model_copy(update={"recorded_at": act.at, "retracted_at": None}))
     return _write(rows, None, again, act, "restore")
 
@@ -229,9 +229,18 @@ def _after(beliefs: Sequence[MemoryEdge], edge: MemoryEdge) -> MemoryEdge:
     return edge.model_copy(update=changes)
 
 
-def _meaning(edge: MemoryEdge) -> dict[str, Any]:
+def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
     """What an edge says, apart from who believed it when."""
-    names = ("kind", "strength", "valid_from", "valid_until", "bidirectional", "description", "metadata")
+    names = (
+        "kind",
+        "strength",
+        "valid_from",
+        "valid_until",
+        "superseded_by",
+        "bidirectional",
+        "description",
+        "metadata",
+    )
     return {name: getattr(edge, name) for name in names}
 
 

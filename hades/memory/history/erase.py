@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import pyarrow as pa
@@ -62,10 +63,11 @@ class Remains:
 
 
 def needles_of(texts: Sequence[str], surviving: Iterable[str]) -> list[str]:
-    """The lines and sentences of erased texts that no surviving text repeats, longest first."""
-    kept = {sentence for text in surviving for sentence in sentences_of(text)}
-    wanted = {sentence for text in texts for sentence in sentences_of(text)} - kept
-    return sorted((one for one in wanted if any(map(str.isalnum, one))), key=lambda one: (-len(one), one))
+    """The lines and sentences of erased texts that no surviving text holds too, longest first."""
+    stays = list(surviving)
+    wanted = {sentence for text in texts for sentence in sentences_of(text) if any(map(str.isalnum, sentence))}
+    gone = [one for one in wanted if not any(_pattern(one).search(text) for text in stays)]
+    return sorted(gone, key=lambda one: (-len(one), one))
 
 
 def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
@@ -153,9 +155,14 @@ def _matches(path: Path, patterns: Sequence[re.Pattern[bytes]]) -> Iterator[tupl
             before = held[-overlap:]
 
 
+def _pattern(needle: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![0-9A-Za-z]){re.escape(needle)}(?![0-9A-Za-z])")
+
+
 def _patterns(needles: Sequence[str]) -> list[re.Pattern[bytes]]:
-    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one)))
-    return [re.compile(rb"(?<![0-9A-Za-z])" + re.escape(one.encode()) + rb"(?![0-9A-Za-z])") for one in forms]
+    """As texts, in JSON and in addresses of the web."""
+    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one), quote(one, safe="")))
+    return [re.compile(_pattern(one).pattern.encode()) for one in forms]
 
 
 def _in_json(text: str) -> str:
@@ -189,7 +196,7 @@ def _redact(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
         value = getattr(record, column)
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         for one in needles:
-            text = text.replace(_in_json(one), ERASED) if not isinstance(value, str) else text.replace(one, ERASED)
+            text = _pattern(one if isinstance(value, str) else _in_json(one)).sub(ERASED, text)
         changes[column] = text if isinstance(value, str) else orjson.loads(text)
     return record.model_copy(update=changes)
 
@@ -283,7 +290,7 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> ErasedWords:
     # What was made of it also holds words of others, which stay where they are.
     said = [texts[key].content for key in sorted(asked & gone.keys())]
     needles = needles_of(said, _surviving(rows, {gone[key].topic for key in asked & gone.keys()}))
-    redacted = redact_rows(rows, needles)
+    redacted = redact_rows(rows, [*needles, *whole_topics])
     states = [
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
@@ -466,7 +473,7 @@ def finish_erasure(store: GraphStore, home: Path | None, gone: ErasedWords) -> C
     store.compact([STATES])
     path = store.describe().get("path")
     folder = home or (Path(path).resolve().parent if path else None)
-    masked = mask_files(folder, gone.needles) if folder else []
+    masked = mask_files(folder, [*gone.needles, *gone.topics]) if folder else []
     left = find_remains(store, folder, gone.needles, gone.topics)
     return replace(
         gone.certificate, masked_files=masked, left_behind=left.rows, files=left.files, commands=left.commands

@@ -305,14 +305,20 @@ class Heads:
         if new.after is not None and new.after != version - 1:
             raise Overtaken(topic, new.after, version - 1)
         at = max(act.at, self._times[key] + INSTANT) if key in self._times else act.at
+        begins = aware("valid_from", new.valid_from) if new.valid_from else at
+        ends = aware("valid_until", new.valid_until) if new.valid_until else None
+        if ends is not None and ends <= begins:
+            raise MemoryRefused(
+                f"{topic!r} would hold at no moment: from {begins} until {ends}; give a valid_from before its end"
+            )
         state = MemoryState(
             key=state_key(topic, version),
             topic=topic,
             content=new.content,
             version=version,
             timestamp=at,
-            valid_from=aware("valid_from", new.valid_from) if new.valid_from else at,
-            valid_until=aware("valid_until", new.valid_until) if new.valid_until else None,
+            valid_from=begins,
+            valid_until=ends,
             embedding=new.vector,
             embedding_model=new.model,
             parent_state_id=state_key(topic, version - 1) if version > 1 else None,

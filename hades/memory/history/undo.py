@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from hades.memory.history import rows as records
-from hades.memory.history.edges import beliefs_of, restore, withdraw
+from hades.memory.history.edges import beliefs_of, meaning_of, restore, withdraw
 from hades.memory.history.facts import CONFLICT, restore_conflict
 from hades.memory.history.rows import EDGES, LATEST, STATES, MemoryRefused, state_key
 from hades.memory.history.states import (
@@ -68,15 +68,18 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> Undone:
 
 def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     before, after = step.detail.get("before"), step.detail.get("after")
-    current = beliefs_of(rows, step.subject)[-1]
-    if current.key != (after or before) or (current.retracted_at is None) != (after is not None):
+    beliefs = {belief.key: belief for belief in beliefs_of(rows, step.subject)}
+    current = list(beliefs.values())[-1]
+    is_believed = current.retracted_at is None
+    # An undo writes another row with the old meaning, so meanings are compared and not rows.
+    if is_believed != (after is not None) or (after is not None and meaning_of(current) != meaning_of(beliefs[after])):
         raise MemoryRefused(
             f"edge {step.subject} changed after {step.key}; undo what came later first (`hades memory audit` lists it)"
         )
     if before is None:
         withdraw(rows, current, act)
     else:
-        restore(rows, records.fetch(rows, EDGES, [before], MemoryEdge)[before], act)
+        restore(rows, beliefs[before], act)
 
 
 def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:

@@ -80,15 +80,17 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     state = memory.latest(topic)
     if state is None:
         return None
-    newer = sorted(
-        related.since.topic
+    newer = {
+        related.since.topic: related.since.content
         for match in memory.enhance([_recall(memory, state)], 1).matches
         for related in match.related
         if related.since is not None and related.since.timestamp > state.timestamp
-    )
+    }
     if not newer:
         return None
-    return memory.promote(topic, f"since then {', '.join(dict.fromkeys(newer))} changed", who=who)
+    reason = f"since then {', '.join(sorted(newer))} changed"
+    said = [f"{name}: {newer[name]}" for name in sorted(newer)]
+    return memory.promote(topic, reason, None if memory.language_model else " ".join([state.content, *said]), who=who)
 
 
 def _recall(memory: Memory, state: MemoryState) -> MemoryMatch:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -121,20 +121,24 @@ def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> N
         return
 
 
-def take_accesses(home: Path | None) -> Accesses:
-    """All that was noted since the last time, which then counts as taken; lines that cannot be read are left out."""
+@contextmanager
+def take_accesses(home: Path | None) -> Iterator[Accesses]:
+    """All that was noted since the last time; it is forgotten at the end, unless counting it failed."""
     taken = Accesses(Counter(), {})
-    if home is None or not (home / FILE).exists():
-        return taken
-    aside = (home / FILE).with_suffix(".counted")
-    os.replace(home / FILE, aside)
-    for line in aside.read_text(encoding="utf-8").splitlines():
+    files = [home / FILE, (home / FILE).with_suffix(".counted")] if home is not None else []
+    if files and files[0].exists():
+        with files[1].open("ab") as aside:  # what an attempt before could not count comes first
+            aside.write(files[0].read_bytes())
+        files[0].unlink()
+    lines = files[1].read_text(encoding="utf-8").splitlines() if files and files[1].exists() else []
+    for line in lines:
         try:
             noted = json.loads(line)
             at, keys = datetime.fromisoformat(noted["at"]), [str(key) for key in noted["keys"]]
         except (ValueError, KeyError, TypeError):
-            continue
+            continue  # a line that was cut off
         taken.counts.update(keys)
         taken.last.update(dict.fromkeys(keys, at))
-    aside.unlink()
-    return taken
+    yield taken
+    for path in files[1:]:
+        path.unlink(missing_ok=True)

@@ -219,6 +219,7 @@ class _Reading:
         self.now = {topic_of_key(one.key): one for one in reader.current({topic_of_key(key) for key in self.states})}
         known = [*self.states.values(), *(one.state for one in found)]
         self._topics = {topic_of_key(state.key): state.topic for state in known}
+        self._known_at = reader.known_at
 
     def related(self, steps: Iterable[Step]) -> list[RelatedState]:
         """The steps as people read them, strongest first, then newest edge first."""
@@ -228,8 +229,10 @@ class _Reading:
             if state is None:
                 continue
             way = tuple(self.edges[key] for key in step.way)
-            now = self.now.get(topic_of_key(step.state))
-            since = now if now is not None and now.key != state.key else None
+            now = self.now[topic_of_key(step.state)]  # a walk leads only to topics that hold
+            if state.retracted_at is not None and state.retracted_at <= self._known_at:
+                state = now
+            since = now if now.key != state.key else None
             kept.append(RelatedState(state, step.strength, way, self._near(way[-1], step.state), since))
         return sorted(kept, key=lambda one: (-one.strength, -_began(one.way[-1]), one.state.key))
 

@@ -32,25 +32,20 @@ from hades.text.sentences import words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdgeKind, MemoryRelation, MemoryState
 
-# Learning from use: importance from what people say, judge and read; trust in sources from decided conflicts.
-# useful importance + (1 - importance) / 4 useless importance - importance / 4 n reads importance + (0.75 -
-# importance) * (1 - 2^(-n / 16)), where that is more Reading raises the importance to 0.75 at most: what is shown
-# often is not shown ever more often for it. Importance holds up the strength of a state, which search and context
-# rank by (`recall.strength`). A source is trusted as its newest state under `source/` says; deciding a conflict
-# moves it towards the share of conflicts that it won.
+# Learning from use: importance from what people say and judge, trust in sources from decided conflicts. A judgement
+# moves the importance a quarter of the way to 1 or to 0. Importance holds up the strength of a state, which search and
+# context rank by. A source is trusted as its newest state under `source/` says; deciding a conflict moves it towards
+# the share of conflicts that it won.
 
 
 SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as
 _STEP = 0.25
-_MOST_BY_READING = 0.75
-_HALF_READS = 16
 _ACCESSED = pa.schema(
     [
         ("_key", pa.string()),
         ("access_count", pa.int64()),
         ("last_accessed", pa.timestamp("us", tz="UTC")),
-        ("importance_score", pa.float64()),
     ]
 )
 
@@ -61,7 +56,6 @@ class LearningReport:
 
     reads: int
     states: int
-    raised: int  # states that became more important
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
@@ -104,24 +98,25 @@ def judge_states(
 
 
 def count_accesses(memory: Memory) -> LearningReport:
-    """Count what was read since the last time into the states, and raise their importance by it."""
-    taken = take_accesses(memory.home)
-    if not taken.counts:
-        return LearningReport(0, 0, 0)
+    """Count what was read since the last time into the states; how often a state is read changes no ranking."""
+    with take_accesses(memory.home) as taken:
 
-    def work(rows: RowStore) -> LearningReport:
-        found = by_keys(rows, sorted(taken.counts))
-        read = [_read(state, taken.counts[state.key]) for state in found]
-        table = [
-            {**row, "last_accessed": max(filter(None, (state.last_accessed, taken.last[state.key])))}
-            for state, row in zip(found, read, strict=True)
-        ]
-        if table:
-            rows.patch(STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
-        raised = sum(row["importance_score"] > state.importance_score for state, row in zip(found, read, strict=True))
-        return LearningReport(sum(taken.counts.values()), len(found), raised)
+        def work(rows: RowStore) -> int:
+            found = by_keys(rows, sorted(taken.counts))
+            table = [
+                {
+                    "_key": state.key,
+                    "access_count": state.access_count + taken.counts[state.key],
+                    "last_accessed": max(filter(None, (state.last_accessed, taken.last[state.key]))),
+                }
+                for state in found
+            ]
+            if table:
+                rows.patch(STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
+            return len(found)
 
-    return in_unit(memory.store, work)
+        states = in_unit(memory.store, work) if taken.counts else 0
+    return LearningReport(sum(taken.counts.values()), states)
 
 
 def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", why: str = "") -> MemoryState:
@@ -159,12 +154,6 @@ def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> No
 def _judgement(importance: float, is_useful: bool) -> float:
     moved = importance + (1 - importance) * _STEP if is_useful else importance - importance * _STEP
     return round(moved, 6)
-
-
-def _read(state: MemoryState, reads: int) -> dict[str, Any]:
-    room = max(0.0, _MOST_BY_READING - state.importance_score)
-    importance = round(state.importance_score + room * (1 - 2 ** (-reads / _HALF_READS)), 6)
-    return {"_key": state.key, "access_count": state.access_count + reads, "importance_score": importance}
 
 
 # Edges between related states that nobody drew: found by similarity, with what they share and how sure it is. Each

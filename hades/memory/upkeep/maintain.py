@@ -92,7 +92,7 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     assert collection is not None
     schema = pa.schema([collection.schema.field(name) for name in ("_key", "embedding", "embedding_model")])
     tag, done = embedder.model.tag, 0
-    for keys in _stale_keys(rows, tag):
+    for keys in stale_keys(rows, tag):
         held = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
         states = [state for state in make_whole(rows, held) if not is_erased(state)]
         if not states:
@@ -107,7 +107,7 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     return done
 
 
-def _stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
+def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
     """Keys of the states without a vector of the model, some at a time; erased places have none and want none."""
     stale = [
         row["_key"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history.edges import NewEdge, draw, edges_around
-from hades.memory.history.rows import NEWEST, key_of, state_id
-from hades.memory.history.states import Act, NewState, append, by_keys, history, holds, named, pointer_to
+from hades.memory.history.edges import NewEdge, draw, edges_around, end
+from hades.memory.history.rows import NEWEST, MemoryRefused, key_of, state_id, topic_key, topic_of_key
+from hades.memory.history.states import Act, NewState, append, by_keys, history, holds, named, pointer_to, states_at
 from hades.ports.services import LanguageModel
 from hades.ports.store import RowStore
 from hades.text.sentences import sentences_of, topic_words, words_of
@@ -215,7 +215,11 @@ class Promotion:
 
 def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     """The current version, the last ones before it, and the current version of what they are joined to."""
-    current = named(rows, topic, now)
+    name = named(rows, topic, now).topic
+    holding = states_at(rows, [topic_key(name)], Mask(), now)
+    if not holding:
+        raise MemoryRefused(f"nothing holds of {name!r}: it expired or was undone; add what is true now instead")
+    current = holding[0]
     mask = Mask(as_of=now, known_at=NEWEST)
     ends = {
         end
@@ -224,7 +228,8 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     }
     topics = sorted({state.topic for state in by_keys(rows, sorted(ends))} - {current.topic})
     pointer = pointer_to(rows, current.topic)
-    related = [named(rows, name, now) for name in topics[:_MOST_RELATED]]
+    held = {state.topic: state for state in states_at(rows, map(topic_key, topics), Mask(), now)}
+    related = [held[name] for name in topics if name in held][:_MOST_RELATED]
     return Grounds(current, pointer.version if pointer else 0, _last_in_force(rows, current, mask), related)
 
 
@@ -263,22 +268,42 @@ def _merge(grounds: Grounds, reason: str) -> Draft:
 def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> Promotion:
     """Write the version and keep the neighbours it still speaks of."""
     state = append(rows, [new], act)[0]
+    mask = Mask(as_of=act.at, known_at=NEWEST)
+    active = edges_around(rows, state.topic, mask, types=[MemoryRelation.RELATES_TO])
     drawn = [
-        draw(
-            rows,
-            NewEdge(
-                state_id(state.key),
-                state_id(related.key),
-                MemoryRelation.RELATES_TO,
-                description=f"kept from version {grounds.current.version}",
-            ),
-            act,
-        )
+        edge
         for related in grounds.related
         if should_maintain_connection(related, state)
+        for edge in _carry_over(rows, active, state, related, act)
     ]
     conflicts = [(first, second) for first, second in new.metadata.get("conflicts", ())]
     return Promotion(state, drawn, act.key, conflicts)
+
+
+def _carry_over(
+    rows: RowStore, active: Sequence[MemoryEdge], state: MemoryState, related: MemoryState, act: Act
+) -> list[MemoryEdge]:
+    """The relation to a neighbour drawn at the new version, each way that it had, in place of the edges before."""
+    ours, theirs = state_id(state.key), state_id(related.key)
+    outbound = [edge for edge in active if _topics(edge) == (topic_key(state.topic), topic_key(related.topic))]
+    inbound = [edge for edge in active if _topics(edge) == (topic_key(related.topic), topic_key(state.topic))]
+    if not outbound and not inbound:
+        said = f"kept from version {state.version - 1}"
+        return [draw(rows, NewEdge(ours, theirs, MemoryRelation.RELATES_TO, description=said), act)]
+    drawn = []
+    for source, target, before in ((ours, theirs, outbound), (theirs, ours, inbound)):
+        if before:
+            last = before[-1]
+            names = ("kind", "strength", "valid_until", "description", "bidirectional", "metadata")
+            told = {name: getattr(last, name) for name in names}
+            drawn.append(draw(rows, NewEdge(source, target, MemoryRelation.RELATES_TO, **told), act))
+            for edge in before:
+                end(rows, edge.id, act, at=act.at, superseded_by=drawn[-1].id)
+    return drawn
+
+
+def _topics(edge: MemoryEdge) -> tuple[str, str]:
+    return topic_of_key(key_of(edge.source)), topic_of_key(key_of(edge.target))
 
 
 def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool:

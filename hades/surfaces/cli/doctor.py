@@ -27,8 +27,9 @@ from hades.build.run import last_runs
 from hades.cache.stores import DiskCache
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError, SnapshotError
+from hades.memory.upkeep.maintain import stale_keys
 from hades.ports.services import utc_now
-from hades.ports.store import Mode
+from hades.ports.store import Mode, RowStore
 from hades.providers.minilm import PACKAGES, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
@@ -393,6 +394,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
             rows = sum(store.counts().values())
             document["store"] = store.describe()
             wrong = store.check() if deep else []
+            other = _remembered_by_others(store, _model(settings))
             server: list[Any] = getattr(store, "findings", list)()
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
@@ -401,12 +403,23 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
     else:
         part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
         yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")
+        if other:
+            found = f"memory holds {other:,} states without a vector of {_model(settings)}"
+            yield Check("vectors", "warn", found, "hades run embed, or set HADES_EMBEDDER back")
         for one in server:
             yield Check(one.name, one.status, one.found, one.next)
         for problem in wrong:
             yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
         if deep and not wrong:
             yield Check("store", "ok", "every page was read and is sound")
+
+
+def _remembered_by_others(store: RowStore, model: str | None) -> int:
+    """How many states of memory have no vector of the model in use; search compares none of another."""
+    try:
+        return 0 if model is None else sum(map(len, stale_keys(store, model)))
+    except NotProvisioned:
+        return 0
 
 
 def _check_models(settings: Settings) -> Iterator[Check]:

@@ -203,7 +203,7 @@ def show_trust(document: Document) -> tuple[Text]:
 def show_learning(document: Document) -> Iterator[RenderableType]:
     """What was counted and which edges were drawn."""
     counted = document["accesses"]
-    yield Text(f"{counted['reads']:,} readings of {counted['states']:,} states; {counted['raised']:,} more important")
+    yield Text(f"{counted['reads']:,} readings of {counted['states']:,} states")
     told = f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
     yield Text(told + (f"; {document['left']:,} wait for the next time" if document["left"] else ""))
     if document["edges"]:

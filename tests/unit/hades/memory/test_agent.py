@@ -39,6 +39,6 @@ def test_recalling_a_topic_whose_neighbour_moved_on_makes_its_next_version(asked
     renewed = reconsolidate(asked, X, who="ana")
     assert renewed.state.version == before.version + 1
     assert renewed.state.metadata["reason"] == "since then bugs/bug_y changed"
-    assert renewed.state.content == "Looked at approach X and rejected it: it triggers bug Y. " + before.content
+    assert renewed.state.content == f"{before.content} {Y}: Bug Y is back since the upgrade"
     assert asked.state(before.id) == before
     assert reconsolidate(asked, "no/such") is None
